@@ -1,0 +1,70 @@
+# `make` alone lists what there is. Needs Python 3.11 and pip, nothing else.
+
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV := .venv
+BENCH_VENV := .venv-bench
+PIP := -m pip install --quiet --disable-pip-version-check
+
+# A stamp says "installed from these files": a second make is instant, and a change
+# of pyproject.toml or constraints.txt installs again.
+BASE := $(VENV)/.installed-base
+DEV := $(VENV)/.installed-dev
+OPENDP := $(BENCH_VENV)/.installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo ui test lint faults bench clean
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(BASE)  ## set up once, then run the demo pipeline
+	$(VENV)/bin/curvote demo
+
+ui: $(BASE)  ## show and compare the results in the browser
+	$(VENV)/bin/curvote ui
+
+test: $(DEV)  ## run the tests
+	$(VENV)/bin/python -m pytest
+
+lint: $(DEV)  ## check style, types and the direction of imports
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+faults: $(DEV)  ## kill runs and break files, many rounds
+	$(VENV)/bin/python -m pytest tests/faults -m faults
+
+bench: $(BASE) $(OPENDP)  ## measure; competitors run in an environment of their own
+	@failed=0; for script in benchmarks/bench_*.py; do \
+	  echo "== $$script"; $(VENV)/bin/python "$$script" || failed=1; \
+	done; exit $$failed
+
+clean:  ## remove environments and caches, never data
+	rm -rf $(VENV) $(BENCH_VENV) build dist *.egg-info .hypothesis
+	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find benchmarks curvote flows tasks tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# $(call environment,FOLDER): make it if Python is 3.11, say so if it is not
+define environment
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
+	  echo 'curvote needs Python 3.11; "$(PYTHON)" is not. Name one: make PYTHON=/path/to/python3.11' >&2; \
+	  exit 1; }
+	"$(PYTHON)" -m venv $(1)
+endef
+
+$(BASE): pyproject.toml constraints.txt
+	$(call environment,$(VENV))
+	@echo 'Installing the tested environment (once, one to two minutes)'
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e .
+	@touch $@
+
+$(DEV): $(BASE)
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[test,lint]'
+	@touch $@
+
+$(OPENDP): benchmarks/requirements-opendp.txt
+	$(call environment,$(BENCH_VENV))
+	$(BENCH_VENV)/bin/python $(PIP) -r $<
+	@touch $@

@@ -1,0 +1,233 @@
+"""Phoneme log-periodograms of *The Elements of Statistical Learning* (from TIMIT).
+
+4509 curves of 256 equidistant frequencies up to 8 kHz, five phonemes, 437 speakers.
+The unit of privacy is one curve; a speaker has several.
+"""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from curvote import validate
+from curvote.datasets import sources
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SIMULATED = False
+POINTS = 256
+DOMAIN = (0.0, 8.0)
+Label = Literal["aa", "ao", "dcl", "iy", "sh"]
+CLASSES: tuple[str, ...] = get_args(Label)
+TITLE = "Phoneme log-periodograms (TIMIT)"
+SHOWN = 5
+_CURVE = [f"x.{i}" for i in range(1, POINTS + 1)]
+_COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
+
+
+class Parameters(BaseModel):
+    """What ``source:`` of a pipeline may say: two phonemes, whole speakers or not."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    name: Literal["phonemes"] = "phonemes"
+    positive: Label = "sh"
+    negative: Label = "iy"
+    groups: Literal["speaker"] | None = None
+
+    @field_validator("negative")
+    @classmethod
+    def _two_classes(cls, negative: Label, info: ValidationInfo) -> Label:
+        if negative == info.data.get("positive"):
+            raise PydanticCustomError("same", "it must differ from positive")
+        return negative
+
+
+@dataclass(frozen=True, eq=False)
+class ClientTable:
+    """One client a row: ``curves`` (n, T), ``labels`` (n,) with 1 = positive.
+
+    ``groups`` (n,) numbers the speakers in order of first appearance; ``classes`` is
+    (negative, positive); ``notes`` are facts that a report must state.
+    """
+
+    curves: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    grid: NDArray[np.float64]
+    domain: tuple[float, float]
+    unit: str
+    classes: tuple[str, str]
+    title: str
+    notes: list[str] = field(default_factory=list)
+
+
+def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
+    """Return the curves of two phonemes from the (gzipped) file at ``path``.
+
+    Raises:
+        UserError: a damaged file, a wrong schema, or a label that is not in the file.
+    """
+    frame = check_schema(parse(read(path)))
+    classes = check_labels(
+        frame["g"].unique().tolist(), positive=positive, negative=negative
+    )
+    chosen = frame[frame["g"].isin(classes)]
+    speakers, _ = chosen["speaker"].factorize()
+    return ClientTable(
+        curves=chosen[_CURVE].to_numpy(dtype=np.float64),
+        labels=(chosen["g"] == positive).to_numpy().astype(np.int64),
+        groups=np.asarray(speakers, dtype=np.int64),
+        grid=np.linspace(*DOMAIN, POINTS),
+        domain=DOMAIN,
+        unit="kHz",
+        classes=classes,
+        title=TITLE,
+        notes=[_unit_of_privacy(speakers)],
+    )
+
+
+def size(parameters: Parameters) -> int:
+    """Return how many clients there are by the published counts, loading nothing."""
+    counts = sources.find("phonemes").counts
+    return counts[parameters.positive] + counts[parameters.negative]
+
+
+def facts(parameters: Parameters, path: Path) -> dict[str, Any]:
+    """Return what is public about the chosen curves, as plain JSON values."""
+    table = load(path, parameters.positive, parameters.negative)
+    counts = np.bincount(table.labels, minlength=2).tolist()
+    return {
+        "title": table.title,
+        "grid": table.grid.tolist(),
+        "domain": list(table.domain),
+        "unit": table.unit,
+        "classes": list(table.classes),
+        "rows": len(table.labels),
+        "counts": dict(zip(table.classes, counts, strict=True)),
+        "simulated": SIMULATED,
+        "notes": table.notes,
+    }
+
+
+def clients(parameters: Parameters, path: Path) -> dict[str, NDArray[Any]]:
+    """Return the columns client_id, label, group (n,) and curve (n, T)."""
+    table = load(path, parameters.positive, parameters.negative)
+    return {
+        "client_id": np.arange(len(table.labels)),
+        "label": table.labels,
+        "group": table.groups,
+        "curve": table.curves,
+    }
+
+
+def check_labels(
+    known: Collection[str], positive: str, negative: str
+) -> tuple[str, str]:
+    """Return (negative, positive) if both are ``known`` and different."""
+    validate.one_of(known, positive=positive)
+    validate.one_of(known, negative=negative)
+    if positive == negative:
+        raise UserError(f"positive and negative are both {positive!r}.")
+    return negative, positive
+
+
+def check(data: bytes, *, rows: int, counts: Mapping[str, int]) -> None:
+    """Raise a UserError unless schema, rows and class counts are those published."""
+    check_counts(check_schema(parse(data)), rows, counts)
+
+
+def parse(data: bytes) -> pd.DataFrame:
+    """Return the table in ``data`` (LF or CR LF); UserError if there is none."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(io.BytesIO(data), low_memory=False)
+    except ValueError as error:  # pandas' parser errors and bad UTF-8 are ValueErrors
+        raise UserError(f"it is no comma-separated table: {error}") from error
+    if not frame.index.equals(pd.RangeIndex(len(frame))):  # made of the first field
+        raise UserError("its rows have more fields than its header.")
+    return frame
+
+
+def check_schema(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return ``frame`` if it has the published columns, finite values, known classes.
+
+    Lines are counted as in the file, the header being line 1.
+    """
+    import pandera.pandas as pa
+
+    try:
+        checked: pd.DataFrame = _schema().validate(frame, lazy=True)
+    except pa.errors.SchemaErrors as error:
+        cases = error.failure_cases.to_dict("records")
+        raise UserError(_explain(cases)) from error
+    return checked
+
+
+def check_counts(frame: pd.DataFrame, rows: int, counts: Mapping[str, int]) -> None:
+    """Raise a UserError unless ``frame`` has so many rows in all and of each class."""
+    problems = [f"{len(frame)} rows instead of {rows}"] if len(frame) != rows else []
+    found = Counter(frame["g"].tolist())
+    for label in sorted({*counts, *found}):
+        given, published = found[label], counts.get(label, 0)
+        if given != published:
+            problems.append(f"{label} {given} instead of {published}")
+    if problems:
+        raise UserError(f"wrong counts: {', '.join(problems)}.")
+
+
+def _schema() -> Any:
+    import pandera.pandas as pa
+
+    finite = pa.Check(np.isfinite, name="finite")
+    known = pa.Check.isin(CLASSES)
+    columns = {name: pa.Column(float, finite, coerce=True) for name in _CURVE}
+    ends = {
+        "row.names": pa.Column(),
+        "g": pa.Column(str, known),
+        "speaker": pa.Column(str),
+    }
+    return pa.DataFrameSchema(ends | columns, strict=True)
+
+
+def _explain(cases: list[dict[str, Any]]) -> str:
+    lines = list(dict.fromkeys(map(_explain_case, cases)))
+    more = f"; and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    return f"wrong schema: {'; '.join(lines[:SHOWN])}{more}."
+
+
+def _explain_case(case: dict[str, Any]) -> str:
+    value = case["failure_case"]
+    if case["check"] == "column_in_dataframe":
+        return f"column {value} is missing"
+    if case["check"] == "column_in_schema":
+        return f"column {value} is not expected"
+    if case["index"] is None or np.isnan(case["index"]):
+        return f"column {case['column']}: {case['check']}, found {value}"
+    place = f"line {int(case['index']) + 2}, column {case['column']}"
+    if case["check"] == "not_nullable":
+        return f"{place} has no value"
+    if case["column"] == "g":
+        return f"{place} is {value!r}, not one of {', '.join(CLASSES)}"
+    return f"{place} is {value!r}, not a finite number"
+
+
+def _unit_of_privacy(speakers: NDArray[np.int64]) -> str:
+    curves = np.bincount(speakers)
+    return (
+        f"The unit of privacy is one curve; {len(curves)} speakers have up to"
+        f" {curves.max()} of these curves each."
+    )

@@ -1,0 +1,173 @@
+"""Published files: find or download one, and prove that it is what it should be.
+
+A file in data/raw/ comes first, then the folder named by CURVOTE_DATA_MIRROR (read in
+place, nothing is copied), then a download from the publisher. A file that fails a check
+is never stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from curvote.datasets import registry, sources
+from curvote.datasets.sources import Source
+from curvote.datasets.unpack import DamagedError, read
+from curvote.errors import UserError
+
+MIRROR = "CURVOTE_DATA_MIRROR"
+UNLISTED = "unlisted, schema and counts agree"
+RETRIES = 2
+TIMEOUT_SECONDS = 30
+
+
+@dataclass(frozen=True)
+class RawFile:
+    """A checked file: its SHA-256 (of the decompressed bytes) and its origin."""
+
+    path: Path
+    sha256: str
+    origin: str
+
+
+def locate(project_root: Path, source: str, *, download: bool = True) -> RawFile | None:
+    """Return the checked file of ``source``; None if there is none and no download.
+
+    Raises:
+        UserError: damaged or altered file, unknown source, or a failed download.
+    """
+    known = sources.find(source, project_root)
+    if path := local(project_root, known):
+        return check(path, known)
+    return fetch(project_root, known) if download else None
+
+
+def local(project_root: Path, source: Source) -> Path | None:
+    """Return the copy in data/raw/ or in the mirror folder, None if there is none."""
+    folders = [raw_folder(project_root), *_mirror()]
+    names = [source.file, f"{source.file}.gz"]
+    paths = [folder / name for folder in folders for name in names]
+    return next((path for path in paths if path.exists()), None)
+
+
+def check(path: Path, source: Source) -> RawFile:
+    """Return ``path`` as a RawFile if it is a listed edition or agrees in content.
+
+    Raises:
+        DamagedError: the bytes cannot be read.
+        UserError: an edition that is not listed and differs in schema or counts.
+    """
+    sha256 = digest(path)
+    origin = source.origin(sha256)
+    if origin is None:
+        _check_content(path, source, sha256)
+        origin = UNLISTED
+    return RawFile(path, sha256, origin)
+
+
+def verify(project_root: Path) -> list[dict[str, str | None]]:
+    """Return one row {source, file, status, sha256, message} a source; never downloads.
+
+    Status is ok, absent, changed (other content than published) or damaged.
+    """
+    known = sources.catalogue(project_root).values()
+    return [_status(project_root, source) for source in known]
+
+
+def fetch(project_root: Path, source: Source) -> RawFile:
+    """Download into a temporary sibling, check, and only then rename into place."""
+    folder = raw_folder(project_root)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as scratch:
+            found = check(_download(source, Path(scratch)), source)
+            path = found.path.replace(folder / source.file)
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:  # of requests, pooch, or the file system
+        raise UserError(
+            f"{source.file} could not be downloaded from {source.url} to {folder}"
+            f" ({type(error).__name__}). Put it there by hand, or set {MIRROR} to a"
+            f" folder that holds {source.file} or {source.file}.gz."
+        ) from error
+    return RawFile(path, found.sha256, found.origin)
+
+
+def raw_folder(project_root: Path) -> Path:
+    """Return the folder for files put there by hand or by a download."""
+    return project_root / "data" / "raw"
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of the decompressed bytes of ``path``."""
+    stat = path.stat()
+    return _digest(path, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache
+def _digest(path: Path, _size: int, _mtime_ns: int) -> str:
+    """Memoise by size and time, so that one plan reads each file once."""
+    return hashlib.sha256(read(path)).hexdigest()
+
+
+def _mirror() -> list[Path]:
+    named = os.environ.get(MIRROR)
+    if not named:
+        return []
+    if not Path(named).is_dir():
+        raise UserError(f"{MIRROR} is {named!r}, which is not a folder.")
+    return [Path(named)]
+
+
+def _check_content(path: Path, source: Source, sha256: str) -> None:
+    try:
+        module = registry.module(source.name)
+        module.check(read(path), rows=source.rows, counts=source.counts)
+    except UserError as error:
+        listed = ", ".join(variant.sha256 for variant in source.variants)
+        raise UserError(
+            f"{path} is not the published {source.file}: its SHA-256 (decompressed) is"
+            f" {sha256}, listed: {listed}; and its content disagrees: {error}"
+        ) from error
+
+
+def _status(root: Path, source: Source) -> dict[str, str | None]:
+    path = local(root, source)
+    row: dict[str, str | None] = {
+        "source": source.name,
+        "file": str(path or source.file),
+    }
+    if path is None:
+        message = f"not in data/raw; `curvote data fetch {source.name}` downloads it"
+        return row | {"status": "absent", "sha256": None, "message": message}
+    try:
+        found = check(path, source)
+    except DamagedError as error:
+        return row | {"status": "damaged", "sha256": None, "message": str(error)}
+    except UserError as error:
+        changed = {"status": "changed", "sha256": digest(path)}
+        return row | changed | {"message": str(error)}
+    return row | {"status": "ok", "sha256": found.sha256, "message": found.origin}
+
+
+def _download(source: Source, folder: Path) -> Path:
+    import pooch
+
+    pooch.get_logger().setLevel("WARNING")
+    downloader: Any = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty(), timeout=TIMEOUT_SECONDS
+    )
+    fetcher = pooch.create(
+        path=folder,
+        base_url="",
+        registry={source.file: None},
+        urls={source.file: source.url},
+        retry_if_failed=RETRIES,
+    )
+    return Path(fetcher.fetch(source.file, downloader=downloader))

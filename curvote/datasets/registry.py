@@ -1,0 +1,18 @@
+"""Names of the data sets; adding one is one file and one line here."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+
+from curvote import validate
+
+DATASETS = {
+    "simulated": "curvote.datasets.simulated",
+    "phonemes": "curvote.datasets.phonemes",
+}
+
+
+def module(name: str) -> ModuleType:
+    """Return the module of data set ``name``; an unknown name is a UserError."""
+    return import_module(DATASETS[validate.one_of(DATASETS, source=name)])

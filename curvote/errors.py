@@ -1,0 +1,49 @@
+"""The two kinds of failure: what the user can mend, and what is our bug."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+Where = tuple[str | int, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing that is wrong, and the key path in pipelines.yaml where it stands."""
+
+    message: str
+    where: Where | None = None
+
+
+class UserError(ValueError):
+    """The input is wrong: says what was given, where it stands and what would be right.
+
+    ``where`` is a key path in pipelines.yaml, such as
+    ``("pipelines", "demo", "clients")``; the command line turns it into a line number.
+    ``problems`` holds everything that was found in one pass.
+    """
+
+    def __init__(self, message: str, *, where: Where | None = None) -> None:
+        super().__init__(message)
+        self.problems: tuple[Problem, ...] = (Problem(message, where),)
+
+    @classmethod
+    def several(cls, problems: Iterable[Problem]) -> UserError:
+        """One error that reports all ``problems`` together."""
+        found = tuple(problems)
+        error = cls("\n".join(problem.message for problem in found))
+        error.problems = found
+        return error
+
+
+class InternalError(Exception):
+    """An invariant of curvote itself is broken: a bug, never the user's fault."""
+
+
+def did_you_mean(given: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the closest known name, else the known names."""
+    names = sorted(known)
+    close = difflib.get_close_matches(given, names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(names)}."

@@ -1,0 +1,49 @@
+"""Stage aggregate: utilities from votes, reversal, weights. Reads nothing but counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.server.averaging import weights
+from curvote.server.reversal import reverse, reversed_utility
+from curvote.server.utility import estimate
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return the rule that turned utilities into weights."""
+    return {
+        "cutoff": params["aggregate.cutoff"],
+        "when_none_pass": params["aggregate.when_none_pass"],
+    }
+
+
+def block(
+    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the table ``ensemble``: one row for each weak classifier."""
+    votes = inputs["evaluate"]
+    rows = [_ensemble(votes.columns("votes", r), params) for r in replicates]
+    return {"ensemble": rows}
+
+
+def _ensemble(votes: Columns, params: Params) -> Columns:
+    keep = BinaryRR(epsilon=params["epsilon"]).keep
+    utility = estimate(votes["positive"], votes["n"], keep)
+    flipped = reverse(votes["positive"], votes["n"])
+    rule = params["aggregate.cutoff"], params["aggregate.when_none_pass"]
+    mrma, none_mrma = weights(reversed_utility(utility.value, flipped), *rule)
+    ma, none_ma = weights(utility.value, *rule)
+    return {
+        "learner": votes["learner"],
+        "utility": utility.value,
+        "standard_error": utility.standard_error,
+        "reversed": flipped,
+        "weight": mrma,
+        "none_passed": np.full(len(mrma), none_mrma),
+        "weight_ma": ma,
+        "none_passed_ma": np.full(len(ma), none_ma),
+    }

@@ -1,0 +1,90 @@
+"""Stage privatize: reports of the training clients, and of all clients to compare."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from curvote.client.report import Reporter
+from curvote.entropy import client_streams, generator
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.mrma.arms import REPORT_ARMS
+from curvote.protocols.mrma.study import Clients, study_clients
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return the mechanism and its budgets, which are public."""
+    project = inputs["project"].facts
+    reporter = _reporter(project["d"], params)
+    return {
+        "d": project["d"],
+        "gram": project["encoding"]["gram"],
+        "mechanism": params["privatize.mechanism"],
+        "epsilon": params["epsilon"],
+        "feature_epsilon": reporter.features.epsilon,
+        "label_epsilon": reporter.label.epsilon,
+    }
+
+
+def block(
+    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the tables ``reports`` and ``labels``: noised, no client id, shuffled."""
+    reporter = _reporter(facts["d"], params)
+    tables: Tables = {"reports": [], "labels": []}
+    for replicate in replicates:
+        clients = study_clients(inputs["project"], params, replicate)
+        tables["reports"].append(_reports(clients, reporter, params["seed"]))
+        tables["labels"].append(_labels(clients, params))
+    return tables
+
+
+def _reporter(d: int, params: Params) -> Reporter:
+    return Reporter.build(
+        d,
+        params["epsilon"],
+        params["privatize.mechanism"],
+        params["privatize.label_share"],
+    )
+
+
+def _reports(clients: Clients, reporter: Reporter, seed: int) -> Columns:
+    rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
+    z, labels = _release(clients, rows, reporter, seed)
+    arm = np.full(len(rows), REPORT_ARMS.index("pooled"), dtype=np.int8)
+    arm[: len(clients.roles["train"])] = REPORT_ARMS.index("mrma")
+    rng = generator(seed, "privatize", "shuffle", clients.replicate)
+    order = rng.permutation(len(rows))
+    return {"arm": arm[order], "z": z[order], "label": labels[order].astype(np.int8)}
+
+
+def _release(
+    clients: Clients, rows: np.ndarray, reporter: Reporter, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    z, labels = clients.z[rows], clients.labels[rows]
+    noised_z, noised = np.empty_like(z), np.empty_like(labels)
+    place = (seed, "privatize")
+    streams = zip(
+        client_streams(*place, "feature_noise", clients.replicate, len(rows)),
+        client_streams(*place, "label_noise", clients.replicate, len(rows)),
+        strict=True,
+    )
+    for (part, noise), (_, label_noise) in streams:
+        noised_z[part], noised[part] = reporter.release(
+            z[part], labels[part], noise, label_noise
+        )
+    return noised_z, noised
+
+
+def _labels(clients: Clients, params: Params) -> Columns:
+    """Release one label a client with the whole budget: the majority baseline's."""
+    rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
+    labels, noised = clients.labels[rows], np.empty(len(rows))
+    mechanism = BinaryRR(epsilon=params["epsilon"])
+    stream = (params["seed"], "privatize", "majority", clients.replicate)
+    for part, entropy in client_streams(*stream, len(rows)):
+        noised[part] = mechanism.randomize(labels[part], entropy)
+    rng = generator(*stream[:2], "shuffle", clients.replicate)
+    return {"label": rng.permutation(noised).astype(np.int8)}

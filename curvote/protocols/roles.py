@@ -1,0 +1,85 @@
+"""Who plays which role in a replicate: a pure function that every stage calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.entropy import generator
+from curvote.errors import UserError
+
+ROLES = ("test", "vote", "train", "public")
+Index = NDArray[np.int64]
+Roles = dict[str, Index]
+
+
+def split(
+    seed: int,
+    replicate: int,
+    n: int,
+    sizes: Mapping[str, int],
+    groups: NDArray[np.int64] | None = None,
+) -> Roles:
+    """Return the row numbers of each role among ``n`` clients.
+
+    Roles are filled in the order test, vote, train, public from a random order. With
+    ``groups`` (n,) whole groups are taken and one that would overshoot a role's size is
+    passed over, so no group stands in two roles and a role may end up smaller than
+    asked. Asking for more than ``n`` clients is a UserError.
+    """
+    asked = sum(sizes[role] for role in ROLES)
+    if asked > n:
+        raise too_many(sizes, n)
+    rng = generator(seed, "shared", "split", replicate)
+    if groups is None:
+        return _slices(rng.permutation(n), sizes)
+    return _whole_groups(rng, groups, sizes)
+
+
+def too_many(sizes: Mapping[str, int], n: int) -> UserError:
+    """Return the error for more clients asked than there are."""
+    parts = " + ".join(f"{role} {sizes[role]}" for role in reversed(ROLES))
+    asked = sum(sizes[role] for role in ROLES)
+    return UserError(
+        f"clients: {parts} asks for {asked}, but there are only {n}; ask for fewer.",
+        where=("clients",),
+    )
+
+
+def _slices(order: Index, sizes: Mapping[str, int]) -> Roles:
+    ends = np.cumsum([sizes[role] for role in ROLES])
+    return dict(zip(ROLES, np.split(order[: ends[-1]], ends[:-1]), strict=True))
+
+
+def _whole_groups(
+    rng: np.random.Generator, groups: NDArray[np.int64], sizes: Mapping[str, int]
+) -> Roles:
+    members = _members(groups)
+    waiting: Sequence[int] = [int(g) for g in rng.permutation(len(members))]
+    roles: Roles = {}
+    for role in ROLES:
+        taken, waiting = _fill(waiting, members, sizes[role])
+        rows = [members[g] for g in taken]
+        roles[role] = np.concatenate(rows) if rows else np.empty(0, dtype=np.int64)
+    return roles
+
+
+def _members(groups: NDArray[np.int64]) -> list[Index]:
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order])) + 1
+    return [np.asarray(part) for part in np.split(order, starts)]
+
+
+def _fill(
+    waiting: Sequence[int], members: list[Index], size: int
+) -> tuple[list[int], list[int]]:
+    taken: list[int] = []
+    left: list[int] = []
+    room = size
+    for group in waiting:
+        fits = len(members[group]) <= room
+        (taken if fits else left).append(group)
+        room -= len(members[group]) if fits else 0
+    return taken, left

@@ -1,0 +1,71 @@
+"""What a stage is: a declaration for the plan, and two functions on plain columns.
+
+A stage's module has ``facts(inputs, params)``, computed once, and
+``block(replicates, inputs, params, facts)``, which returns for each table one
+`Columns` for each replicate. Both are pure: same arguments, same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Columns = dict[str, NDArray[Any]]
+Tables = dict[str, list[Columns]]
+Params = Mapping[str, Any]
+Facts = dict[str, Any]
+
+
+class Source(Protocol):
+    """A stored artifact as a stage sees it."""
+
+    @property
+    def facts(self) -> Facts:
+        """The JSON facts that the stage which made it recorded."""
+        ...
+
+    def columns(self, table: str, replicate: int) -> Columns:
+        """Return the columns of one replicate (or of the rows that all share)."""
+        ...
+
+
+Inputs = Mapping[str, Source]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a chain.
+
+    ``axes`` are the cell coordinates that split it ("epsilon", "learner"); ``params``
+    the dotted configuration keys it reads (its key holds just these); ``plugins`` maps
+    a registry module to the configuration key that names the entry.
+    """
+
+    name: str
+    module: str
+    inputs: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
+    plugins: tuple[tuple[str, str], ...] = ()
+    tables: tuple[str, ...] = ()
+    side: str = "client"
+
+
+@dataclass(frozen=True)
+class Release:
+    """Something a client lets out, in words and with its part of the budget."""
+
+    who: str
+    what: str
+    mechanism: str
+    epsilon: float
+    detail: str = ""
+
+
+def stack(columns: Sequence[Columns], name: str) -> NDArray[Any]:
+    """Return column ``name`` of several replicates as one array."""
+    return np.concatenate([part[name] for part in columns])

@@ -1,0 +1,196 @@
+"""From the artifacts of a run to what its report shows; drawn anew only if it changed."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from curvote.datasets.registry import DATASETS
+from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.roles import ROLES, split
+from curvote.reporting.data import CurveSample, PageData
+from curvote.run import fingerprint
+from curvote.run.chain import Cell
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import cells, encoding_of, find, summary
+from curvote.run.store import Artifact, write_json
+
+STAMP = "report.json"
+SHOWN = 60
+
+
+def report(project: Project, record: RunRecord) -> Path:
+    """Return the path of a run's report; the same results are not drawn twice."""
+    folder = project.reports / record.pipeline
+    wanted = _digest(record)
+    if _stamp(folder) != wanted:
+        from curvote.reporting.page import render
+
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / STAMP).unlink(missing_ok=True)
+        render(page_data(project, record), folder)
+        write_json(folder / STAMP, {"digest": wanted, "run": record.id})
+    return folder / "report.html"
+
+
+def _digest(record: RunRecord) -> str:
+    keys = [(step["stage"], step["key"]) for step in record.steps]
+    code = fingerprint.of_code(["curvote.reporting.collect", "curvote.reporting.page"])
+    template = Path(__file__).with_name("templates") / "report.html.j2"
+    return fingerprint.of_json(
+        [keys, record.overrides, code, fingerprint.of_file(template)]
+    )
+
+
+def _stamp(folder: Path) -> str | None:
+    import json
+
+    try:
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    whole = (folder / "report.html").is_file() and (folder / "figures").is_dir()
+    return str(stamp["digest"]) if whole else None
+
+
+def page_data(project: Project, record: RunRecord) -> PageData:
+    """Collect everything a report shows from the tables of one run."""
+    config = record.config
+    encoded = find(project, record, "project", Cell())
+    facts = encoded.facts
+    return PageData(
+        pipeline=record.pipeline,
+        title=facts["title"],
+        replicates=config["replicates"],
+        seed=config["seed"],
+        protocol=config["protocol"],
+        generated=record.started[:10],
+        run_id=record.id,
+        scores=pd.DataFrame(summary(project, record)),
+        utilities=_utilities(project, record),
+        cutoff=config["aggregate"]["cutoff"],
+        curves=_curves(project, record, encoded),
+        clients=_sizes(encoded, config),
+        groups=config["source"].get("groups"),
+        releases=_releases(config, facts["d"]),
+        public=_public(config, facts),
+        volunteers=config["clients"]["public"],
+        notes=_notes(facts),
+        bayes_error=_bayes_error(config),
+        overrides=record.overrides,
+    )
+
+
+def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
+    parts = []
+    for cell in cells(record):
+        ensemble = find(project, record, "aggregate", cell).table("ensemble")
+        utility = ensemble["utility"].to_numpy()
+        parts.append(
+            pd.DataFrame(
+                {"epsilon": cell.epsilon, "learner": cell.learner, "utility": utility}
+            )
+        )
+    return pd.concat(parts, ignore_index=True)
+
+
+def _releases(config: dict[str, Any], d: int) -> list[Any]:
+    protocol = import_module(PROTOCOLS[config["protocol"]])
+    return list(protocol.releases(config, d, config["epsilon"]))
+
+
+def _roles(
+    encoded: Artifact, config: dict[str, Any], replicate: int
+) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    rows = encoded.columns("encoded", replicate)
+    groups = rows["group"] if config["source"].get("groups") else None
+    n = len(rows["label"])
+    return rows, split(config["seed"], replicate, n, config["clients"], groups)
+
+
+def _sizes(
+    encoded: Artifact, config: dict[str, Any]
+) -> dict[str, tuple[int, int, int]]:
+    """Return (asked, least, most) of each role; sizes vary only where groups do."""
+    several = range(config["replicates"]) if config["source"].get("groups") else (0,)
+    roles = [_roles(encoded, config, replicate)[1] for replicate in several]
+    return {
+        role: (
+            config["clients"][role],
+            min(len(r[role]) for r in roles),
+            max(len(r[role]) for r in roles),
+        )
+        for role in reversed(ROLES)
+    }
+
+
+def _curves(
+    project: Project, record: RunRecord, encoded: Artifact
+) -> CurveSample | None:
+    """Return records that may be shown: volunteers', or simulated ones; else None."""
+    config, facts = record.config, encoded.facts
+    rows, roles = _roles(encoded, config, 0)
+    if len(roles["public"]):
+        who, shown = "volunteers", roles["public"][:SHOWN]
+    elif facts["simulated"]:
+        who, shown = "simulated", roles["train"][:SHOWN]
+    else:
+        return None
+    clients = find(project, record, "ingest", Cell()).columns("clients", 0)
+    encoding = encoding_of(project, record, 0)
+    return CurveSample(
+        grid=np.asarray(facts["grid"]),
+        unit=facts["unit"],
+        domain=tuple(facts["domain"]),
+        curves=clients["curve"][shown],
+        fitted=rows["coefficients"][shown]
+        @ np.linalg.pinv(encoding.projection.matrix).T,
+        z=rows["z"][shown],
+        labels=rows["label"][shown],
+        classes=tuple(facts["classes"]),
+        basis=_basis(config["project"]),
+        rescale=_rescale(config["project"]),
+        who=who,
+    )
+
+
+def _basis(project: dict[str, Any]) -> str:
+    if project["basis"] == "fourier":
+        return f"{project['size']} Fourier functions"
+    return f"{project['size']} B-splines of order {project['order']}"
+
+
+def _rescale(project: dict[str, Any]) -> str:
+    given = {
+        "tanh": ("centre", "scale"),
+        "min_max": ("lower", "upper"),
+        "max_abs": (),
+    }[project["rescale"]]
+    constants = ", ".join(f"{name} {project[name]}" for name in given)
+    return f"{project['rescale']} ({constants})" if constants else project["rescale"]
+
+
+def _public(config: dict[str, Any], facts: dict[str, Any]) -> list[str]:
+    a, b = facts["domain"]
+    return [
+        f"the grid: {len(facts['grid'])} points from {a:g} to {b:g} ({facts['unit']})",
+        f"the basis: {_basis(config['project'])}",
+        f"the rescaling: {_rescale(config['project'])}",
+        f"the classes: {facts['classes'][1]} (+1) against {facts['classes'][0]} (-1)",
+    ]
+
+
+def _notes(facts: dict[str, Any]) -> list[str]:
+    raw = facts.get("raw")
+    origin = [f"Raw file: SHA-256 {raw['sha256']} ({raw['origin']})."] if raw else []
+    return [*facts["notes"], *origin]
+
+
+def _bayes_error(config: dict[str, Any]) -> float | None:
+    dataset = import_module(DATASETS[config["source"]["name"]])
+    return float(dataset.bayes_error()) if dataset.SIMULATED else None

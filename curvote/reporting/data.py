@@ -1,0 +1,250 @@
+"""What a report is made of: typed tables and facts, and the score table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from curvote.errors import InternalError
+
+FloatArray = NDArray[np.float64]
+
+SCORE_COLUMNS = (
+    "pipeline",
+    "protocol",
+    "epsilon",
+    "learner",
+    "method",
+    "misclassification",
+    "se",
+    "replicates",
+    "none_passed",
+)
+NOTHING = "\N{EN DASH}"  # a cell for which nothing was computed
+ROLES = ("public", "train", "vote", "test")
+
+
+@dataclass(frozen=True)
+class Method:
+    """What a method is called on the page, what it does, and who may use it."""
+
+    label: str
+    meaning: str
+    study_only: bool = False
+
+
+METHODS: dict[str, Method] = {
+    "mrma": Method(
+        "MRMA",
+        "Weak classifiers that do worse than a coin are reversed; those whose"
+        " estimated utility then passes the cutoff are averaged, the better ones"
+        " with more weight.",
+    ),
+    "ma": Method("MA", "The same weighted average, but nothing is reversed."),
+    "mr": Method("MR", "Mean error of the weak classifiers after reversal."),
+    "best_single": Method(
+        "best single", "The one reversed classifier of highest estimated utility."
+    ),
+    "weak": Method("weak", "Mean error of the weak classifiers as they were trained."),
+    "all_data": Method(
+        "all data",
+        "One classifier trained on noised reports of all clients, voters included.",
+        study_only=True,
+    ),
+    "averaging": Method(
+        "averaging",
+        "Plain mean of classifiers trained on equal parts of all those reports.",
+        study_only=True,
+    ),
+    "voting": Method(
+        "voting", "Majority vote of the same classifiers.", study_only=True
+    ),
+    "histogram": Method(
+        "histogram",
+        "The larger class in each cell of a coarse grid, from noised counts.",
+        study_only=True,
+    ),
+    "majority": Method(
+        "majority",
+        "Always guesses one class: the one that a noised label from every client"
+        " says is larger. It looks at no record.",
+        study_only=True,
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CurveSample:
+    """Records that may be shown: volunteers' (public by consent) or simulated ones.
+
+    ``grid[T]`` in ``unit`` over ``domain``; ``curves[n, T]`` as recorded,
+    ``fitted[n, T]`` their projections, ``z[n, d]`` in [-1, 1] before noise,
+    ``labels[n]`` 0 or 1 for ``classes`` (negative, positive). ``basis`` and
+    ``rescale`` are words, such as "4 cubic B-splines".
+    """
+
+    grid: FloatArray
+    unit: str
+    domain: tuple[float, float]
+    curves: FloatArray
+    fitted: FloatArray
+    z: FloatArray
+    labels: NDArray[np.int64]
+    classes: tuple[str, str]
+    basis: str
+    rescale: str
+    who: str
+
+    def __post_init__(self) -> None:
+        if self.who not in ("volunteers", "simulated"):
+            raise InternalError(f"records of {self.who!r} are not public: not drawn")
+        shape = (len(self.labels), len(self.grid))
+        if self.curves.shape != shape or self.fitted.shape != shape:
+            raise InternalError(
+                f"curves {self.curves.shape}, fitted"
+                f" {self.fitted.shape}: both must be {shape}"
+            )
+        if len(self.z) != len(self.labels):
+            raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
+
+
+@dataclass(frozen=True)
+class Release:
+    """One thing that leaves a client.
+
+    ``epsilon`` is a number or words ("epsilon/(d+1)"); ``study_only`` marks what is
+    drawn for comparison methods that a real deployment would never ask for.
+    """
+
+    who: str
+    what: str
+    mechanism: str
+    epsilon: float | str
+    detail: str = ""
+    study_only: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class PageData:
+    """Everything one report shows, from tables only.
+
+    ``title`` names the data set. ``scores`` has ``SCORE_COLUMNS``; misclassification,
+    se and none_passed (the share of replicates in which no classifier passed the
+    cutoff, missing where the method has no cutoff) lie in [0, 1]; ``learner`` is
+    missing for methods that have none. ``utilities`` has epsilon, learner, utility
+    (estimated, before reversal, not clipped). ``clients`` maps a role of ``ROLES`` to
+    (asked, least, most) over the replicates. ``bayes_error`` in [0, 1] where it is
+    known. ``overrides`` are the ``a.b=v`` texts of ``--set``. ``record`` is the word
+    for one record. ``curves`` is None where no record may be shown.
+    """
+
+    pipeline: str
+    title: str
+    replicates: int
+    seed: int
+    protocol: str
+    generated: str
+    run_id: str
+    scores: pd.DataFrame
+    utilities: pd.DataFrame
+    cutoff: float
+    curves: CurveSample | None
+    clients: Mapping[str, tuple[int, int, int]]
+    groups: str | None
+    releases: Sequence[Release]
+    public: Sequence[str]
+    volunteers: int
+    notes: Sequence[str] = ()
+    bayes_error: float | None = None
+    private: bool = False
+    overrides: Sequence[str] = ()
+    record: str = "curve"
+
+    def __post_init__(self) -> None:
+        missing = set(SCORE_COLUMNS) - set(self.scores.columns)
+        if missing:
+            raise InternalError(f"scores lack the columns {sorted(missing)}")
+
+
+def method_of(series: str) -> Method:
+    """Return the method behind a series name; an unknown one is shown by its name."""
+    protocol, _, key = series.rpartition(": ")
+    known = METHODS.get(key, Method(key, ""))
+    label = f"{protocol}: {known.label}" if protocol else known.label
+    return Method(label, known.meaning, known.study_only)
+
+
+def with_series(scores: pd.DataFrame) -> pd.DataFrame:
+    """Add ``series``: the method, preceded by the protocol where there are several."""
+    if scores["protocol"].nunique() < 2:
+        return scores.assign(series=scores["method"])
+    return scores.assign(series=scores["protocol"] + ": " + scores["method"])
+
+
+def series_names(scores: pd.DataFrame) -> list[str]:
+    """Return the series in the fixed order of ``METHODS``, unknown methods last."""
+    order = {key: rank for rank, key in enumerate(METHODS)}
+    names = with_series(scores)["series"].drop_duplicates()
+    return sorted(names, key=lambda s: order.get(s.rpartition(": ")[2], len(order)))
+
+
+def learners(table: pd.DataFrame) -> list[str]:
+    """Return the learners of a table in the order in which they first appear."""
+    return [str(name) for name in table["learner"].dropna().drop_duplicates()]
+
+
+def epsilons(table: pd.DataFrame) -> list[float]:
+    """Return the privacy levels of a table, smallest first."""
+    return sorted(float(value) for value in table["epsilon"].unique())
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """Write a share in [0, 1] as percent points without the sign; missing as a dash."""
+    if value is None or math.isnan(value):
+        return NOTHING
+    return f"{100 * value:.{digits}f}"
+
+
+def with_error(value: float | None, se: float | None, digits: int = 2) -> str:
+    """Write ``11.92 ± 0.10``: percent points and one standard error, where known."""
+    parts = percent(value, digits), percent(se, digits)
+    return parts[0] if NOTHING in parts else " ± ".join(parts)
+
+
+def best(scores: pd.DataFrame) -> pd.Series:
+    """Tell for each row whether no row of its epsilon shows a lower error."""
+    shown = (100 * scores["misclassification"].astype(float)).round(2)
+    lowest = shown.groupby(scores["epsilon"]).transform("min")
+    return shown.eq(lowest)
+
+
+def score_table(scores: pd.DataFrame, mark: str = "") -> pd.DataFrame:
+    """Return the scores as text: rows (epsilon, method), columns learners.
+
+    A cell reads ``11.92 ± 0.10`` (percent, one standard error), a dash where nothing
+    was computed; ``mark`` is appended to the best of each epsilon. A method without a
+    learner fills the whole row. Methods stand in the order of ``METHODS``.
+    """
+    columns = learners(scores) or ["all"]
+    rows = with_series(scores)[["epsilon", "series", "learner"]].copy()
+    texts = map(with_error, scores["misclassification"], scores["se"])
+    rows["text"] = [
+        text + mark * win for text, win in zip(texts, best(scores), strict=True)
+    ]
+    everywhere = rows["learner"].isna()
+    copies = [rows[everywhere].assign(learner=name) for name in columns]
+    rows = pd.concat([rows[~everywhere], *copies])
+    table = rows.set_index(["epsilon", "series", "learner"])["text"].unstack("learner")
+    wanted = [
+        (epsilon, series)
+        for epsilon in epsilons(scores)
+        for series in series_names(scores)
+        if (epsilon, series) in table.index
+    ]
+    index = pd.MultiIndex.from_tuples(wanted, names=["epsilon", "method"])
+    return table.reindex(index=index, columns=columns).fillna(NOTHING)

@@ -1,0 +1,222 @@
+"""From curves to coefficients: public bases, and the matrix that projects onto them.
+
+scikit-fda computes the projection of a curve; because least squares is linear, doing
+it once for the unit impulses of the grid gives the matrix that does it for every curve.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.errors import UserError
+
+Array = NDArray[np.float64]
+Domain = tuple[float, float]
+
+STEP_TOLERANCE = 1e-3
+CLEAR = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The least-squares projection of curves on T grid points onto d basis functions.
+
+    ``matrix`` is (d, T); ``gram`` (d, d) holds the L2 inner products of the functions
+    over ``domain``.
+    """
+
+    matrix: Array
+    gram: Array
+    domain: Domain
+    name: str
+    size: int
+    order: int
+
+    def apply(self, curves: ArrayLike) -> Array:
+        """Return the coefficients (n, d) of ``curves`` (n, T).
+
+        Another shape, NaN or infinity is a UserError; curves and grid points are
+        counted from 0.
+        """
+        values = np.asarray(curves, dtype=np.float64)
+        _check_curves(values, self.matrix.shape[1])
+        return np.asarray(values @ self.matrix.T)
+
+
+def projection(basis: str, size: int, grid: ArrayLike, order: int = 4) -> Projection:
+    """Return the projection of curves on ``grid`` onto ``size`` functions of ``basis``.
+
+    ``grid`` (T,) is increasing and equidistant, and its ends are the domain. ``order``
+    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it.
+    """
+    points = _check_grid(grid)
+    check_size(basis, size, order, len(points))
+    domain = (float(points[0]), float(points[-1]))
+    functions = BASES[basis](domain, size, order)
+    return Projection(
+        matrix=_project_impulses(functions, points),
+        gram=_gram(functions),
+        domain=domain,
+        name=basis,
+        size=size,
+        order=order,
+    )
+
+
+def identity(d: int) -> Projection:
+    """Return the projection that leaves vectors of ``d`` features as they are."""
+    d = validate.at_least(1, d=d)
+    return Projection(np.eye(d), np.eye(d), (1.0, float(d)), "identity", d, 1)
+
+
+def orthonormal(given: Projection) -> Projection:
+    """Return the same space in L2-orthonormal coordinates, the smoothest first.
+
+    The functions solve the eigenproblem of their roughness, integral phi_i' phi_j',
+    relative to the Gram matrix. The new Gram matrix is the identity, so Euclidean
+    products of coefficients are L2 products of curves.
+    """
+    from scipy.linalg import eigh
+
+    if given.name not in BASES:
+        raise UserError("coordinates: orthonormal needs a basis of functions.")
+    functions = BASES[given.name](given.domain, given.size, given.order)
+    if not np.allclose(given.gram, _gram(functions), rtol=1e-9, atol=0):
+        return given  # already orthonormal
+    _, vectors = eigh(_roughness(functions), given.gram)  # ascending roughness
+    vectors = _signed(vectors, given.gram)
+    matrix = vectors.T @ given.gram @ given.matrix
+    return replace(given, matrix=matrix, gram=np.eye(given.size))
+
+
+def check_size(
+    basis: str, size: int, order: int = 4, points: int | None = None
+) -> None:
+    """Raise a UserError if ``basis`` has no such size, or not on so many ``points``."""
+    validate.one_of(BASES, basis=basis)
+    validate.at_least(1, size=size)
+    validate.at_least(1, order=order)
+    if basis == "fourier" and size % 2 == 0:
+        odd = f"{size - 1} or {size + 1}"
+        raise UserError(f"Fourier sizes are odd: {odd}, not {size}.")
+    if basis == "bspline" and size < order:
+        raise UserError(
+            f"size is {size}; B-splines of order {order} need a size of at least"
+            f" {order}."
+        )
+    if points is not None:
+        _check_fit(basis, size, points)
+
+
+def _check_fit(basis: str, size: int, points: int) -> None:
+    if size > points:
+        raise UserError(f"size is {size}, but a curve has only {points} grid points.")
+    if basis == "fourier" and size > points - 1:
+        raise UserError(
+            f"size is {size}; a Fourier basis takes the two ends of the grid for one"
+            f" point, so {points} grid points allow at most {points - 1} functions."
+        )
+
+
+def _bspline(domain: Domain, size: int, order: int) -> Any:
+    from skfda.representation.basis import BSplineBasis
+
+    return BSplineBasis(domain_range=domain, n_basis=size, order=order)
+
+
+def _fourier(domain: Domain, size: int, _order: int) -> Any:
+    from skfda.representation.basis import FourierBasis
+
+    return FourierBasis(domain_range=domain, n_basis=size)
+
+
+BASES: dict[str, Callable[[Domain, int, int], Any]] = {
+    "bspline": _bspline,
+    "fourier": _fourier,
+}
+
+
+def _project_impulses(functions: Any, points: Array) -> Array:
+    from skfda import FDataGrid
+
+    impulses = FDataGrid(np.eye(len(points)), grid_points=points)
+    return np.asarray(impulses.to_basis(functions).coefficients.T, dtype=np.float64)
+
+
+def _gram(functions: Any) -> Array:
+    return np.asarray(functions.gram_matrix(), dtype=np.float64)
+
+
+def _roughness(functions: Any) -> Array:
+    from skfda.misc.operators import LinearDifferentialOperator, gram_matrix
+
+    first_derivative = LinearDifferentialOperator(1)
+    return np.asarray(gram_matrix(first_derivative, functions), dtype=np.float64)
+
+
+def _signed(vectors: Array, gram: Array) -> Array:
+    """Fix the open signs: a function's first clear product with the basis is positive.
+
+    Not its largest: symmetric functions tie, and rounding would decide.
+    """
+    products = gram @ vectors
+    clear = np.abs(products) > CLEAR * np.abs(products).max(axis=0)
+    first = products[clear.argmax(axis=0), np.arange(len(gram))]
+    return np.asarray(vectors * np.sign(first))
+
+
+def _check_grid(grid: ArrayLike) -> Array:
+    points = np.atleast_1d(validate.finite(grid=grid))
+    if points.ndim != 1 or len(points) < 2:
+        raise UserError(
+            f"grid has shape {points.shape}; it must be a list of at least 2 points."
+        )
+    steps = np.diff(points)
+    if (steps <= 0).any():
+        raise UserError(
+            "grid must be strictly increasing, but " + _place(points, steps <= 0)
+        )
+    usual = np.median(steps)
+    rounding = 4 * np.spacing(np.abs(points).max())
+    odd = ~np.isclose(steps, usual, rtol=STEP_TOLERANCE, atol=rounding)
+    if odd.any():
+        raise UserError(
+            f"grid must be equidistant (its usual step is {usual:.6g}), but "
+            + _place(points, odd)
+        )
+    return points
+
+
+def _place(points: Array, wrong: NDArray[np.bool_]) -> str:
+    i = int(np.flatnonzero(wrong)[0])
+    return f"point {i} is {points[i]:.10g} and point {i + 1} is {points[i + 1]:.10g}."
+
+
+def _check_curves(curves: Array, points: int) -> None:
+    if curves.ndim != 2 or curves.shape[1] != points:
+        raise UserError(
+            f"curves have shape {curves.shape}; they must be (n, {points}), one row a"
+            " curve and one column a grid point."
+        )
+    bad = ~np.isfinite(curves)
+    if bad.any():
+        raise UserError(_first_bad_curve(curves, bad))
+
+
+def _first_bad_curve(curves: Array, bad: NDArray[np.bool_]) -> str:
+    row = int(np.flatnonzero(bad.any(axis=1))[0])
+    count, first = int(bad[row].sum()), int(np.flatnonzero(bad[row])[0])
+    kind = "missing" if np.isnan(curves[row, first]) else "infinite"
+    others = int(bad.any(axis=1).sum()) - 1
+    more = f" ({others} more such curves)" if others else ""
+    plural = "s" if count > 1 else ""
+    return (
+        f"curve {row} has {count} {kind} value{plural}, the first at grid point"
+        f" {first}{more}; every value must be finite."
+    )

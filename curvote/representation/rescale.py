@@ -1,0 +1,117 @@
+"""From coefficients to z in [-1, 1]^d, by constants that are public.
+
+The formulas are MRMA section 5.1; `min_max` takes public bounds and clips, because
+bounds taken from the record itself leave [-1, 1] and are not private (item 13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.errors import UserError
+
+Array = NDArray[np.float64]
+Counts = NDArray[np.int64]
+
+RESCALES = {"tanh": ("centre", "scale"), "max_abs": (), "min_max": ("lower", "upper")}
+
+
+def rescale(
+    name: str, c: ArrayLike, constants: Mapping[str, ArrayLike]
+) -> tuple[Array, Counts]:
+    """Return ``(z, clipped)``: ``c`` (n, d) in [-1, 1], values clipped of each client.
+
+    ``constants`` holds exactly what ``RESCALES[name]`` lists, each (d,) or a number.
+    """
+    validate.one_of(RESCALES, rescale=name)
+    if set(constants) != set(RESCALES[name]):
+        wanted = ", ".join(RESCALES[name]) or "no constants"
+        given = ", ".join(sorted(constants)) or "none"
+        raise UserError(f"rescale {name} takes {wanted}; given: {given}.")
+    if name == "min_max":
+        return min_max(c, constants["lower"], constants["upper"])
+    z = max_abs(c) if name == "max_abs" else tanh(c, **constants)
+    return z, np.zeros(len(z), dtype=np.int64)
+
+
+def tanh(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
+    """Squash each coordinate of ``c`` (n, d) by tanh of (c - centre) / scale."""
+    values = _records(c)
+    middle = _constant(values.shape[1], centre=centre)
+    width = _constant(values.shape[1], scale=scale)
+    if not (width > 0).all():
+        i = int(np.flatnonzero(~(width > 0))[0])
+        raise UserError(
+            f"scale is {width[i]:g} for coordinate {i}; it must be above 0."
+        )
+    with np.errstate(over="ignore"):  # tanh of an overflow is the right +1 or -1
+        return np.asarray(np.tanh((values - middle) / width))
+
+
+def max_abs(c: ArrayLike) -> Array:
+    """Return each record of ``c`` (n, d) by its own largest magnitude; 0 stays 0."""
+    values = _records(c)
+    largest = np.abs(values).max(axis=1, keepdims=True, initial=0.0)
+    return values / np.where(largest > 0, largest, 1.0)
+
+
+def min_max(c: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Counts]:
+    """Map [lower, upper] to [-1, 1] and clip; count each client's clipped values."""
+    values = _records(c)
+    low = _constant(values.shape[1], lower=lower)
+    high = _constant(values.shape[1], upper=upper)
+    with np.errstate(over="ignore"):
+        width = high - low
+    wrong = ~((width > 0) & (width < np.inf))
+    if wrong.any():
+        i = int(np.flatnonzero(wrong)[0])
+        raise UserError(
+            f"lower is {low[i]:g} and upper {high[i]:g} for coordinate {i}; lower must"
+            " be below upper, and their distance finite."
+        )
+    clipped = np.clip(values, low, high)
+    z = 2 * ((clipped - low) / width) - 1
+    return np.asarray(z), (clipped != values).sum(axis=1, dtype=np.int64)
+
+
+def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
+    """Return (centre, scale) of ``c`` (n, d): mean and standard deviation (n - 1).
+
+    The records must be public: those of volunteers who take no part in anything else.
+    """
+    values = _records(c)
+    if len(values) < 2:
+        raise UserError(
+            f"{len(values)} volunteers; a standard deviation takes at least 2."
+        )
+    centre, scale = values.mean(axis=0), values.std(axis=0, ddof=1)
+    constant = (values == values[0]).all(axis=0) | ~(scale > 0)
+    if constant.any():
+        raise UserError(
+            f"coordinate {int(np.flatnonzero(constant)[0])} is the same for all"
+            f" {len(values)} volunteers, so its scale would be 0; take more volunteers"
+            " or state centre and scale."
+        )
+    return centre, scale
+
+
+def _records(c: ArrayLike) -> Array:
+    values = validate.finite(coefficients=c)
+    if values.ndim != 2:
+        raise UserError(f"coefficients have shape {values.shape}; they must be (n, d).")
+    return values
+
+
+def _constant(d: int, /, **named: ArrayLike) -> Array:
+    ((name, value),) = named.items()
+    array = validate.finite(**{name: value})
+    if array.shape not in ((), (1,), (d,)):
+        raise UserError(
+            f"{name} has shape {array.shape}; it must be a number or one for each of"
+            f" the {d} coordinates."
+        )
+    return np.broadcast_to(array, (d,))

@@ -1,0 +1,1 @@
+"""The chain as data: configuration, keys, store, plan and execution."""

@@ -1,0 +1,120 @@
+"""Blocks of replicates: computed in any order, in any process, each written once."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from threadpoolctl import threadpool_limits
+
+from curvote.errors import InternalError
+from curvote.run.contracts import to_arrow
+from curvote.run.store import Artifact
+
+PREFIX: Final = "block-"
+# Doubles do not repeat, so dictionaries would cost time and save nothing.
+FORMAT: Final[dict[str, Any]] = {"use_dictionary": False, "compression": "zstd"}
+Part = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Job:
+    """All a process needs to compute blocks of one step; holds paths, no tables."""
+
+    module: str
+    tables: tuple[str, ...]
+    inputs: dict[str, str]
+    params: dict[str, Any]
+    facts: dict[str, Any]
+    folder: str
+
+
+def path(folder: Path, part: Part, table: str) -> Path:
+    """Return the file of one table of one block."""
+    return folder / f"{PREFIX}{part[0]}-{part[-1]}.{table}.parquet"
+
+
+def run_all(
+    job: Job,
+    parts: Sequence[Part],
+    workers: int,
+    progress: Callable[[int, int], None] | None,
+) -> None:
+    """Compute every block that is not there yet, ``workers`` at a time."""
+    folder = Path(job.folder)
+    waiting = [
+        p for p in parts if not all(path(folder, p, t).is_file() for t in job.tables)
+    ]
+    done = len(parts) - len(waiting)
+    tell = progress or (lambda _done, _all: None)
+    tell(done, len(parts))
+    for _ in _results(job, waiting, min(workers, len(waiting))):
+        done += 1
+        tell(done, len(parts))
+
+
+def _results(job: Job, parts: Sequence[Part], workers: int) -> Any:
+    if workers <= 1:
+        return (compute(job, part) for part in parts)
+    from joblib import Parallel, delayed
+
+    pool = Parallel(n_jobs=workers, return_as="generator_unordered")
+    return pool(delayed(_in_worker)(job, part, os.getpid()) for part in parts)
+
+
+def _in_worker(job: Job, part: Part, parent: int) -> None:
+    _end_with(parent)
+    compute(job, part)
+
+
+def compute(job: Job, part: Part) -> None:
+    """Compute one block and write its tables, each whole or not at all."""
+    inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
+    stage = import_module(job.module)
+    with threadpool_limits(limits=1):  # reductions must not depend on thread counts
+        tables = stage.block(part, inputs, job.params, job.facts)
+    if tuple(tables) != job.tables:
+        raise InternalError(f"{job.module} made {tuple(tables)}, not {job.tables}")
+    for name, pieces in tables.items():
+        _write(path(Path(job.folder), part, name), name, part, pieces)
+
+
+def _write(target: Path, name: str, part: Part, pieces: Sequence[Any]) -> None:
+    tables = [to_arrow(name, r, piece) for r, piece in zip(part, pieces, strict=True)]
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    with pq.ParquetWriter(temporary, _schema(tables), **FORMAT) as writer:
+        for table in tables:
+            writer.write_table(table, row_group_size=max(1, table.num_rows))
+    temporary.replace(target)
+
+
+def _schema(tables: Sequence[pa.Table]) -> pa.Schema:
+    schemas = {table.schema for table in tables}
+    if len(schemas) != 1:
+        raise InternalError("the replicates of one block differ in their columns")
+    return schemas.pop()
+
+
+_watched: set[int] = set()
+
+
+def _end_with(parent: int) -> None:
+    """End this worker process when its parent is gone, even by kill -9."""
+    if parent in _watched:
+        return
+    _watched.add(parent)
+    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(1)

@@ -1,0 +1,204 @@
+"""Reading pipelines.yaml: every problem in one pass, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar, get_args
+
+import yaml
+from pydantic import BaseModel, ValidationError
+
+from curvote.errors import Problem, UserError, Where, did_you_mean
+from curvote.run import schema
+from curvote.run.meaning import meaning_problems
+from curvote.run.project import Project
+from curvote.run.yaml_lines import Lines, line_of, load
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A pipeline that is ready to be planned."""
+
+    name: str
+    pipeline: schema.Pipeline
+    overrides: tuple[str, ...] = ()
+
+    def values(self) -> dict[str, Any]:
+        """Return the resolved configuration as plain JSON values."""
+        return self.pipeline.model_dump(mode="json")
+
+
+class PipelinesFile:
+    """The parsed pipelines.yaml of a project."""
+
+    def __init__(self, project: Project) -> None:
+        self.path = project.pipelines_file
+        values, self.lines = load(self.path)
+        self.values: dict[str, Any] = values if isinstance(values, dict) else {}
+        self._check_top()
+
+    def _check_top(self) -> None:
+        unknown = set(self.values) - {"defaults", "pipelines"}
+        problems = [
+            Problem(f"{key} is not known.{did_you_mean(str(key), _TOP)}", (key,))
+            for key in sorted(unknown, key=str)
+        ]
+        if not isinstance(self.values.get("pipelines"), dict):
+            problems.append(Problem("there is no mapping named pipelines.", None))
+        if problems:
+            raise self.located(UserError.several(problems))
+
+    def names(self) -> list[str]:
+        """Return the names of the pipelines, in the file's order."""
+        return [str(name) for name in self.values["pipelines"]]
+
+    def schedules(self) -> dict[str, Any]:
+        """Return the schedule of each pipeline that carries one, checked."""
+        found = {name: self.configured(name).pipeline.schedule for name in self.names()}
+        return {name: s.model_dump() for name, s in found.items() if s}
+
+    def configured(
+        self, name: str, overrides: Sequence[str] = (), **fixed: Any
+    ) -> Configured:
+        """Return pipeline ``name`` with defaults, ``a.b=v`` overrides and fixed values.
+
+        Raises one UserError with all problems, each with its line.
+        """
+        pipelines = self.values["pipelines"]
+        if name not in pipelines:
+            raise UserError(f"no pipeline {name!r}.{did_you_mean(name, pipelines)}")
+        where: Where = ("pipelines", name)
+        if not isinstance(pipelines[name], dict):
+            problem = Problem(f"{name} must be a mapping of settings.", where)
+            raise self.located(UserError.several([problem]))
+        merged = self._with_defaults(pipelines[name])
+        for override in overrides:
+            _override(merged, override)
+        merged |= {key: value for key, value in fixed.items() if value is not None}
+        try:
+            return Configured(name, _checked(merged, where), tuple(overrides))
+        except UserError as error:
+            raise self.located(error) from None
+
+    def check(self) -> None:
+        """Check every pipeline; one UserError with the problems of all of them."""
+        problems: list[Problem] = []
+        for name in self.names():
+            try:
+                self.configured(name)
+            except UserError as error:
+                problems += error.problems
+        if problems:
+            raise UserError.several(problems)
+
+    def _with_defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        defaults = self.values.get("defaults") or {}
+        try:
+            _validate(schema.Defaults, defaults, ("defaults",))
+        except UserError as error:
+            raise self.located(error) from None
+        copied: dict[str, Any] = yaml.safe_load(yaml.safe_dump(dict(given)))
+        return {**defaults, **copied}
+
+    def placed(self, name: str, error: UserError) -> UserError:
+        """Return an error of running pipeline ``name``, with the line it is about."""
+        return self.located(
+            UserError.several(
+                replace(problem, where=("pipelines", name, *problem.where))
+                if problem.where
+                else problem
+                for problem in error.problems
+            )
+        )
+
+    def located(self, error: UserError) -> UserError:
+        """Return the error with ``pipelines.yaml:7:`` before each message."""
+        return UserError.several(
+            Problem(self._prefix(problem, self.lines) + problem.message, None)
+            for problem in error.problems
+        )
+
+    def _prefix(self, problem: Problem, lines: Lines) -> str:
+        if problem.where is None:
+            return ""
+        line = line_of(lines, problem.where)
+        place = f"{self.path.name}:{line}" if line else self.path.name
+        return f"{place}: {_dotted(problem.where)}: "
+
+
+_TOP = ("defaults", "pipelines")
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def _dotted(where: Where) -> str:
+    """Return the path inside the pipeline, as --set takes it."""
+    inside = where[2:] if where[0] == "pipelines" and len(where) > 2 else where
+    return ".".join(str(part) for part in inside)
+
+
+def _checked(merged: dict[str, Any], where: Where) -> schema.Pipeline:
+    pipeline = _validate(schema.Pipeline, merged, where)
+    problems = [
+        Problem(problem.message, (*where, *(problem.where or ())))
+        for problem in meaning_problems(pipeline)
+    ]
+    if problems:
+        raise UserError.several(problems)
+    return pipeline
+
+
+def _validate(model: type[Model], values: Any, where: Where) -> Model:
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise UserError.several(_problems(model, error, where)) from None
+
+
+def _problems(
+    model: type[BaseModel], error: ValidationError, where: Where
+) -> Iterable[Problem]:
+    for detail in error.errors(include_url=False):
+        inside = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
+        yield Problem(_message(model, detail, inside), (*where, *inside))
+
+
+# pydantic names the branch of a union in the path; the file has no such key.
+_UNION_TAGS = {"float", "list[float]", "function-after", "constrained-float"}
+
+
+def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:
+    given = detail["input"]
+    if detail["type"] == "extra_forbidden":
+        return f"not known.{did_you_mean(str(inside[-1]), _fields(model, inside[:-1]))}"
+    if detail["type"] == "missing":
+        return "is missing."
+    return f"{detail['msg'].removeprefix('Value error, ')} (given: {given!r})."
+
+
+def _fields(model: type[BaseModel], inside: Where) -> list[str]:
+    """Return the keys that are known at a place inside ``model``."""
+    for part in inside:
+        field = model.model_fields.get(str(part))
+        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
+        nested = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
+        model = nested[0] if nested else model
+    return list(model.model_fields)
+
+
+def _override(values: dict[str, Any], text: str) -> None:
+    """Apply ``a.b=v``; the value is read as YAML."""
+    path, equals, value = text.partition("=")
+    if not equals or not path:
+        raise UserError(f"--set {text!r}: write it as a.b=value.")
+    *parents, last = path.split(".")
+    here = values
+    for parent in parents:
+        inner = here.setdefault(parent, {})
+        if not isinstance(inner, dict):
+            raise UserError(f"--set {text!r}: {parent} is not a mapping of settings.")
+        here = inner
+    try:
+        here[last] = yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--set {text!r}: {value!r} is not a YAML value.") from None

@@ -1,0 +1,164 @@
+"""Making one artifact: blocks of replicates, then one commit; a kill costs one block."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from curvote.errors import UserError
+from curvote.protocols.stage import Facts, Inputs
+from curvote.run import blocks
+from curvote.run.chain import Step
+from curvote.run.fingerprint import of_file
+from curvote.run.project import Project
+from curvote.run.store import MANIFEST, Artifact, ArtifactRef, artifact, commit
+from curvote.run.store import write_json
+
+Progress = Callable[[int, int], None]
+DEFAULT_BLOCK = 10
+
+
+def execute(
+    project: Project,
+    step: Step,
+    *,
+    workers: int = 1,
+    block: int = DEFAULT_BLOCK,
+    progress: Progress | None = None,
+) -> ArtifactRef:
+    """Compute and commit one step; finished blocks of a killed run are used again.
+
+    The tables do not depend on ``workers`` (processes) or ``block`` (replicates that
+    are computed at once). A full disk or a folder that cannot be written: UserError.
+    """
+    target = artifact(project, step.stage.name, step.key).path
+    try:
+        with _sole_writer(project, target):
+            made_meanwhile = Artifact(target).problem(content=True) is None
+            if made_meanwhile and not step.forced:
+                return Artifact(target).ref
+            return _make(project, step, target, workers, block, progress)
+    except OSError as error:
+        raise _storage_error(error, target) from error
+
+
+def _make(
+    project: Project,
+    step: Step,
+    target: Path,
+    workers: int,
+    block: int,
+    progress: Progress | None,
+) -> ArtifactRef:
+    temporary = target.with_name(f".tmp-{target.name}")
+    temporary.mkdir(exist_ok=True)
+    inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
+    params = step.params | ({"raw.path": step.raw.path} if step.raw else {})
+    facts = _facts(step, inputs, params)
+    job = blocks.Job(
+        module=step.stage.module,
+        tables=step.stage.tables,
+        inputs={name: str(source.path) for name, source in inputs.items()},
+        params=params,
+        facts=facts,
+        folder=str(temporary),
+    )
+    parts = [
+        tuple(step.replicates[i : i + block])
+        for i in range(0, len(step.replicates), block)
+    ]
+    blocks.run_all(job, parts, workers, progress)
+    _finish(step, temporary, facts, parts)
+    return commit(temporary, target).ref
+
+
+def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
+    facts: Facts = import_module(step.stage.module).facts(inputs, params)
+    if step.raw:
+        facts = facts | {"raw": {"sha256": step.raw.sha256, "origin": step.raw.origin}}
+    return facts
+
+
+def _finish(
+    step: Step, temporary: Path, facts: Facts, parts: Sequence[tuple[int, ...]]
+) -> None:
+    """Merge the blocks into one file a table and write the manifest."""
+    tables = {
+        table: _merge(temporary, table, parts, step.replicates)
+        for table in step.stage.tables
+    }
+    for leftover in temporary.iterdir():
+        if leftover.name.startswith(blocks.PREFIX):
+            leftover.unlink()
+    manifest = {
+        "stage": step.stage.name,
+        "side": step.stage.side,
+        "key": step.key,
+        "private": False,
+        "components": step.components,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "tables": tables,
+        "facts": facts,
+    }
+    write_json(temporary / MANIFEST, manifest)
+
+
+def _merge(
+    temporary: Path,
+    table: str,
+    parts: Sequence[tuple[int, ...]],
+    replicates: Sequence[int],
+) -> dict[str, Any]:
+    """Write the one Parquet file of a table: one row group a replicate, in order."""
+    path = temporary / f"{table}.parquet"
+    rows = 0
+    writer: pq.ParquetWriter | None = None
+    for part in parts:
+        source = pq.ParquetFile(blocks.path(temporary, part, table))
+        writer = writer or pq.ParquetWriter(path, source.schema_arrow, **blocks.FORMAT)
+        for group in range(source.num_row_groups):
+            content = source.read_row_group(group)
+            writer.write_table(content, row_group_size=max(1, content.num_rows))
+            rows += content.num_rows
+    assert writer is not None
+    writer.close()
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+    return {
+        "rows": rows,
+        "bytes": path.stat().st_size,
+        "sha256": of_file(path),
+        "replicates": list(replicates),
+    }
+
+
+@contextmanager
+def _sole_writer(project: Project, target: Path) -> Iterator[None]:
+    """Hold the lock of one key: a second process waits, then finds the result."""
+    locks = project.state / "locks"
+    for folder in (locks, target.parent):
+        folder.mkdir(parents=True, exist_ok=True)
+    with (locks / f"{target.parent.name}-{target.name}").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def _storage_error(error: OSError, target: Path) -> UserError:
+    place = error.filename or target
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return UserError(
+            f"no space left while writing {place}. What was stored before is intact;"
+            " free some space (`curvote gc`) and run the same command to go on."
+        )
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return UserError(f"no permission to write {place}; nothing was stored.")
+    return UserError(f"{place}: {error.strerror or error}; nothing was stored.")

@@ -1,0 +1,117 @@
+"""Records of runs: what was planned and done, kept beside the store."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from curvote.errors import UserError
+from curvote.run.chain import Cell, Step
+from curvote.run.config import Configured
+from curvote.run.project import Project
+from curvote.run.store import write_json
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One execution of a pipeline: status running, completed, failed or interrupted."""
+
+    id: str
+    pipeline: str
+    started: str
+    overrides: list[str]
+    config: dict[str, Any]
+    steps: list[dict[str, Any]]
+    status: str = "running"
+    finished: str | None = None
+    mlflow_run: str | None = None
+    pid: int | None = field(default=None)
+
+    def keys(self, stage: str) -> list[tuple[dict[str, Any], str]]:
+        """Return the (cell, key) pairs of one stage."""
+        return [(s["cell"], s["key"]) for s in self.steps if s["stage"] == stage]
+
+
+def begin(
+    project: Project, configured: Configured, steps: Iterable[Step], pid: int
+) -> RunRecord:
+    """Write down a run that is about to start."""
+    started = datetime.now(UTC)
+    record = RunRecord(
+        id=f"{started:%Y%m%d-%H%M%S}-{uuid4().hex[:6]}",
+        pipeline=configured.name,
+        started=started.isoformat(timespec="seconds"),
+        overrides=list(configured.overrides),
+        config=configured.values(),
+        steps=[_planned(step) for step in steps],
+        pid=pid,
+    )
+    return save(project, record)
+
+
+def _planned(step: Step) -> dict[str, Any]:
+    return {
+        "stage": step.stage.name,
+        "cell": asdict(step.cell),
+        "key": step.key,
+        "action": step.action,
+        "reason": step.reason,
+    }
+
+
+def finish(project: Project, record: RunRecord, status: str) -> RunRecord:
+    """Write down how a run ended."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return save(project, replace(record, status=status, finished=now))
+
+
+def save(project: Project, record: RunRecord) -> RunRecord:
+    """Store a record; it replaces an earlier state of the same run."""
+    path = _folder(project) / f"{record.id}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, asdict(record))
+    return record
+
+
+def load_all(project: Project, pipeline: str | None = None) -> list[RunRecord]:
+    """Return the records, oldest first; unreadable files are passed over."""
+    found = [_read(path) for path in sorted(_folder(project).glob("*.json"))]
+    known = [record for record in found if record is not None]
+    return [r for r in known if pipeline is None or r.pipeline == pipeline]
+
+
+def completed(project: Project, pipeline: str, run: str | None = None) -> RunRecord:
+    """Return the latest completed run of a pipeline, or the one named ``run``."""
+    done = [r for r in load_all(project, pipeline) if r.status == "completed"]
+    wanted = [r for r in done if run in (None, r.id)]
+    if wanted:
+        return wanted[-1]
+    if run and done:
+        known = ", ".join(r.id for r in done[-5:])
+        raise UserError(f"no completed run {run!r} of {pipeline}. The latest: {known}.")
+    raise UserError(f"{pipeline} has no completed run; `curvote run {pipeline}` first.")
+
+
+def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
+    """Return the key that each (stage, cell) had when it was last planned."""
+    latest: dict[tuple[str, str], str] = {}
+    for record in load_all(project, pipeline):
+        for step in record.steps:
+            latest[step["stage"], str(Cell(**step["cell"]))] = step["key"]
+    return latest
+
+
+def _folder(project: Project) -> Path:
+    return project.state / "runs"
+
+
+def _read(path: Path) -> RunRecord | None:
+    try:
+        return RunRecord(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None

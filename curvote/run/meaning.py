@@ -1,0 +1,115 @@
+"""Checks that need more than one key, or a registry: what the settings mean together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+
+from pydantic import ValidationError
+
+from curvote.datasets.registry import DATASETS
+from curvote.errors import Problem, UserError, Where, did_you_mean
+from curvote.mechanisms.registry import MECHANISMS
+from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.roles import too_many
+from curvote.representation import basis
+from curvote.representation.rescale import RESCALES
+from curvote.run.schema import Pipeline
+from curvote.server.learners.registry import LEARNERS, parameters
+
+
+def meaning_problems(pipeline: Pipeline) -> list[Problem]:
+    """Return everything that is wrong although each key is well formed."""
+    problems = [*_names(pipeline), *_learners(pipeline), *_source(pipeline)]
+    problems += [*_representation(pipeline), *_sizes(pipeline), *_repeats(pipeline)]
+    return problems
+
+
+def _names(pipeline: Pipeline) -> Iterator[Problem]:
+    project = pipeline.project
+    given: list[tuple[Where, str, list[str]]] = [
+        (("protocol",), pipeline.protocol, list(PROTOCOLS)),
+        (("privatize", "mechanism"), pipeline.privatize.mechanism, list(MECHANISMS)),
+        (("project", "basis"), project.basis, list(basis.BASES)),
+        (("project", "rescale"), project.rescale, list(RESCALES)),
+    ]
+    for where, name, known in given:
+        if name not in known:
+            yield Problem(f"{name!r} is not known.{did_you_mean(name, known)}", where)
+
+
+def _learners(pipeline: Pipeline) -> Iterator[Problem]:
+    for index, learner in enumerate(pipeline.learners):
+        where = ("learners", index)
+        if learner.name not in LEARNERS:
+            hint = did_you_mean(learner.name, LEARNERS)
+            yield Problem(f"{learner.name!r} is no learner.{hint}", where)
+            continue
+        known = set(parameters(learner.name)) - {"gram"}
+        for option in sorted(set(learner.params) - known):
+            hint = did_you_mean(option, known) if known else " It has no parameters."
+            yield Problem(f"{learner.name} has no {option!r}.{hint}", where)
+
+
+def _source(pipeline: Pipeline) -> Iterator[Problem]:
+    name = pipeline.source.get("name")
+    if name not in DATASETS:
+        hint = did_you_mean(str(name), DATASETS)
+        yield Problem(f"{name!r} is not known.{hint}", ("source", "name"))
+        return
+    dataset = import_module(DATASETS[name])
+    try:
+        parameters = dataset.Parameters.model_validate(pipeline.source)
+    except ValidationError as error:
+        known = list(dataset.Parameters.model_fields)
+        for detail in error.errors(include_url=False):
+            key = str(detail["loc"][0])
+            unknown = detail["type"] == "extra_forbidden"
+            hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
+            yield Problem(f"{key} is not right.{hint}", ("source", key))
+        return
+    except UserError as error:
+        yield Problem(str(error), ("source",))
+        return
+    there = dataset.size(parameters)
+    sizes = pipeline.clients.model_dump()
+    if there is not None and sum(sizes.values()) > there:
+        yield too_many(sizes, there).problems[0]
+
+
+def _representation(pipeline: Pipeline) -> Iterator[Problem]:
+    project = pipeline.project
+    rules: list[tuple[str, Callable[[], object]]] = [
+        ("size", lambda: basis.check_size(project.basis, project.size, project.order)),
+    ]
+    for name in ("centre", "scale", "lower", "upper"):
+        value = getattr(project, name)
+        if isinstance(value, list) and len(value) != project.size:
+            message = f"has {len(value)} numbers; size is {project.size}."
+            yield Problem(message, ("project", name))
+    for key, rule in rules:
+        try:
+            rule()
+        except UserError as error:
+            yield Problem(str(error), ("project", key))
+    if project.volunteers and pipeline.clients.public < 2:
+        message = "constants from volunteers need at least 2 of them (clients.public)."
+        yield Problem(message, ("clients", "public"))
+
+
+def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
+    clients, train = pipeline.clients, pipeline.train
+    if train.size > clients.train:
+        message = f"{train.size} reports a learner, but only {clients.train} train."
+        yield Problem(message, ("train", "size"))
+    if train.count > clients.vote:
+        message = f"{train.count} classifiers, but only {clients.vote} clients vote."
+        yield Problem(message, ("train", "count"))
+
+
+def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
+    labels = [learner.label for learner in pipeline.learners]
+    for key, values in (("epsilon", pipeline.epsilon), ("learners", labels)):
+        twice = sorted({str(v) for v in values if list(values).count(v) > 1})
+        if twice:
+            yield Problem(f"{', '.join(twice)} stands twice.", (key,))

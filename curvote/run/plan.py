@@ -1,0 +1,150 @@
+"""The plan before anything runs: an action for every step, and the reason in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from curvote.errors import UserError, did_you_mean
+from curvote.run.chain import Raw, Step, expand
+from curvote.run.config import Configured
+from curvote.run.history import latest_keys
+from curvote.run.project import Project
+from curvote.run.reasons import difference
+from curvote.run.source import raw_file
+from curvote.run.store import Artifact, artifact
+
+TERMINAL = "report"
+ABSENT = Raw("absent", "", "")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The steps of a pipeline, inputs first; not ``complete`` when limited to a stage."""
+
+    configured: Configured
+    steps: tuple[Step, ...]
+    complete: bool = True
+
+    def to_run(self) -> list[Step]:
+        """Return the steps that have to be computed."""
+        return [step for step in self.steps if step.action == "run"]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Stages to recompute: just one, one and all that follow, or the named ones."""
+
+    only: str | None = None
+    start: str | None = None
+    force: tuple[str, ...] = ()
+
+    def forced(self, stages: Sequence[str]) -> dict[str, str]:
+        """Return ``{stage: reason}``; a stage that does not exist is a UserError."""
+        order = list(dict.fromkeys(stages))
+        for name in filter(None, (self.only, self.start, *self.force)):
+            if name not in order:
+                raise UserError(f"no stage {name!r}.{did_you_mean(name, order)}")
+        reasons = {name: "forced by --force" for name in self.force}
+        if self.start:
+            later = order[order.index(self.start) :]
+            reasons |= {name: f"forced by --from {self.start}" for name in later}
+        return reasons | ({self.only: "forced by --only"} if self.only else {})
+
+
+EVERYTHING = Selection()
+
+
+def make_plan(
+    project: Project,
+    configured: Configured,
+    selection: Selection = EVERYTHING,
+    *,
+    fetch: bool = False,
+) -> Plan:
+    """Return the plan, with an action and its reason for every step.
+
+    ``plan`` and ``run`` both call this; only ``run`` sets ``fetch``, which may download
+    the raw file. Without the raw file every step is blocked. Raises UserError for an
+    unknown stage and for ``only`` with inputs that are not there.
+    """
+    raw = raw_file(project, configured.pipeline, fetch=fetch)
+    steps = list(expand(configured, ABSENT if raw == "absent" else raw))
+    if raw == "absent":
+        return Plan(configured, tuple(_blocked(steps, configured)))
+    forced = selection.forced([step.stage.name for step in steps])
+    latest = latest_keys(project, configured.name)
+    decided = [_decide(project, step, forced, latest) for step in steps]
+    decided = _distrust_what_is_read(project, decided)
+    if selection.only:
+        decided = _limited(configured.name, decided, selection.only)
+    return Plan(configured, tuple(decided), complete=not selection.only)
+
+
+def _blocked(steps: Sequence[Step], configured: Configured) -> list[Step]:
+    name = configured.pipeline.source["name"]
+    reason = f"raw file absent: curvote data fetch {name}, or run downloads it"
+    return [replace(step, action="blocked", reason=reason) for step in steps]
+
+
+def _decide(
+    project: Project,
+    step: Step,
+    forced: Mapping[str, str],
+    latest: Mapping[tuple[str, str], str],
+) -> Step:
+    if step.stage.name in forced:
+        why = forced[step.stage.name]
+        return replace(step, action="run", reason=why, forced=True)
+    there = artifact(project, step.stage.name, step.key)
+    problem = there.problem(content=step.stage.name == TERMINAL)
+    if problem is None:
+        return replace(step, action="reuse", reason="unchanged")
+    if problem != "missing":
+        return replace(step, action="run", reason=f"artifact {problem}")
+    return replace(step, action="run", reason=_why(project, step, latest))
+
+
+def _why(project: Project, step: Step, latest: Mapping[tuple[str, str], str]) -> str:
+    before = latest.get((step.stage.name, str(step.cell)))
+    if before is None:
+        return "never run"
+    if before == step.key:
+        return "not finished, or removed"
+    old: Artifact = artifact(project, step.stage.name, before)
+    if old.problem(content=False) == "missing":
+        return "never run"
+    return difference(old.manifest["components"], step.components)
+
+
+def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step]:
+    """Check by content what running steps will read; recompute what was altered."""
+    decided = {(step.stage.name, step.key): step for step in steps}
+    for step in reversed(steps):
+        if decided[step.stage.name, step.key].action != "run":
+            continue
+        for name, key in step.inputs.items():
+            source = decided[name, key]
+            problem = artifact(project, name, key).problem(content=True)
+            if source.action == "reuse" and problem is not None:
+                why = f"artifact {problem}"
+                decided[name, key] = replace(source, action="run", reason=why)
+    return [decided[step.stage.name, step.key] for step in steps]
+
+
+def _limited(name: str, steps: Sequence[Step], only: str) -> list[Step]:
+    """Keep one stage; refuse where what it reads is stale, and say the way out."""
+    kept = [step for step in steps if step.stage.name == only]
+    needed = {(stage, key) for step in kept for stage, key in step.inputs.items()}
+    stale = [
+        step
+        for step in steps
+        if (step.stage.name, step.key) in needed and step.action != "reuse"
+    ]
+    if stale:
+        first = stale[0]
+        raise UserError(
+            f"--only {only}: {first.name}, which it reads, is stale ({first.reason})."
+            f" Run `curvote run {name} --from {first.stage.name}`, or without --only."
+        )
+    return kept

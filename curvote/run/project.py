@@ -1,0 +1,54 @@
+"""Where a project keeps its things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from curvote.errors import UserError
+
+PIPELINES = "pipelines.yaml"
+
+
+@dataclass(frozen=True)
+class Project:
+    """The folder that holds pipelines.yaml, and the places below its data/."""
+
+    root: Path
+
+    @property
+    def pipelines_file(self) -> Path:
+        """The configuration of every pipeline."""
+        return self.root / PIPELINES
+
+    @property
+    def raw(self) -> Path:
+        """Files as their publishers made them."""
+        return self.root / "data" / "raw"
+
+    @property
+    def artifacts(self) -> Path:
+        """The store of immutable tables."""
+        return self.root / "data" / "artifacts"
+
+    @property
+    def state(self) -> Path:
+        """Run records, MLflow's and Prefect's databases."""
+        return self.root / "data" / "state"
+
+    @property
+    def reports(self) -> Path:
+        """The latest report of each pipeline."""
+        return self.root / "data" / "reports"
+
+
+def find_project(start: Path | None = None) -> Project:
+    """Return the nearest parent folder of ``start`` that holds a pipelines.yaml."""
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / PIPELINES).is_file():
+            return Project(folder)
+    raise UserError(
+        f"no {PIPELINES} in {here} or any folder above it; go to your project's folder"
+        " or name it with --project."
+    )

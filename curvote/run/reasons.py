@@ -1,0 +1,47 @@
+"""Why a step runs: the first difference between two keys, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+
+def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return what changed between the components of two keys, most telling first."""
+    return next(_differences(old, new), "the chain changed")
+
+
+def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for name, before, now in _changed(old["params"], new["params"]):
+        for path, was, will in _inner(name, before, now):
+            yield f"parameter {path} {_short(was)} -> {_short(will)}"
+    if old.get("raw") != new.get("raw"):
+        yield "the raw file changed"
+    for name, _, _ in _changed(old["code"], new["code"]):
+        yield f"code {name} changed"
+    for name, before, now in _changed(old["versions"], new["versions"]):
+        yield f"library {name} {before} -> {now}"
+    for name, _, _ in _changed(old["inputs"], new["inputs"]):
+        yield f"input {name} changed"
+    if old["contract"] != new["contract"]:
+        yield f"contract {old['contract']} -> {new['contract']}"
+
+
+def _changed(
+    old: Mapping[str, Any], new: Mapping[str, Any]
+) -> Iterator[tuple[str, Any, Any]]:
+    for name in sorted({*old, *new}):
+        if old.get(name) != new.get(name):
+            yield name, old.get(name), new.get(name)
+
+
+def _inner(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key, was, will in _changed(before, now):
+            yield from _inner(f"{name}.{key}", was, will)
+    else:
+        yield name, before, now
+
+
+def _short(value: Any) -> str:
+    return "none" if value is None else str(value)

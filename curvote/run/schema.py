@@ -1,0 +1,134 @@
+"""What may stand in pipelines.yaml: unknown keys are errors."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Whole = Annotated[int, Field(ge=1, strict=True)]
+Count = Annotated[int, Field(ge=0, strict=True)]
+Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Numbers = float | list[float]
+
+
+class Strict(BaseModel):
+    """A frozen model that refuses keys it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class Clients(Strict):
+    """How many clients play each role; ``public`` are the volunteers."""
+
+    public: Count = 0
+    train: Whole
+    vote: Whole
+    test: Whole
+
+
+class Representation(Strict):
+    """How a curve becomes d numbers in [-1, 1]; everything here is public."""
+
+    basis: str
+    size: Whole
+    order: Whole = 4
+    coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
+    rescale: str = "tanh"
+    centre: Numbers | Literal["volunteers"] = 0.0
+    scale: Numbers | Literal["volunteers"] = 1.0
+    lower: Numbers = -1.0
+    upper: Numbers = 1.0
+    judge: Literal["rescaled", "coefficients"] = "rescaled"
+
+    @property
+    def volunteers(self) -> bool:
+        """Whether constants come from volunteers."""
+        return self.rescale == "tanh" and "volunteers" in (self.centre, self.scale)
+
+
+class Privatize(Strict):
+    """The mechanism of a report and the part of its budget that the label gets."""
+
+    mechanism: str = "laplace"
+    label_share: Literal["equal"] | Annotated[float, Field(gt=0, lt=1)] = "equal"
+
+
+class Train(Strict):
+    """``count`` weak classifiers, each trained on ``size`` reports."""
+
+    count: Whole
+    size: Annotated[int, Field(ge=2, strict=True)]
+
+
+class Aggregate(Strict):
+    """The utility above which a classifier counts, and what to do when none does."""
+
+    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
+    when_none_pass: Literal["soft", "best", "uniform"] = "soft"
+
+
+class Learner(Strict):
+    """A learner, the label that tables show, and its own parameters."""
+
+    name: str
+    label: str
+    params: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            return {"name": given, "label": given}
+        if not isinstance(given, dict) or "name" not in given or "params" in given:
+            return given
+        params = {k: v for k, v in given.items() if k not in ("name", "label")}
+        label = given.get("label", given["name"])
+        return {"name": given["name"], "label": label, "params": params}
+
+
+class Schedule(Strict):
+    """When `curvote serve` runs the pipeline: a cron line, or an interval in seconds."""
+
+    cron: str | None = None
+    timezone: str = "UTC"
+    interval: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Schedule:
+        if (self.cron is None) == (self.interval is None):
+            raise ValueError("give either cron or interval, not both and not neither")
+        return self
+
+
+class Pipeline(Strict):
+    """One pipeline with every default filled in."""
+
+    protocol: str = "mrma"
+    source: dict[str, Any]
+    clients: Clients
+    project: Representation
+    privatize: Privatize = Privatize()
+    train: Train
+    aggregate: Aggregate = Aggregate()
+    epsilon: Annotated[list[Epsilon], Field(min_length=1)]
+    learners: Annotated[list[Learner], Field(min_length=1)]
+    replicates: Whole = 100
+    seed: Count = 0
+    schedule: Schedule | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_epsilon(cls, given: Any) -> Any:
+        if isinstance(given, dict) and isinstance(given.get("epsilon"), int | float):
+            return given | {"epsilon": [given["epsilon"]]}
+        return given
+
+
+class Defaults(Strict):
+    """What every pipeline may inherit."""
+
+    seed: Any = None
+    replicates: Any = None
+    epsilon: Any = None
+    learners: Any = None

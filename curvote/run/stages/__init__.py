@@ -1,0 +1,1 @@
+"""Stages that every protocol shares: ingest and project."""

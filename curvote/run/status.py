@@ -1,0 +1,55 @@
+"""The state of a project: latest runs, and whether what they stored is sound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curvote.run.config import PipelinesFile
+from curvote.run.history import RunRecord, load_all
+from curvote.run.project import Project
+from curvote.run.store import artifact
+
+
+def overview(project: Project, *, content: bool) -> list[dict[str, Any]]:
+    """Return one row a pipeline: latest run, its artifacts, and those that changed.
+
+    Files are checked by size, or with ``content`` by SHA-256.
+    """
+    return [_row(project, name, content) for name in PipelinesFile(project).names()]
+
+
+def _row(project: Project, name: str, content: bool) -> dict[str, Any]:
+    records = load_all(project, name)
+    if not records:
+        return _described(name, None, "never run", [])
+    record = records[-1]
+    return _described(name, record, record.status, _problems(project, record, content))
+
+
+def _problems(
+    project: Project, record: RunRecord, content: bool
+) -> list[tuple[str, str | None]]:
+    pairs = dict.fromkeys((step["stage"], step["key"]) for step in record.steps)
+    return [
+        (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
+        for stage, key in pairs
+    ]
+
+
+def _described(
+    name: str,
+    record: RunRecord | None,
+    status: str,
+    found: list[tuple[str, str | None]],
+) -> dict[str, Any]:
+    altered = [f"{place}: {p}" for place, p in found if p and p != "missing"]
+    sound = sum(problem is None for _, problem in found)
+    counted = f"{sound} of {len(found)} sound" if found else ""
+    return {
+        "pipeline": name,
+        "run": record.id if record else "",
+        "status": status,
+        "started": record.started if record else "",
+        "artifacts": "; ".join([counted, *altered]),
+        "altered": altered,
+    }

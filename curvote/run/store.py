@@ -1,0 +1,181 @@
+"""The store of immutable artifacts: plain Parquet, a manifest, one rename to commit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curvote.errors import InternalError, UserError
+from curvote.protocols.stage import Columns
+from curvote.run.contracts import to_columns
+from curvote.run.fingerprint import of_file
+from curvote.run.project import Project
+
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True)
+class ArtifactRef:
+    """A light reference to an artifact: what tasks hand to each other."""
+
+    stage: str
+    key: str
+    path: str
+    rows: int
+
+
+class Artifact:
+    """A committed artifact, read one replicate at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.stage, self.key = path.parent.name, path.name
+        self._kept: dict[str, Columns] = {}
+
+    @cached_property
+    def manifest(self) -> dict[str, Any]:
+        """Everything recorded at commit; a torn or missing one is a UserError."""
+        try:
+            text = (self.path / MANIFEST).read_text(encoding="utf-8")
+            found: dict[str, Any] = json.loads(text)
+        except (OSError, ValueError) as error:
+            raise UserError(
+                f"artifact {self.path} has no readable manifest: {error}"
+            ) from None
+        return found
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The JSON facts that the stage recorded."""
+        facts: dict[str, Any] = self.manifest["facts"]
+        return facts
+
+    @property
+    def rows(self) -> int:
+        """Rows of all tables together."""
+        return sum(entry["rows"] for entry in self.manifest["tables"].values())
+
+    @property
+    def ref(self) -> ArtifactRef:
+        """A light reference to this artifact."""
+        return ArtifactRef(self.stage, self.key, str(self.path), self.rows)
+
+    def replicates(self, table: str) -> list[int]:
+        """Return the replicates a table holds, in row-group order (-1: shared)."""
+        return list(self.manifest["tables"][table]["replicates"])
+
+    def columns(self, table: str, replicate: int) -> Columns:
+        """Return one replicate's columns; rows shared by all serve every replicate."""
+        groups = self._row_groups[table]
+        if -1 in groups:
+            return self._shared(table)
+        if replicate not in groups:
+            raise InternalError(f"{self.stage}: no replicate {replicate} in {table}")
+        return self._read(table, groups[replicate])
+
+    def _shared(self, table: str) -> Columns:
+        """Read what all replicates share just once."""
+        if table not in self._kept:
+            self._kept[table] = self._read(table, 0)
+        return self._kept[table]
+
+    def _read(self, table: str, group: int) -> Columns:
+        return to_columns(table, self._files[table].read_row_group(group))
+
+    def table(self, name: str) -> pa.Table:
+        """Return a whole table."""
+        table: pa.Table = pq.read_table(self._path(name))
+        return table
+
+    def problem(self, *, content: bool) -> str | None:
+        """Return what is wrong with the files, by size or by content, or None."""
+        if not self.path.is_dir():
+            return "missing"
+        try:
+            entries = self.manifest["tables"]
+        except (UserError, KeyError):
+            return "altered (manifest)"
+        for name, entry in entries.items():
+            path = self._path(name)
+            if not path.is_file() or path.stat().st_size != entry["bytes"]:
+                return f"altered ({path.name})"
+            if content and of_file(path) != entry["sha256"]:
+                return f"altered ({path.name})"
+        return None
+
+    def _path(self, table: str) -> Path:
+        return self.path / f"{table}.parquet"
+
+    @cached_property
+    def _files(self) -> Mapping[str, pq.ParquetFile]:
+        tables = self.manifest["tables"]
+        return {name: pq.ParquetFile(self._path(name)) for name in tables}
+
+    @cached_property
+    def _row_groups(self) -> dict[str, dict[int, int]]:
+        return {
+            name: {r: i for i, r in enumerate(self.replicates(name))}
+            for name in self.manifest["tables"]
+        }
+
+
+def artifact(project: Project, stage: str, key: str) -> Artifact:
+    """Return the artifact of a stage and key, whether or not it is there yet."""
+    return Artifact(project.artifacts / stage / key)
+
+
+def commit(temporary: Path, target: Path) -> Artifact:
+    """Move a finished folder to its final name; an equal one that is there wins.
+
+    A different one under the same key is an InternalError: a result did not repeat.
+    An altered one is set aside, never deleted.
+    """
+    there, ours = Artifact(target), Artifact(temporary)
+    state = there.problem(content=True)
+    if state is None:
+        if there.manifest["tables"] != ours.manifest["tables"]:
+            raise InternalError(
+                f"{there.stage} {there.key[:12]}: a second computation gave other"
+                f" tables than the stored ones; ours are kept in {temporary}"
+            )
+        shutil.rmtree(temporary)
+        return there
+    if state != "missing":
+        target.rename(_aside(target))
+    sync_folder(temporary)
+    temporary.rename(target)
+    sync_folder(target.parent)
+    return Artifact(target)
+
+
+def _aside(target: Path) -> Path:
+    taken = len(list(target.parent.glob(f".altered-{target.name}-*")))
+    return target.parent / f".altered-{target.name}-{taken}"
+
+
+def write_json(path: Path, values: Any) -> None:
+    """Write a JSON file whole or not at all, and make it durable."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with temporary.open("w", encoding="utf-8") as stream:
+        json.dump(values, stream, indent=1, allow_nan=False)
+        stream.flush()
+        os.fsync(stream.fileno())
+    temporary.replace(path)
+
+
+def sync_folder(path: Path) -> None:
+    """Make a folder's entries durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

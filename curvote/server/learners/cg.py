@@ -1,0 +1,125 @@
+"""Functional linear discriminant by a few conjugate-gradient steps, batched.
+
+Kraus and Stefanucci (2019), "Classification of functional fragments by regularized
+linear classifiers with domain selection": stopping early is the regularisation. Here
+for curves given by their basis coefficients, where the Gram matrix of the basis must
+stand in the operator, the inner product and the classifier (MRMA leaves it out).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.server.learners.fits import (
+    NEGLIGIBLE,
+    BoolArray,
+    Fits,
+    FloatArray,
+    majority,
+    one_class,
+)
+
+# All are relative: the data are scaled to 1, the Gram matrix to a mean diagonal of 1.
+NO_DIRECTION = 1e-28  # squared norm of a mean difference that is rounding error
+SOLVED = 1e-26  # squared residual, as a part of the first one
+FLAT = 1e-14  # curvature, as a part of its largest possible value
+
+
+def fit(
+    reports: FloatArray,
+    labels: FloatArray,
+    *,
+    gram: ArrayLike | None = None,
+    steps: int = 5,
+) -> Fits:
+    """Return the discriminants of ``reports`` [B, n, d] with ``labels`` [B, n].
+
+    With m1, m0 the class means, S the pooled covariance within classes (divisor n - 2)
+    and G = ``gram`` [d, d] (symmetric, positive definite; default identity): ``steps``
+    (>= 1) conjugate-gradient steps in <u, v> = u'Gv from 0 solve (S G) psi = m1 - m0;
+    coef = G psi, intercept = -coef . (m1 + m0)/2. A problem whose residual is 0 or
+    whose curvature is not positive keeps what it has. From ``steps`` = d on this is
+    the linear discriminant S^-1 (m1 - m0), whatever G.
+
+    Flagged: one class or equal class means (coef 0, intercept the majority's label),
+    and no variance along the mean difference (coef is the plain difference).
+    """
+    validate.at_least(1, steps=steps)
+    g = _checked_gram(gram, reports.shape[2])
+    means, unit, difference, covariance = _moments(reports, labels)
+    psi, stuck = _conjugate_gradient(covariance, g, difference, steps)
+    nowhere = one_class(labels) | (_inner(difference, g, difference) <= NO_DIRECTION)
+    psi[nowhere] = 0
+    coef = psi @ g / unit[:, None]
+    intercept = -(coef * (means[0] / 2 + means[1] / 2)).sum(axis=1)
+    intercept[nowhere] = majority(labels[nowhere])
+    return Fits(coef, intercept, nowhere | stuck, ridge=0.0)
+
+
+def _checked_gram(gram: ArrayLike | None, d: int) -> FloatArray:
+    """Return the Gram matrix with mean diagonal 1 (its scale does not matter)."""
+    if gram is None:
+        return np.eye(d)
+    g = validate.finite(gram=gram)
+    if g.shape != (d, d) or not np.allclose(g, g.T, atol=0):
+        raise UserError(f"gram has shape {g.shape}; it must be symmetric, ({d}, {d}).")
+    if np.linalg.eigvalsh(g)[0] <= 0:
+        raise UserError("gram is not positive definite; no basis has such a matrix.")
+    return np.asarray(g * (d / np.trace(g)))
+
+
+def _moments(
+    reports: FloatArray, labels: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return class means [2, B, d], the unit [B], and scaled to it mu and S."""
+    n, positive = reports.shape[1], labels > 0
+    means = np.stack([_mean(reports, positive), _mean(reports, ~positive)])
+    within = reports - np.where(
+        positive[:, :, None], means[0][:, None], means[1][:, None]
+    )
+    difference = means[0] - means[1]
+    unit = np.maximum(np.abs(within).max(axis=(1, 2)), np.abs(difference).max(axis=1))
+    rounding = NEGLIGIBLE * np.abs(means).max(axis=(0, 2)) + 1 / 1e100
+    unit = np.where(unit <= rounding, np.inf, unit)
+    within /= unit[:, None, None]
+    covariance = within.swapaxes(1, 2) @ within / max(n - 2, 1)
+    return means, unit, difference / unit[:, None], covariance
+
+
+def _mean(reports: FloatArray, members: BoolArray) -> FloatArray:
+    total = (members[:, None, :].astype(np.float64) @ reports)[:, 0]
+    return np.asarray(total / np.maximum(members.sum(axis=1), 1)[:, None])
+
+
+def _inner(u: FloatArray, gram: FloatArray, v: FloatArray) -> FloatArray:
+    return np.asarray((u @ gram * v).sum(axis=1))
+
+
+def _conjugate_gradient(
+    covariance: FloatArray, gram: FloatArray, difference: FloatArray, steps: int
+) -> tuple[FloatArray, BoolArray]:
+    """Return psi [B, d] after ``steps`` steps, and which problems had no curvature.
+
+    Those keep the mean difference itself, the direction of the first step.
+    """
+    psi, residual, direction = np.zeros_like(difference), difference, difference
+    first = size = _inner(residual, gram, residual)
+    flat = FLAT * ((covariance @ gram).trace(axis1=1, axis2=2) + FLAT)
+    for _ in range(steps):
+        image = (covariance @ (direction @ gram)[:, :, None])[:, :, 0]
+        curvature = _inner(direction, gram, image)
+        going = (size > SOLVED * first) & (
+            curvature > flat * _inner(direction, gram, direction)
+        )
+        length = np.divide(size, curvature, out=np.zeros_like(size), where=going)
+        psi = psi + length[:, None] * direction
+        residual = residual - length[:, None] * image
+        previous, size = size, np.where(going, _inner(residual, gram, residual), 0)
+        turn = np.divide(size, previous, out=np.zeros_like(size), where=going)
+        direction = residual + turn[:, None] * direction
+    stuck = (psi == 0).all(axis=1)
+    psi[stuck] = difference[stuck]
+    return psi, stuck

@@ -1,0 +1,87 @@
+"""Which reports each weak classifier learns from, and how many are fitted at once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.server.learners.fits import Fits
+from curvote.server.learners.registry import fit, parameters
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+def draw(
+    generator: np.random.Generator, n_reports: int, count: int, size: int
+) -> IntArray:
+    """Return the reports of ``count`` learners, [count, size] indices below n_reports.
+
+    Each learner gets ``size`` different reports, independently of the others (MRMA,
+    algorithm 1). More than there are is a UserError.
+    """
+    validate.at_least(1, count=count)
+    if validate.at_least(1, size=size) > n_reports:
+        raise UserError(
+            f"size is {size}, but there are only {n_reports} reports to draw from."
+        )
+    # A shuffle, not the smallest of random keys: partitioning differs by processor.
+    everyone = np.broadcast_to(np.arange(n_reports), (count, n_reports))
+    return generator.permuted(everyone, axis=1)[:, :size].copy()
+
+
+def parts(generator: np.random.Generator, n_reports: int, count: int) -> list[IntArray]:
+    """Return ``count`` disjoint random parts of floor(n_reports/count) indices each.
+
+    The remainder is left out. More parts than reports are a UserError.
+    """
+    if validate.at_least(1, count=count) > n_reports:
+        raise UserError(f"count is {count}, but there are only {n_reports} reports.")
+    size = n_reports // count
+    order = generator.permutation(n_reports)[: count * size]
+    return list(order.reshape(count, size))
+
+
+def fit_problems(
+    name: str,
+    problems: Sequence[tuple[FloatArray, FloatArray]],
+    *,
+    gram: FloatArray,
+    **params: Any,
+) -> Fits:
+    """Fit learner ``name`` to problems (reports [n, d], labels [n]) of any sizes n.
+
+    ``gram`` (d, d) makes reports functions, for the learners that see them so.
+    Problems of one size are fitted in one batch; the results stand in the order given.
+    No problem at all, or different d, is a UserError.
+    """
+    groups: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for index, (reports, _) in enumerate(problems):
+        groups[np.shape(reports)].append(index)
+    widths = {shape[-1:] for shape in groups}
+    if len(widths) != 1:
+        raise UserError(f"problems must share one d; found {sorted(widths)}.")
+    if "gram" in parameters(name):
+        params["gram"] = gram
+    found = [_batch(name, [problems[i] for i in g], params) for g in groups.values()]
+    order = np.argsort(np.concatenate(list(groups.values())))
+    return Fits(
+        np.concatenate([fits.coef for fits in found])[order],
+        np.concatenate([fits.intercept for fits in found])[order],
+        np.concatenate([fits.flagged for fits in found])[order],
+        found[0].ridge,
+    )
+
+
+def _batch(
+    name: str, problems: list[tuple[FloatArray, FloatArray]], params: dict[str, Any]
+) -> Fits:
+    reports = np.stack([reports for reports, _ in problems])
+    labels = np.stack([labels for _, labels in problems])
+    return fit(name, reports, labels, **params)

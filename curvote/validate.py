@@ -1,0 +1,66 @@
+"""One-line checks that name the argument, show the value and state the rule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.errors import UserError, did_you_mean
+
+Value = TypeVar("Value")
+FloatArray = NDArray[np.float64]
+
+
+def _only(named: dict[str, Value]) -> tuple[str, Value]:
+    ((name, value),) = named.items()
+    return name, value
+
+
+def positive(**named: float) -> float:
+    """Return the value if ``0 < value < inf``; NaN fails because the rule is asked."""
+    name, value = _only(named)
+    if not 0 < value < math.inf:
+        raise UserError(f"{name} is {value!r}; it must be a finite number above 0.")
+    return float(value)
+
+
+def fraction(**named: float) -> float:
+    """Return the value if it lies strictly between 0 and 1."""
+    name, value = _only(named)
+    if not 0 < value < 1:
+        raise UserError(f"{name} is {value!r}; it must lie strictly between 0 and 1.")
+    return float(value)
+
+
+def at_least(least: int, /, **named: int) -> int:
+    """Return the value if it is a whole number of at least ``least``."""
+    name, value = _only(named)
+    if isinstance(value, bool) or int(value) != value or value < least:
+        raise UserError(f"{name} is {value!r}; it must be a whole number >= {least}.")
+    return int(value)
+
+
+def one_of(known: Collection[str], /, **named: str) -> str:
+    """Return the value if it is one of the ``known`` names."""
+    name, value = _only(named)
+    if value not in known:
+        raise UserError(f"{name} is {value!r}.{did_you_mean(str(value), known)}")
+    return value
+
+
+def finite(**named: ArrayLike) -> FloatArray:
+    """Return the array as float64 if it holds no NaN and no infinity."""
+    name, value = _only(named)
+    array = np.asarray(value, dtype=np.float64)
+    bad = ~np.isfinite(array)
+    if bad.any():
+        first = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise UserError(
+            f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first"
+            f" at index {first}; every value must be finite, so nothing was released."
+        )
+    return array

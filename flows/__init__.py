@@ -1,0 +1,1 @@
+"""The chains, readable from top to bottom; schedules; the command line."""

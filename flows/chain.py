@@ -1,0 +1,111 @@
+"""The chain: plan, then one task for each step, then the report and MLflow."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from prefect import flow
+from prefect.futures import PrefectFuture
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from curvote.errors import UserError
+from curvote.run import history
+from curvote.run.config import Configured, PipelinesFile
+from curvote.run.execute import DEFAULT_BLOCK
+from curvote.run.plan import Plan, Selection, make_plan
+from curvote.run.project import Project
+from curvote.run.store import ArtifactRef
+from flows import tracking
+from flows.display import display
+from tasks.aggregate import aggregate
+from tasks.evaluate import evaluate
+from tasks.ingest import ingest
+from tasks.page import page
+from tasks.perform import Context
+from tasks.privatize import privatize
+from tasks.project import project as project_curves
+from tasks.report import report
+from tasks.train import train
+
+TASKS = {
+    "ingest": ingest,
+    "project": project_curves,
+    "privatize": privatize,
+    "train": train,
+    "evaluate": evaluate,
+    "aggregate": aggregate,
+    "report": report,
+}
+
+
+# One task at a time: a stage is already parallel inside (--workers).
+@flow(
+    name="curvote",
+    flow_run_name="{pipeline}",
+    task_runner=ThreadPoolTaskRunner(max_workers=1),
+    validate_parameters=False,
+)
+def chain(
+    pipeline: str,
+    project: str,
+    overrides: Sequence[str] = (),
+    replicates: int | None = None,
+    seed: int | None = None,
+    only: str | None = None,
+    start: str | None = None,
+    force: Sequence[str] = (),
+    workers: int | None = None,
+    block: int = DEFAULT_BLOCK,
+) -> str:
+    """Run one pipeline and return the id of its run record."""
+    place = Project(Path(project))
+    file = PipelinesFile(place)
+    configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
+    selection = Selection(only, start, tuple(force))
+    try:
+        plan = make_plan(place, configured, selection, fetch=True)
+        return _run(place, configured, plan, workers or os.cpu_count() or 1, block)
+    except UserError as error:
+        raise file.placed(pipeline, error) from None
+
+
+def _run(
+    project: Project, configured: Configured, plan: Plan, workers: int, block: int
+) -> str:
+    record = history.begin(project, configured, plan.steps, os.getpid())
+    status = "failed"
+    try:
+        with display(plan) as show:
+            context = Context(project, workers, block, show)
+            _submit(context, plan)
+            if plan.complete:
+                page.submit(context, record, "page").result()
+        status = "completed" if plan.complete else "partial"
+    except KeyboardInterrupt:
+        status = "interrupted"
+        raise
+    finally:
+        record = history.finish(project, record, status)
+    tracking.repair(project)
+    return record.id
+
+
+def _submit(context: Context, plan: Plan) -> list[ArtifactRef]:
+    futures: dict[tuple[str, str], PrefectFuture[ArtifactRef]] = {}
+    for step in plan.steps:
+        inputs = [futures[i] for i in step.inputs.items() if i in futures]
+        task = TASKS[step.stage.name]
+        futures[step.stage.name, step.key] = task.submit(
+            context, step, step.name, wait_for=inputs
+        )
+    return [future.result() for future in futures.values()]
+
+
+def quickly() -> AbstractContextManager[object]:
+    """Switch off the heartbeat of flow runs, which costs each of them a second."""
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})

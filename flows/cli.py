@@ -1,0 +1,259 @@
+"""The command ``curvote``. Heavy imports stand inside the commands: --help is instant."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curvote.errors import InternalError, UserError
+from flows import cli_data
+
+app = typer.Typer(
+    name="curvote",
+    help="Train classifiers from data that never leaves its owner unprotected.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(cli_data.app)
+
+Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
+ProjectOption = cli_data.ProjectOption
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
+Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
+From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
+Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
+Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
+Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
+]
+Block = Annotated[int, typer.Option(min=1, help="Replicates computed at once.")]
+
+
+@app.command()
+def demo(project: ProjectOption = None, workers: Workers = None) -> None:
+    """Run the small simulated pipeline, print its table and where its report is."""
+    _run(project, {"pipeline": "demo", "workers": workers})
+
+
+@app.command()
+def run(
+    pipeline: Pipeline,
+    only: Only = None,
+    start: From = None,
+    force: Force = [],  # noqa: B006 - typer copies the default
+    overrides: Set = [],  # noqa: B006 - typer copies the default
+    replicates: Replicates = None,
+    seed: Seed = None,
+    workers: Workers = None,
+    block: Block = 10,
+    project: ProjectOption = None,
+) -> None:
+    """Run a pipeline; what is unchanged is reused, what was killed goes on."""
+    _run(
+        project,
+        {
+            "pipeline": pipeline,
+            "only": only,
+            "start": start,
+            "force": force,
+            "overrides": overrides,
+            "replicates": replicates,
+            "seed": seed,
+            "workers": workers,
+            "block": block,
+        },
+    )
+
+
+@app.command()
+def plan(
+    pipeline: Pipeline,
+    only: Only = None,
+    start: From = None,
+    force: Force = [],  # noqa: B006 - typer copies the default
+    overrides: Set = [],  # noqa: B006 - typer copies the default
+    replicates: Replicates = None,
+    seed: Seed = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Say what a run would do, stage by stage, and why; runs nothing."""
+    from curvote.run.config import PipelinesFile
+    from curvote.run.plan import Selection, make_plan
+
+    place = _project(project)
+    file = PipelinesFile(place)
+    configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
+    try:
+        made = make_plan(place, configured, Selection(only, start, tuple(force)))
+    except UserError as error:
+        raise file.placed(pipeline, error) from None
+    rows = [step.row() for step in made.steps]
+    _show(rows, as_json, ("stage", "cell", "action", "reason"))
+
+
+@app.command("list")
+def list_(as_json: Json = False, project: ProjectOption = None) -> None:
+    """List pipelines, data sources, mechanisms and learners."""
+    from curvote.datasets.registry import DATASETS
+    from curvote.mechanisms.registry import MECHANISMS
+    from curvote.run.config import PipelinesFile
+    from curvote.server.learners.registry import LEARNERS
+
+    known = {
+        "pipelines": PipelinesFile(_project(project)).names(),
+        "sources": list(DATASETS),
+        "mechanisms": list(MECHANISMS),
+        "learners": list(LEARNERS),
+    }
+    if as_json:
+        typer.echo(json.dumps(known, indent=1))
+        return
+    for kind, names in known.items():
+        typer.echo(f"{kind:11} {', '.join(names)}")
+
+
+@app.command()
+def status(
+    verify: Annotated[bool, typer.Option(help="Check every file's content.")] = False,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Show the latest run of each pipeline and the state of what it stored."""
+    from curvote.run.status import overview
+
+    rows = overview(_project(project), content=verify)
+    _show(rows, as_json, ("pipeline", "run", "status", "started", "artifacts"))
+    if any(row["altered"] for row in rows):
+        raise typer.Exit(1)
+
+
+@app.command()
+def scores(
+    pipeline: Pipeline,
+    run_id: Annotated[str | None, typer.Option("--run", help="A run's id.")] = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Print the scores of a pipeline's latest completed run."""
+    from curvote.run.history import completed
+    from curvote.run.results import summary
+
+    place = _project(project)
+    rows = summary(place, completed(place, pipeline, run_id))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from flows.tables import print_scores
+
+    print_scores(rows)
+
+
+@app.command()
+def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
+    """Draw the report of the latest completed run and print its path."""
+    from flows import environment
+
+    place = _project(project)
+    environment.prepare(place.root)
+    from curvote.reporting.collect import report as draw
+    from curvote.run.history import completed
+
+    typer.echo(str(draw(place, completed(place, pipeline))))
+
+
+@app.command()
+def serve(project: ProjectOption = None) -> None:
+    """Run the pipelines that carry a schedule, until Ctrl-C."""
+    from curvote.run.config import PipelinesFile
+
+    place = _project(project)
+    schedules = PipelinesFile(place).schedules()
+    from flows import environment
+
+    environment.prepare(place.root)
+    from flows.serving import serve as serve_schedules
+
+    serve_schedules(place, schedules)
+
+
+@app.command()
+def ui(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
+    project: ProjectOption = None,
+) -> None:
+    """Open MLflow's pages, where runs are compared, until Ctrl-C."""
+    from flows import environment
+
+    place = _project(project)
+    environment.prepare(place.root)
+    from flows.ui import open_ui
+
+    open_ui(place, port)
+
+
+@app.command()
+def gc(
+    dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
+    keep: Annotated[int, typer.Option(min=1, help="Runs to keep a pipeline.")] = 1,
+    project: ProjectOption = None,
+) -> None:
+    """Delete artifacts that no pipeline's latest completed run uses."""
+    from curvote.run.garbage import collect
+
+    freed = collect(_project(project), keep=keep, dry_run=dry_run)
+    verb = "would free" if dry_run else "freed"
+    typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
+
+
+def _project(start: Path | None) -> Any:
+    from curvote.run.project import find_project
+
+    return find_project(start)
+
+
+def _run(start: Path | None, given: dict[str, Any]) -> None:
+    """Check first, then start the server and import Prefect while it comes up."""
+    from curvote.run.config import PipelinesFile
+    from flows import environment
+
+    place = _project(start)
+    environment.prepare(place.root)
+    PipelinesFile(place).configured(
+        given["pipeline"],
+        given.get("overrides", ()),
+        replicates=given.get("replicates"),
+        seed=given.get("seed"),
+    )
+    from flows.running import run_chain
+
+    run_chain(place, given)
+
+
+def _show(rows: list[dict[str, Any]], as_json: bool, columns: tuple[str, ...]) -> None:
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from flows.tables import print_rows
+
+    print_rows(rows, columns)
+
+
+def main() -> None:
+    """Run the command line: exit 0 done, 1 failed, 2 user error."""
+    try:
+        app()
+    except UserError as error:
+        for problem in error.problems:
+            print(f"curvote: {problem.message}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except InternalError as error:
+        print(f"curvote: {error}. This is a bug in curvote.", file=sys.stderr)
+        raise SystemExit(1) from None

@@ -1,0 +1,58 @@
+"""What a run shows while it works: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import TimeElapsedColumn
+
+from curvote.run.chain import Step
+from curvote.run.plan import Plan
+from tasks.perform import Progress as Show
+
+
+@contextmanager
+def display(plan: Plan) -> Iterator[Show]:
+    """Yield the function that stages call with (step, blocks done, blocks in all)."""
+    steps = plan.to_run()
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(len(steps))
+        return
+    columns = [
+        TextColumn("{task.description:<44}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    ]
+    with Progress(*columns, console=console, transient=True) as bars:
+        total = bars.add_task("all stages", total=len(steps))
+        current = bars.add_task("", total=None)
+
+        def show(step: Step, done: int, blocks: int) -> None:
+            bars.update(current, description=step.name, completed=done, total=blocks)
+            if done == blocks:
+                bars.advance(total)
+
+        yield show
+
+
+def _lines(steps: int) -> Show:
+    started = time.monotonic()
+    finished = 0
+
+    def show(step: Step, done: int, blocks: int) -> None:
+        nonlocal finished
+        if done < blocks:
+            return
+        finished += 1
+        seconds = time.monotonic() - started
+        line = f"[{finished}/{steps}] {step.name} ({seconds:.1f} s)"
+        print(line, file=sys.stderr, flush=True)
+
+    return show

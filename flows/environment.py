@@ -1,0 +1,114 @@
+"""What has to be in the environment before Prefect, MLflow or numpy is imported."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from curvote.errors import UserError
+
+_LOOPBACK = "127.0.0.1,localhost"
+
+# What `prepare` set itself and may set anew for another project; what the user set
+# is left alone.
+_ours: dict[str, str] = {}
+
+
+def prepare(project_root: Path) -> Path:
+    """Point Prefect, MLflow and numpy at ``project_root`` and return its state folder.
+
+    To be called before any of them is imported. A variable that the user has set is
+    left as it is, except that Prefect's ephemeral server is always off. Creates
+    ``data/state``.
+
+    Raises:
+        UserError: the folder cannot be created or written.
+    """
+    state = project_root.resolve() / "data" / "state"
+    _make_writable(state)
+    for name, value in _variables(state).items():
+        if os.environ.get(name) in (None, _ours.get(name)):
+            os.environ[name] = _ours[name] = value
+    os.environ["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "false"
+    _bypass_proxy()
+    return state
+
+
+def process_tag(pid: int | None = None) -> str:
+    """Return ``pid:<n>@<start>`` for a process, ``pid:<n>`` where no start is known.
+
+    The start time (clock ticks since boot) tells a process from a later one that
+    was given the same number.
+    """
+    pid = os.getpid() if pid is None else pid
+    with contextlib.suppress(OSError):
+        # The name in parentheses may hold spaces; field 22 is counted after it.
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return f"pid:{pid}@{fields[19]}"
+    return f"pid:{pid}"
+
+
+def is_alive(tag: str) -> bool:
+    """Say whether the process that `process_tag` once named ``tag`` still runs."""
+    pid = int(tag.removeprefix("pid:").partition("@")[0])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return tag in (f"pid:{pid}", process_tag(pid))
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock file ``path``, waiting for it; a killed holder releases it."""
+    import fcntl
+
+    with path.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _variables(state: Path) -> dict[str, str]:
+    return {
+        "PREFECT_HOME": str(state / "prefect"),
+        "PREFECT_RESULTS_LOCAL_STORAGE_PATH": str(state / "prefect" / "results"),
+        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+        "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "90",
+        # A run shows our own lines only; the flow reports what went wrong.
+        "PREFECT_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_LOGGING_TO_API_ENABLED": "false",
+        "PREFECT_CLI_COLORS": "false",
+        "DO_NOT_TRACK": "1",
+        "MLFLOW_TRACKING_URI": f"sqlite:///{state / 'mlflow.db'}",
+        "MLFLOW_DISABLE_TELEMETRY": "true",
+        "MLFLOW_LOGGING_LEVEL": "ERROR",
+        # Sums are done in one order, so that equal runs give equal bytes.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "MPLBACKEND": "Agg",
+    }
+
+
+def _make_writable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".writable-{os.getpid()}"
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written ({error.strerror}); curvote keeps its state"
+            " there: make the folder writable or choose another --project."
+        ) from error
+
+
+def _bypass_proxy() -> None:
+    """Keep what is said to our own server away from a proxy."""
+    for name in ("NO_PROXY", "no_proxy"):
+        known = os.environ.get(name, "")
+        if _LOOPBACK not in known:
+            os.environ[name] = f"{known},{_LOOPBACK}".lstrip(",")

@@ -1,0 +1,34 @@
+"""One run from the command line: a server of its own, the chain, and what it found."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from curvote.run.project import Project
+from flows.server import PrefectServer
+
+
+def run_chain(project: Project, given: dict[str, Any]) -> None:
+    """Run the chain and print its table and the report's path."""
+    with PrefectServer(project.root) as server:
+        from flows.chain import chain, quickly  # while the server starts
+
+        server.wait()
+        with quickly():
+            run_id = chain(project=str(project.root), **given)
+    _print_results(project, given["pipeline"], run_id)
+
+
+def _print_results(project: Project, pipeline: str, run_id: str) -> None:
+    from curvote.run.history import load_all
+    from curvote.run.results import summary
+    from flows.tables import print_scores
+
+    record = next(r for r in load_all(project, pipeline) if r.id == run_id)
+    reused = sum(step["action"] == "reuse" for step in record.steps)
+    print(f"run {run_id}: {len(record.steps)} steps, {reused} reused", file=sys.stderr)
+    if record.status != "completed":
+        return
+    print_scores(summary(project, record))
+    print(f"report: {project.reports / pipeline / 'report.html'}")

@@ -1,0 +1,162 @@
+"""Run pipelines on their schedules until interrupted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvote.errors import UserError
+from curvote.run.project import Project
+from flows.server import PrefectServer, served_by, sweep
+
+if TYPE_CHECKING:
+    from prefect import Flow
+    from prefect.deployments.runner import RunnerDeployment
+    from prefect.runner import Runner
+    from prefect.schedules import Schedule
+
+# Intervals count from here, so that a restart does not put the next run off.
+_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
+_POLL_SECONDS = 2
+_TAG = "curvote"
+
+
+def serve(
+    project: Project,
+    schedules: Mapping[str, Mapping[str, Any]],
+    flow: Flow[..., Any] | None = None,
+) -> None:
+    """Run each pipeline of ``schedules`` when it is due, one at a time.
+
+    Returns after Ctrl-C or SIGTERM, when everything it started has ended.
+
+    Args:
+        project: the project, whose folder is the flow's ``project``.
+        schedules: for each pipeline ``{cron, timezone}`` or ``{interval}`` (seconds).
+        flow: a flow of an importable module that takes ``pipeline`` and ``project``;
+            the chain unless given.
+
+    Raises:
+        UserError: no pipeline has a schedule, or this project is served already.
+    """
+    if not schedules:
+        raise UserError(
+            "No pipeline has a schedule; add one in pipelines.yaml, for example"
+            ' `schedule: {cron: "0 6 * * 1", timezone: UTC}` or'
+            " `schedule: {interval: 3600}` (seconds)."
+        )
+    # Nobody watches a scheduled run: what fails has to be seen.
+    os.environ["PREFECT_LOGGING_LEVEL"] = "ERROR"
+    root = project.root.resolve()
+    server = PrefectServer(root, services=True)
+    _refuse_second(server)
+    with server:
+        served = _deployments(root, schedules, flow or _chain())
+        server.wait()
+        if server.is_ours:
+            server.announce()
+        sweep()
+        _withdraw(root)
+        for name, settings in schedules.items():
+            print(f"{name}: {_in_words(**settings)}", flush=True)
+        try:
+            _run(served)
+        finally:
+            sweep()
+
+
+def _refuse_second(server: PrefectServer) -> None:
+    other = served_by(server.home)
+    if other:
+        raise UserError(
+            f"This project is being served already ({other['process']} at"
+            f" {other['url']}); end that one first."
+        )
+
+
+def _chain() -> Flow[..., Any]:
+    from flows.chain import chain
+
+    return chain
+
+
+def _deployments(
+    root: Path, schedules: Mapping[str, Mapping[str, Any]], flow: Flow[..., Any]
+) -> list[RunnerDeployment]:
+    from prefect.deployments.runner import RunnerDeployment
+    from prefect.types.entrypoint import EntrypointType
+
+    return [
+        RunnerDeployment.from_flow(
+            flow,
+            name,
+            schedule=_schedule(**settings),
+            parameters={"pipeline": name, "project": str(root)},
+            tags=[_TAG],
+            # Imported by name, so it is found from whatever folder this runs in.
+            entrypoint_type=EntrypointType.MODULE_PATH,
+        )
+        for name, settings in schedules.items()
+    ]
+
+
+def _in_words(
+    *, cron: str | None = None, timezone: str = "UTC", interval: float | None = None
+) -> str:
+    return f"every {interval:g} s" if cron is None else f"at {cron!r} ({timezone})"
+
+
+def _schedule(
+    *, cron: str | None = None, timezone: str = "UTC", interval: float | None = None
+) -> Schedule:
+    from prefect.schedules import Cron, Interval
+
+    if cron is not None:
+        return Cron(cron, timezone=timezone)
+    if interval is None:
+        raise UserError("A schedule holds either cron or interval (seconds).")
+    return Interval(interval, anchor_date=_ANCHOR)
+
+
+def _withdraw(root: Path) -> None:
+    """Delete this project's earlier deployments with the runs they left waiting.
+
+    A killed server leaves some; what was missed is not made up for.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+    from prefect.client.schemas.sorting import DeploymentSort
+
+    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[_TAG]))
+    with get_client(sync_client=True) as client:
+        found = client.read_deployments(
+            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=200
+        )
+        for deployment in found:
+            if deployment.parameters.get("project") == str(root):
+                client.delete_deployment(deployment.id)
+
+
+def _run(served: list[RunnerDeployment]) -> None:
+    from prefect.runner import Runner
+
+    runner = Runner(limit=1, query_seconds=_POLL_SECONDS)
+    for deployment in served:
+        runner.add_deployment(deployment)
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_until_stopped(runner))
+
+
+async def _until_stopped(runner: Runner) -> None:
+    """Let SIGTERM end the runner as cleanly as Ctrl-C does."""
+    running = asyncio.create_task(runner.start())
+    await asyncio.sleep(0)  # its first step sets a handler of its own
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    with contextlib.suppress(asyncio.CancelledError):
+        await running

@@ -1,0 +1,63 @@
+"""Tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    """Print chosen columns of plain rows."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in columns))
+    _console().print(table)
+
+
+def print_scores(rows: Sequence[dict[str, Any]]) -> None:
+    """Print misclassification in percent, with standard errors, a table a learner."""
+    epsilons = sorted({row["epsilon"] for row in rows})
+    labels = dict.fromkeys(row["learner"] for row in rows if row["learner"])
+    first = rows[0]
+    for learner in labels:
+        table = Table(
+            title=f"{first['pipeline']}, {learner}: misclassification in %,"
+            f" {first['replicates']} replicates",
+            title_justify="left",
+            box=None,
+            pad_edge=False,
+        )
+        table.add_column("method")
+        for epsilon in epsilons:
+            table.add_column(f"epsilon {epsilon:g}", justify="right")
+        for method, cells in _methods(rows, learner).items():
+            texts = (cells.get(epsilon, "") for epsilon in epsilons)
+            style = "bold" if method == "mrma" else None
+            table.add_row(method, *texts, style=style)
+        _console().print(table, "")
+
+
+def _methods(
+    rows: Sequence[dict[str, Any]], learner: str
+) -> dict[str, dict[float, str]]:
+    found: dict[str, dict[float, str]] = {}
+    for row in rows:
+        if row["learner"] in (learner, None):
+            found.setdefault(row["method"], {})[row["epsilon"]] = _percent(row)
+    return found
+
+
+def _percent(row: dict[str, Any]) -> str:
+    error = "" if row["se"] is None else f" ± {100 * row['se']:.2f}"
+    return f"{100 * row['misclassification']:.2f}{error}"
+
+
+def _console() -> Console:
+    console = Console()
+    # A pipe has no width; folding numbers there would only make them unreadable.
+    return console if console.is_terminal else Console(width=160)

@@ -1,0 +1,18 @@
+"""Task of stage evaluate: where votes leave the clients."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.states import State
+
+from curvote.run.chain import Step
+from curvote.run.store import ArtifactRef
+from tasks.perform import OPTIONS, Context, perform
+
+
+@task(name="evaluate", tags=["release"], timeout_seconds=7200, **OPTIONS)
+def evaluate(
+    context: Context, step: Step, label: str
+) -> ArtifactRef | State[ArtifactRef]:
+    """Store the counts of noised votes."""
+    return perform(context, step)

@@ -1,0 +1,59 @@
+"""What every stage's task does: hand the step to the store, or say that it is reused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from prefect.cache_policies import NO_CACHE
+from prefect.states import Completed, State
+
+from curvote.errors import InternalError, UserError
+from curvote.run.chain import Step
+from curvote.run.execute import execute
+from curvote.run.project import Project
+from curvote.run.store import ArtifactRef, artifact
+
+Progress = Callable[[Step, int, int], None]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a run gives to all its tasks."""
+
+    project: Project
+    workers: int
+    block: int
+    progress: Progress
+
+
+def _worth_retrying(_task: Any, _run: Any, state: State[Any]) -> bool:
+    """A user error or a broken invariant would only repeat itself."""
+    error = state.result(raise_on_failure=False)
+    return not isinstance(error, UserError | InternalError)
+
+
+# The store decides what is reused, never Prefect's cache.
+OPTIONS: dict[str, Any] = {
+    "cache_policy": NO_CACHE,
+    "persist_result": False,
+    "task_run_name": "{label}",
+    "retries": 1,
+    "retry_delay_seconds": 2,
+    "retry_condition_fn": _worth_retrying,
+}
+
+
+def perform(context: Context, step: Step) -> ArtifactRef | State[ArtifactRef]:
+    """Return the reference of a step's artifact; a reused one as a state named so."""
+    if step.action == "reuse":
+        ref = artifact(context.project, step.stage.name, step.key).ref
+        return Completed(name="Reused", data=ref)
+    return execute(
+        context.project,
+        step,
+        workers=context.workers,
+        block=context.block,
+        progress=lambda done, of: context.progress(step, done, of),
+    )

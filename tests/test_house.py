@@ -1,0 +1,171 @@
+"""The house rules of CONTRIBUTING.md hold: imports, sizes, docstrings, names."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("curvote", "tasks", "flows")
+SOURCES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
+PAGES = """README.md CHANGELOG.md CONTRIBUTING.md LICENSE pyproject.toml constraints.txt
+Makefile pipelines.yaml curvote/py.typed data/sources.toml data/README.md"""
+# In pieces, or this file would break its own rule.
+REGISTRIES = ("py" + "pi", "python" + "hosted", "npm" + "js", "ana" + "conda.org")
+MACHINE_PATHS = ("/ro" + "ot", "/wo" + "rk", "/tm" + "p/w")
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def _run(*command: str, folder: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def _lint_imports(folder: Path) -> str:
+    """Return what the import linter says of the project in ``folder``."""
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = _run(str(linter), "--no-cache", "--no-logo", folder=folder)
+    return f"exit {done.returncode}\n{done.stdout}{done.stderr}"
+
+
+def _lines(path: Path) -> int:
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def _nodes(path: Path) -> Iterator[ast.AST]:
+    yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+
+
+def _tracked() -> list[Path]:
+    """Return the files of the checkout that git tracks or would track."""
+    if not (ROOT / ".git").exists() or not shutil.which("git"):
+        pytest.skip("not a git checkout")
+    listed = ("--cached", "--others", "--exclude-standard")
+    done = _run("git", "ls-files", "-z", *listed)
+    assert not done.returncode, done.stderr
+    paths = [ROOT / name for name in done.stdout.split("\0") if name]
+    return [path for path in paths if path.is_file()]
+
+
+def _text(path: Path) -> str:
+    """Return the file's text; a binary file holds none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return ""
+
+
+def test_imports_point_one_way() -> None:
+    """Every contract of pyproject.toml is kept."""
+    said = _lint_imports(ROOT)
+    assert said.startswith("exit 0"), said
+    assert "0 broken" in said
+
+
+@pytest.mark.parametrize(
+    ("importer", "imported", "contract"),
+    [
+        ("curvote/errors.py", "curvote.mechanisms", "Imports point one way"),
+        ("curvote/client/__init__.py", "curvote.datasets", "Imports point one way"),
+        ("tasks/__init__.py", "flows", "Imports point one way"),
+        ("curvote/run/__init__.py", "prefect", "no orchestrator"),
+        ("curvote/estimators.py", "mlflow", "no orchestrator"),
+        ("curvote/server/__init__.py", "curvote.client", "The server knows neither"),
+    ],
+)
+def test_import_across_the_line_is_caught(
+    importer: str, imported: str, contract: str, tmp_path: Path
+) -> None:
+    """One forbidden import anywhere, even inside a function, breaks its contract."""
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, tmp_path / name)
+    culprit = tmp_path / importer
+    culprit.write_text(f"{_text(culprit)}\n\ndef culprit():\n    import {imported}\n")
+    assert re.search(rf"{contract}.* BROKEN", _lint_imports(tmp_path))
+
+
+def test_every_part_stands_in_a_layer() -> None:
+    """A new module of curvote that no layer names would escape the contract."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]
+    (layers,) = (c for c in settings["importlinter"]["contracts"] if "layers" in c)
+    named = set(re.findall(r"[\w.]+", " ".join(layers["layers"])))
+    parts = {f"curvote.{path.stem}" for path in (ROOT / "curvote").glob("[!_.]*")}
+    assert parts - {"curvote.py"} <= named
+
+
+@pytest.mark.parametrize("name", PAGES.split())
+def test_file_of_the_house_exists(name: str) -> None:
+    """The files that the design and the packaging name are there."""
+    assert (ROOT / name).is_file()
+
+
+@pytest.mark.parametrize(
+    ("module", "heavy"),
+    [
+        (
+            "curvote.mechanisms.laplace",
+            {"pandas", "sklearn", "skfda", "matplotlib", "prefect", "mlflow"},
+        ),
+        ("flows.cli", {"numpy", "pandas", "prefect", "mlflow"}),
+    ],
+)
+def test_import_stays_cheap(module: str, heavy: set[str]) -> None:
+    """Importing a leaf, or the command line, loads none of the heavy libraries."""
+    done = _run(sys.executable, "-c", f"import sys, {module}; print(*sys.modules)")
+    assert module in done.stdout.split(), done.stderr
+    assert not heavy & set(done.stdout.split())
+
+
+def test_functions_are_short() -> None:
+    """The median function has at most 10 lines."""
+    functions = (
+        node for path in SOURCES for node in _nodes(path) if isinstance(node, Function)
+    )
+    lengths = [(each.end_lineno or 0) - each.lineno + 1 for each in functions]
+    assert statistics.median(lengths) <= 10
+
+
+def test_files_are_short() -> None:
+    """No file has over 300 lines; a task file, orchestration facts only, at most 60."""
+    limits = {path: 60 if path.parent.name == "tasks" else 300 for path in SOURCES}
+    sizes = {path: _lines(path) for path in SOURCES}
+    assert {str(p): size for p, size in sizes.items() if size > limits[p]} == {}
+
+
+def test_public_names_have_docstrings() -> None:
+    """Every module of curvote, and its public functions and classes, are explained."""
+    missing = [
+        f"{path.relative_to(ROOT)}: {getattr(node, 'name', 'module')}"
+        for path in sorted((ROOT / "curvote").rglob("*.py"))
+        for module in [ast.parse(path.read_text(encoding="utf-8"))]
+        for node in [module, *module.body]
+        if isinstance(node, ast.Module | ast.ClassDef | Function)
+        if not getattr(node, "name", "module").startswith("_")
+        if not ast.get_docstring(node)
+    ]
+    assert missing == []
+
+
+def test_no_file_names_a_registry_or_a_machine() -> None:
+    """A checkout works anywhere: no package host and no path of one computer."""
+    registry = "|".join(map(re.escape, REGISTRIES))
+    path = "|".join(map(re.escape, MACHINE_PATHS))
+    pattern = re.compile(rf"{registry}|(?<![\w./~-])(?:{path})(?![\w-])", re.IGNORECASE)
+    found = {
+        str(each.relative_to(ROOT)): match.group()
+        for each in _tracked()
+        for match in pattern.finditer(_text(each))
+    }
+    assert found == {}
