@@ -56,7 +56,7 @@ endef
 
 $(BASE): pyproject.toml constraints.txt
 	$(call environment,$(VENV))
-	@echo 'Installing the tested environment (once, one to two minutes)'
+	@echo 'Installing the tested environment: once, a few minutes'
 	$(VENV)/bin/python $(PIP) -c constraints.txt -e .
 	@touch $@
 

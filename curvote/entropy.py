@@ -35,6 +35,7 @@ class SystemEntropy:
     """Words from the operating system: the only source that protects anybody."""
 
     def words(self, n: int) -> Words:
+        """Return ``n`` words that nobody can repeat."""
         return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
@@ -45,6 +46,7 @@ class SeededEntropy:
         self._generator = np.random.PCG64DXSM(seed)
 
     def words(self, n: int) -> Words:
+        """Return the next ``n`` words of this stream."""
         return np.asarray(self._generator.random_raw(n), dtype=np.uint64)
 
 

@@ -43,7 +43,7 @@ class InternalError(Exception):
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:
-    """Return `` Did you mean 'x'?`` for the closest known name, else the known names."""
+    """Return `` Did you mean 'x'?`` for the closest name, else all known names."""
     names = sorted(known)
     close = difflib.get_close_matches(given, names, n=1)
     return f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(names)}."

@@ -11,7 +11,6 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
-from curvote.classifier import sign
 from curvote.client.report import Reporter
 from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
@@ -28,7 +27,7 @@ from curvote.task import Task
 Array = NDArray[np.float64]
 
 
-class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CurveClassifier(ClassifierMixin, BaseEstimator):
     """A finished linear classifier of raw curves: all its parts are public.
 
     ``predict`` takes curves (n, T) on ``grid`` (T,), as an array or a DataFrame whose
@@ -61,7 +60,10 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: tuple[str, str],
     ) -> CurveClassifier:
         """Build the classifier from an encoding and what the server averaged."""
-        return cls(grid, encoding.to_json(), coef, float(intercept), tuple(classes))
+        negative, positive = classes
+        return cls(
+            grid, encoding.to_json(), coef, float(intercept), (negative, positive)
+        )
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -79,7 +81,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each curve; another width or a NaN is a UserError."""
         positive = self.decision_function(X) > 0
-        return self.classes_[positive.astype(int)]
+        return np.asarray(self.classes_[positive.astype(int)])
 
 
 def grid_names(grid: ArrayLike) -> list[str]:
@@ -102,7 +104,7 @@ def _matrix(X: Any, grid: Array) -> Array:
     return np.asarray(X, dtype=np.float64)
 
 
-class MRMAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MRMAClassifier(ClassifierMixin, BaseEstimator):
     """Model reversal and averaging under local differential privacy (Qin & Bai 2026).
 
     `fit` plays both sides: a part of the rows become training clients, who release one
@@ -128,10 +130,11 @@ class MRMAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         None draws from the operating system. An int makes a study that protects
         nobody: whoever knows the seed can remove the noise.
 
-    Attributes
+    Attributes:
     ----------
-    classes_, coef_ (1, d), intercept_ (1,), utility_ (B,), weight_ (B,), reversed_ (B,),
-    none_passed_, task_ (the public task description), n_features_in_.
+    classes_, coef_ (1, d), intercept_ (1,), n_features_in_ : as in scikit-learn
+    utility_, weight_, reversed_ (B,), none_passed_ : what the votes said
+    task_ : the public task description
 
     Raises `UserError` (a ValueError) for parameters or data that are out of range.
     """
@@ -212,7 +215,7 @@ class MRMAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row."""
         positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_)[positive.astype(int)]
+        return np.asarray(self.classes_[positive.astype(int)])
 
     def _encoding(self, width: int, grid: Array | None) -> Encoding:
         points = np.linspace(0, 1, width) if grid is None else grid

@@ -36,7 +36,7 @@ class Budget:
         return Budget(self.epsilon * share, self.delta * share)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
-        """Return two budgets, ``share`` and the rest, that add up to at most this one."""
+        """Return two budgets, ``share`` and the rest, together at most this one."""
         validate.fraction(share=share)
         first = self.part(share)
         rest = self.epsilon - first.epsilon

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
-from prefect import flow
+from prefect import Task, flow
 from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 
@@ -20,6 +20,7 @@ from curvote.run.project import Project
 from curvote.run.store import ArtifactRef
 from flows import tracking
 from flows.display import display
+from flows.server import mark_alive
 from tasks.aggregate import aggregate
 from tasks.evaluate import evaluate
 from tasks.ingest import ingest
@@ -30,7 +31,7 @@ from tasks.project import project as project_curves
 from tasks.report import report
 from tasks.train import train
 
-TASKS = {
+TASKS: dict[str, Task[..., Any]] = {
     "ingest": ingest,
     "project": project_curves,
     "privatize": privatize,
@@ -61,6 +62,7 @@ def chain(
     block: int = DEFAULT_BLOCK,
 ) -> str:
     """Run one pipeline and return the id of its run record."""
+    mark_alive()
     place = Project(Path(project))
     file = PipelinesFile(place)
     configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
@@ -102,10 +104,3 @@ def _submit(context: Context, plan: Plan) -> list[ArtifactRef]:
             context, step, step.name, wait_for=inputs
         )
     return [future.result() for future in futures.values()]
-
-
-def quickly() -> AbstractContextManager[object]:
-    """Switch off the heartbeat of flow runs, which costs each of them a second."""
-    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
-
-    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})

@@ -1,4 +1,4 @@
-"""The command ``curvote``. Heavy imports stand inside the commands: --help is instant."""
+"""The command ``curvote``; heavy imports stand inside commands: --help is instant."""
 
 from __future__ import annotations
 

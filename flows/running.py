@@ -6,17 +6,17 @@ import sys
 from typing import Any
 
 from curvote.run.project import Project
-from flows.server import PrefectServer
+from flows.server import PrefectServer, sweep
 
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:
     """Run the chain and print its table and the report's path."""
     with PrefectServer(project.root) as server:
-        from flows.chain import chain, quickly  # while the server starts
+        from flows.chain import chain  # while the server starts
 
         server.wait()
-        with quickly():
-            run_id = chain(project=str(project.root), **given)
+        sweep()
+        run_id = chain(project=str(project.root), **given)
     _print_results(project, given["pipeline"], run_id)
 
 

@@ -1,4 +1,4 @@
-"""What every stage's task does: hand the step to the store, or say that it is reused."""
+"""What every stage's task does: hand the step to the store, or say it is reused."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prefect.cache_policies import NO_CACHE
-from prefect.states import Completed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Completed
 
 from curvote.errors import InternalError, UserError
 from curvote.run.chain import Step

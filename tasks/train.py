@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prefect import task
-from prefect.states import State
+from prefect.client.schemas.objects import State
 
 from curvote.run.chain import Step
 from curvote.run.store import ArtifactRef

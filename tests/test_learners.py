@@ -395,11 +395,15 @@ def test_more_than_there_is_cannot_be_drawn() -> None:
 
 @every_learner
 def test_problems_of_mixed_sizes_keep_their_order(name: str) -> None:
-    """Grouping by size is invisible: result i belongs to problem i."""
-    sizes = [20, 30, 20, 10, 30, 20]
+    """Grouping by size is invisible: result i belongs to problem i.
+
+    The Gram matrix reaches the learners that take one, and only these.
+    """
+    sizes, gram = [20, 30, 20, 10, 30, 20], random_gram(5, 3)
+    takes = {"gram": gram} if "gram" in learners.parameters(name) else {}
     whole = [noisy(seed, 1, n, 3) for seed, n in enumerate(sizes)]
-    fits = weak.fit_problems(name, [(x[0], y[0]) for x, y in whole])
-    singles = [learners.fit(name, x, y) for x, y in whole]
+    fits = weak.fit_problems(name, [(x[0], y[0]) for x, y in whole], gram=gram)
+    singles = [learners.fit(name, x, y, **takes) for x, y in whole]
     expected = Fits(
         np.concatenate([single.coef for single in singles]),
         np.concatenate([single.intercept for single in singles]),
@@ -412,7 +416,7 @@ def test_problems_of_mixed_sizes_keep_their_order(name: str) -> None:
 def test_problems_must_share_their_dimension() -> None:
     """No problem at all, or problems of different d, are user errors."""
     with pytest.raises(UserError, match="must share one d"):
-        weak.fit_problems("cg", [])
+        weak.fit_problems("cg", [], gram=np.eye(2))
     x, y = np.ones((4, 2)), np.array([1.0, -1, 1, -1])
     with pytest.raises(UserError, match="must share one d"):
-        weak.fit_problems("cg", [(x, y), (x[:, :1], y)])
+        weak.fit_problems("cg", [(x, y), (x[:, :1], y)], gram=np.eye(2))

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from curvote.errors import InternalError
+from curvote.protocols.stage import Release
 from curvote.reporting import figures, page, words
 from curvote.reporting.data import (
     METHODS,
@@ -20,7 +21,6 @@ from curvote.reporting.data import (
     SCORE_COLUMNS,
     CurveSample,
     PageData,
-    Release,
     score_table,
 )
 

@@ -1,4 +1,4 @@
-"""The report of a training client: noised features and a noised label, released once."""
+"""A training client's report: noised features and a noised label, released once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Reporter:
     def build(
         cls, d: int, epsilon: float, mechanism: str, share: float | str
     ) -> Reporter:
-        """Split ``epsilon`` into the label's ``share`` and the rest for d coordinates."""
+        """Split ``epsilon``: the label's ``share``, the rest for d coordinates."""
         label, features = Budget(epsilon).split(label_share(share, d))
         return cls(
             features=per_coordinate(mechanism, d, features.epsilon),
@@ -49,7 +49,7 @@ class Reporter:
     def release(
         self, z: Array, labels: Array, noise: Entropy, label_noise: Entropy
     ) -> tuple[Array, Array]:
-        """Release ``z`` (n, d) in [-1, 1] and ``labels`` (n,) in -1/+1, one row a client.
+        """Release ``z`` (n, d) in [-1, 1] and ``labels`` (n,) in -1/+1, a row a client.
 
         A NaN or an unknown label is a UserError and nothing is released.
         """

@@ -1,1 +1,1 @@
-"""Whole ways from clients to a classifier: releases, budgets, rounds, stage functions."""
+"""Whole ways from clients to a classifier: releases, budgets, rounds, stages."""

@@ -57,13 +57,18 @@ class Stage:
 
 @dataclass(frozen=True)
 class Release:
-    """Something a client lets out, in words and with its part of the budget."""
+    """One message that leaves a client, and what it spends.
+
+    ``epsilon`` is a number or words; ``study_only`` marks what is drawn for comparison
+    and what no real deployment would ask for.
+    """
 
     who: str
     what: str
     mechanism: str
-    epsilon: float
+    epsilon: float | str
     detail: str = ""
+    study_only: bool = False
 
 
 def stack(columns: Sequence[Columns], name: str) -> NDArray[Any]:

@@ -8,7 +8,6 @@ from typing import Any
 _EXPORTS = {
     "CurveSample": "data",
     "PageData": "data",
-    "Release": "data",
     "score_table": "data",
     "save_figures": "figures",
     "render": "page",

@@ -1,4 +1,4 @@
-"""From the artifacts of a run to what its report shows; drawn anew only if it changed."""
+"""From a run's artifacts to what its report shows; drawn anew only on a change."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.datasets.registry import DATASETS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
 from curvote.reporting.data import CurveSample, PageData
+from curvote.representation.rescale import RESCALES
 from curvote.run import fingerprint
 from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
@@ -22,6 +22,7 @@ from curvote.run.store import Artifact, write_json
 
 STAMP = "report.json"
 SHOWN = 60
+DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}
 
 
 def report(project: Project, record: RunRecord) -> Path:
@@ -81,7 +82,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         public=_public(config, facts),
         volunteers=config["clients"]["public"],
         notes=_notes(facts),
-        bayes_error=_bayes_error(config),
+        bayes_error=facts.get("bayes_error"),
         overrides=record.overrides,
     )
 
@@ -101,7 +102,7 @@ def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
 
 def _releases(config: dict[str, Any], d: int) -> list[Any]:
     protocol = import_module(PROTOCOLS[config["protocol"]])
-    return list(protocol.releases(config, d, config["epsilon"]))
+    return list(protocol.releases(config, d))
 
 
 def _roles(
@@ -160,19 +161,22 @@ def _curves(
 
 
 def _basis(project: dict[str, Any]) -> str:
+    size, order = project["size"], project["order"]
     if project["basis"] == "fourier":
-        return f"{project['size']} Fourier functions"
-    return f"{project['size']} B-splines of order {project['order']}"
+        return f"{size} Fourier functions"
+    return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
 
 
 def _rescale(project: dict[str, Any]) -> str:
-    given = {
-        "tanh": ("centre", "scale"),
-        "min_max": ("lower", "upper"),
-        "max_abs": (),
-    }[project["rescale"]]
-    constants = ", ".join(f"{name} {project[name]}" for name in given)
+    given = RESCALES[project["rescale"]]
+    constants = ", ".join(f"{name} {_stated(project[name])}" for name in given)
     return f"{project['rescale']} ({constants})" if constants else project["rescale"]
+
+
+def _stated(value: Any) -> str:
+    if isinstance(value, list):
+        return "(" + ", ".join(f"{number:g}" for number in value) + ")"
+    return f"of the {value}" if isinstance(value, str) else f"{value:g}"
 
 
 def _public(config: dict[str, Any], facts: dict[str, Any]) -> list[str]:
@@ -189,8 +193,3 @@ def _notes(facts: dict[str, Any]) -> list[str]:
     raw = facts.get("raw")
     origin = [f"Raw file: SHA-256 {raw['sha256']} ({raw['origin']})."] if raw else []
     return [*facts["notes"], *origin]
-
-
-def _bayes_error(config: dict[str, Any]) -> float | None:
-    dataset = import_module(DATASETS[config["source"]["name"]])
-    return float(dataset.bayes_error()) if dataset.SIMULATED else None

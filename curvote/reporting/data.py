@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from curvote.errors import InternalError
+from curvote.protocols.stage import Release
 
 FloatArray = NDArray[np.float64]
 
@@ -111,22 +112,6 @@ class CurveSample:
             )
         if len(self.z) != len(self.labels):
             raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
-
-
-@dataclass(frozen=True)
-class Release:
-    """One thing that leaves a client.
-
-    ``epsilon`` is a number or words ("epsilon/(d+1)"); ``study_only`` marks what is
-    drawn for comparison methods that a real deployment would never ask for.
-    """
-
-    who: str
-    what: str
-    mechanism: str
-    epsilon: float | str
-    detail: str = ""
-    study_only: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -100,7 +100,7 @@ def headline(data: PageData) -> str:
         parts.append(f"always guessing the larger class errs on {percent(guess)} %")
     if data.bayes_error is not None:
         least = "the Bayes error, the least that any classifier can reach, is"
-        parts.append(f"{least} {bayes} %")
+        parts.append(f"{least} {percent(data.bayes_error)} %")
     return "; ".join(parts) + "."
 
 
@@ -189,10 +189,7 @@ def meaning_of_epsilon(data: PageData) -> str:
 def volunteers(data: PageData) -> str:
     """Say who the volunteers are, or that there are none."""
     if not data.volunteers:
-        return (
-            "No volunteers were set aside: what is public comes from no client's"
-            f" {data.record}."
-        )
+        return "No volunteers were set aside."
     return (
         f"{data.volunteers} volunteers agreed that their {data.record}s are public."
         " They serve for the constants above only: they take no part in training,"

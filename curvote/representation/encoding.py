@@ -19,7 +19,7 @@ FEATURE_MAPS = ("rescaled", "coefficients")
 
 @dataclass(frozen=True)
 class Encoded:
-    """Coefficients (n, d), their rescaled form z in [-1, 1], clipped values a client."""
+    """Coefficients (n, d), z in [-1, 1]^d, and how many values each client clipped."""
 
     coefficients: Array
     z: Array

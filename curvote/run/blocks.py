@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +64,7 @@ def run_all(
 
 def _results(job: Job, parts: Sequence[Part], workers: int) -> Any:
     if workers <= 1:
-        return (compute(job, part) for part in parts)
+        return map(partial(compute, job), parts)
     from joblib import Parallel, delayed
 
     pool = Parallel(n_jobs=workers, return_as="generator_unordered")

@@ -50,7 +50,7 @@ _CONSTANTS = {
 
 @dataclass(frozen=True)
 class Raw:
-    """The publisher's file that ingest reads: its digest names the result, not its path."""
+    """The publisher's file that ingest reads; its digest counts, its path does not."""
 
     sha256: str
     path: str
@@ -167,9 +167,9 @@ def _step(
         "code": fingerprint.of_code([stage.module, *_plugins(stage, values)]),
         "versions": fingerprint.versions(stage.name),
     }
-    reads_raw = stage is INGEST and raw is not None
-    if reads_raw:
-        components["raw"] = raw.sha256
+    mine = raw if stage is INGEST else None
+    if mine:
+        components["raw"] = mine.sha256
     return Step(
         stage=stage,
         cell=cell,
@@ -177,7 +177,7 @@ def _step(
         components=components,
         inputs={name: step.key for name, step in inputs.items()},
         replicates=replicates,
-        raw=raw if reads_raw else None,
+        raw=mine,
     )
 
 

@@ -153,5 +153,5 @@ def _numpy(kind: Any, column: pa.ChunkedArray) -> np.ndarray:
     if isinstance(kind, tuple):
         codes = {category: code for code, category in enumerate(kind)}
         found = np.array([codes[c] for c in array.dictionary.to_pylist()], np.int8)
-        return found[array.indices.to_numpy()]
+        return np.asarray(found[array.indices.to_numpy()])
     return np.asarray(array.to_numpy(zero_copy_only=False))

@@ -1,4 +1,4 @@
-"""Making one artifact: blocks of replicates, then one commit; a kill costs one block."""
+"""Making an artifact: blocks of replicates, one commit; a kill costs one block."""
 
 from __future__ import annotations
 
@@ -14,14 +14,21 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from curvote.datasets.raw import digest
 from curvote.errors import UserError
 from curvote.protocols.stage import Facts, Inputs
 from curvote.run import blocks
-from curvote.run.chain import Step
+from curvote.run.chain import Raw, Step
 from curvote.run.fingerprint import of_file
 from curvote.run.project import Project
-from curvote.run.store import MANIFEST, Artifact, ArtifactRef, artifact, commit
-from curvote.run.store import write_json
+from curvote.run.store import (
+    MANIFEST,
+    Artifact,
+    ArtifactRef,
+    artifact,
+    commit,
+    write_json,
+)
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -46,46 +53,47 @@ def execute(
             made_meanwhile = Artifact(target).problem(content=True) is None
             if made_meanwhile and not step.forced:
                 return Artifact(target).ref
-            return _make(project, step, target, workers, block, progress)
+            job = _job(project, step, target)
+            parts = _parts(step.replicates, block)
+            blocks.run_all(job, parts, workers, progress)
+            _finish(step, Path(job.folder), job.facts, parts)
+            return commit(Path(job.folder), target).ref
     except OSError as error:
         raise _storage_error(error, target) from error
 
 
-def _make(
-    project: Project,
-    step: Step,
-    target: Path,
-    workers: int,
-    block: int,
-    progress: Progress | None,
-) -> ArtifactRef:
+def _job(project: Project, step: Step, target: Path) -> blocks.Job:
     temporary = target.with_name(f".tmp-{target.name}")
     temporary.mkdir(exist_ok=True)
     inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
     params = step.params | ({"raw.path": step.raw.path} if step.raw else {})
-    facts = _facts(step, inputs, params)
-    job = blocks.Job(
+    return blocks.Job(
         module=step.stage.module,
         tables=step.stage.tables,
         inputs={name: str(source.path) for name, source in inputs.items()},
         params=params,
-        facts=facts,
+        facts=_facts(step, inputs, params),
         folder=str(temporary),
     )
-    parts = [
-        tuple(step.replicates[i : i + block])
-        for i in range(0, len(step.replicates), block)
-    ]
-    blocks.run_all(job, parts, workers, progress)
-    _finish(step, temporary, facts, parts)
-    return commit(temporary, target).ref
+
+
+def _parts(replicates: Sequence[int], block: int) -> list[tuple[int, ...]]:
+    starts = range(0, len(replicates), block)
+    return [tuple(replicates[start : start + block]) for start in starts]
 
 
 def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
     facts: Facts = import_module(step.stage.module).facts(inputs, params)
     if step.raw:
+        _still_the_same(step.raw)
         facts = facts | {"raw": {"sha256": step.raw.sha256, "origin": step.raw.origin}}
     return facts
+
+
+def _still_the_same(planned: Raw) -> None:
+    found = digest(Path(planned.path))
+    if found != planned.sha256:
+        raise UserError(f"{planned.path} changed while it was read; run again.")
 
 
 def _finish(
@@ -120,21 +128,16 @@ def _merge(
 ) -> dict[str, Any]:
     """Write the one Parquet file of a table: one row group a replicate, in order."""
     path = temporary / f"{table}.parquet"
-    rows = 0
-    writer: pq.ParquetWriter | None = None
-    for part in parts:
-        source = pq.ParquetFile(blocks.path(temporary, part, table))
-        writer = writer or pq.ParquetWriter(path, source.schema_arrow, **blocks.FORMAT)
-        for group in range(source.num_row_groups):
-            content = source.read_row_group(group)
-            writer.write_table(content, row_group_size=max(1, content.num_rows))
-            rows += content.num_rows
-    assert writer is not None
-    writer.close()
+    sources = [pq.ParquetFile(blocks.path(temporary, part, table)) for part in parts]
+    with pq.ParquetWriter(path, sources[0].schema_arrow, **blocks.FORMAT) as writer:
+        for source in sources:
+            for group in range(source.num_row_groups):
+                content = source.read_row_group(group)
+                writer.write_table(content, row_group_size=max(1, content.num_rows))
     with path.open("rb") as stream:
         os.fsync(stream.fileno())
     return {
-        "rows": rows,
+        "rows": sum(source.metadata.num_rows for source in sources),
         "bytes": path.stat().st_size,
         "sha256": of_file(path),
         "replicates": list(replicates),

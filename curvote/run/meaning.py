@@ -1,4 +1,4 @@
-"""Checks that need more than one key, or a registry: what the settings mean together."""
+"""Checks that need several keys or a registry: what the settings mean together."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
     except ValidationError as error:
         known = list(dataset.Parameters.model_fields)
         for detail in error.errors(include_url=False):
-            key = str(detail["loc"][0])
+            key = str((*detail["loc"], "name")[0])
             unknown = detail["type"] == "extra_forbidden"
             hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
             yield Problem(f"{key} is not right.{hint}", ("source", key))

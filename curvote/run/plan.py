@@ -20,7 +20,7 @@ ABSENT = Raw("absent", "", "")
 
 @dataclass(frozen=True)
 class Plan:
-    """The steps of a pipeline, inputs first; not ``complete`` when limited to a stage."""
+    """The steps of a pipeline, inputs first; ``complete`` unless limited to a stage."""
 
     configured: Configured
     steps: tuple[Step, ...]
@@ -45,10 +45,10 @@ class Selection:
         for name in filter(None, (self.only, self.start, *self.force)):
             if name not in order:
                 raise UserError(f"no stage {name!r}.{did_you_mean(name, order)}")
-        reasons = {name: "forced by --force" for name in self.force}
+        reasons = dict.fromkeys(self.force, "forced by --force")
         if self.start:
             later = order[order.index(self.start) :]
-            reasons |= {name: f"forced by --from {self.start}" for name in later}
+            reasons |= dict.fromkeys(later, f"forced by --from {self.start}")
         return reasons | ({self.only: "forced by --only"} if self.only else {})
 
 

@@ -1,4 +1,4 @@
-"""What a completed run says: scores over replicates, and each cell's final classifier."""
+"""What a completed run says: scores, and the final classifier of each cell."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def scores(project: Project, record: RunRecord) -> pd.DataFrame:
         artifact(project, "report", key).table("scores").to_pandas()
         for _, key in record.keys("report")
     ]
-    return pd.concat([part.astype({c: object for c in SCORE}) for part in parts])
+    plain = [part.astype(dict.fromkeys(SCORE, object)) for part in parts]
+    return pd.DataFrame(pd.concat(plain))
 
 
 def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:

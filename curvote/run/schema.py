@@ -88,7 +88,7 @@ class Learner(Strict):
 
 
 class Schedule(Strict):
-    """When `curvote serve` runs the pipeline: a cron line, or an interval in seconds."""
+    """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds."""
 
     cron: str | None = None
     timezone: str = "UTC"

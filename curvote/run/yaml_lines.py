@@ -13,7 +13,7 @@ Lines = dict[Where, int]
 
 
 def load(path: Path) -> tuple[Any, Lines]:
-    """Return the document and ``{key path: line}``; YAML that does not parse: UserError.
+    """Return the document and ``{key path: line}``; what does not parse: UserError.
 
     A key that stands twice in one mapping is an error too: YAML would silently keep
     the last.

@@ -1,4 +1,4 @@
-"""Stage aggregate: utilities from votes, reversal, weights. Reads nothing but counts."""
+"""Stage aggregate: utilities, reversal and weights, from nothing but counts."""
 
 from __future__ import annotations
 

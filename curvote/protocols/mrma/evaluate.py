@@ -1,4 +1,4 @@
-"""Stage evaluate: each evaluation client judges one weak classifier with one noised bit."""
+"""Stage evaluate: each evaluation client judges one classifier, in one noised bit."""
 
 from __future__ import annotations
 

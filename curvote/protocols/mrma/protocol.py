@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvote.privacy import Budget, label_share
+from curvote.privacy import label_share
 from curvote.protocols.stage import Release, Stage
 
 _HERE = "curvote.protocols.mrma"
@@ -84,44 +84,41 @@ STAGES = (
 )
 
 
-def releases(config: dict[str, Any], d: int, epsilon: float) -> list[Release]:
-    """Return what each client lets out at one ``epsilon``, in words."""
+def releases(config: dict[str, Any], d: int) -> list[Release]:
+    """Return the messages of each client in words, for every epsilon of a pipeline."""
     privatize = config["privatize"]
-    label, features = Budget(epsilon).split(label_share(privatize["label_share"], d))
+    share = label_share(privatize["label_share"], d)
+    report = f"{privatize['mechanism']} and binary_rr"
     return [
         Release(
             "training client",
-            f"one report: {d} noised numbers",
-            privatize["mechanism"],
-            features.epsilon,
-            f"{features.epsilon / d:.3g} for each number",
-        ),
-        Release(
-            "training client",
-            "and its noised label, in the same report",
-            "binary_rr",
-            label.epsilon,
-            "label and numbers together spend the whole budget",
+            f"one report: {d} noised numbers and a noised label",
+            report,
+            "epsilon",
+            f"epsilon x {(1 - share) / d:.3g} for each number,"
+            f" epsilon x {share:.3g} for the label",
         ),
         Release(
             "evaluation client",
             'one noised bit: "the classifier was right for me"',
             "binary_rr",
-            epsilon,
+            "epsilon",
             "each judges one classifier, once, with the whole budget",
         ),
         Release(
-            "every client, in the comparison only",
-            "one more report (voting, averaging, all_data)",
-            privatize["mechanism"],
-            epsilon,
-            "study only: clients that also vote would spend a second budget",
+            "every client",
+            f"one more report: {d} noised numbers and a noised label",
+            report,
+            "epsilon",
+            "for voting, averaging and all_data",
+            study_only=True,
         ),
         Release(
-            "every client, in the comparison only",
-            "one noised label (majority)",
+            "every client",
+            "one noised label",
             "binary_rr",
-            epsilon,
-            "study only: the constant classifier that every method must beat",
+            "epsilon",
+            "for majority, the constant classifier that a method must beat",
+            study_only=True,
         ),
     ]

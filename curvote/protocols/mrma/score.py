@@ -1,4 +1,4 @@
-"""Stage report of a study: the true test error of every method, replicate by replicate."""
+"""Stage report of a study: the true test error of every method and replicate."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Test:
 
     def error(self, decisions: Array) -> Array:
         """Return the misclassification of each column."""
-        return np.mean(sign(decisions) != self.labels[:, None], axis=0)
+        return np.asarray(np.mean(sign(decisions) != self.labels[:, None], axis=0))
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -1,4 +1,4 @@
-"""The simulated clients of one replicate, as the client-side stages of a study see them."""
+"""The clients of one replicate, as the client-side stages of a study see them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Clients:
-    """Everything the clients of one replicate know: coefficients and z (n, d), labels."""
+    """What the clients of one replicate know: coefficients and z (n, d), labels."""
 
     replicate: int
     coefficients: Array

@@ -1,7 +1,7 @@
 """Nearest centroid: the functional discriminant after a single step.
 
 The first conjugate-gradient step points along the difference of the class means, which
-is what survives noise: at epsilon 1 it halves the error of five steps.
+is what survives noise: later steps divide by a covariance that is mostly noise.
 """
 
 from __future__ import annotations

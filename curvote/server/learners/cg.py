@@ -2,8 +2,8 @@
 
 Kraus and Stefanucci (2019), "Classification of functional fragments by regularized
 linear classifiers with domain selection": stopping early is the regularisation. Here
-for curves given by their basis coefficients, where the Gram matrix of the basis must
-stand in the operator, the inner product and the classifier (MRMA leaves it out).
+for curves given by their basis coefficients, so the Gram matrix of the basis stands
+in the operator, in the inner product and in the classifier.
 """
 
 from __future__ import annotations

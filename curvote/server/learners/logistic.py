@@ -37,8 +37,8 @@ def fit(reports: FloatArray, labels: FloatArray) -> Fits:
     point on its right side), collinear, or not converged after 25 iterations; these
     get the ridge penalty RIDGE = 1e-3 on the coefficients in units of each
     coordinate's standard deviation, the intercept free. One class only: flagged, the
-    constant classifier with coef 0 and intercept +1 or -1. Unpenalised as in MRMA,
-    section 6; scikit-learn's default penalty does not reproduce its tables.
+    constant classifier with coef 0 and intercept +1 or -1. This fit reproduces the
+    tables of MRMA; scikit-learn's default penalty does not.
     """
     problems = max(1, BLOCK // reports[0].size)
     blocks = [

@@ -1,0 +1,92 @@
+"""What is logged about one cell of a run: metrics, params and stage keys."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from curvote.run.chain import Cell
+from curvote.run.history import RunRecord
+
+Rows = Iterable[Mapping[str, Any]]
+Metrics = dict[str, float]
+
+
+def by_cell(rows: Rows) -> dict[Cell, Metrics]:
+    """Return the metrics of each child: its own and those that its epsilon shares.
+
+    A method without a learner, such as the majority, is copied into every child of its
+    (protocol, epsilon); it gets a child of its own only where there is none.
+    """
+    own: dict[Cell, Metrics] = {}
+    for row in rows:
+        cell = Cell(row["protocol"], row["epsilon"], row["learner"])
+        own.setdefault(cell, {}).update(_metrics(row))
+    shared = {(c.protocol, c.epsilon): m for c, m in own.items() if c.learner is None}
+    cells = {
+        cell: metrics | shared.get((cell.protocol, cell.epsilon), {})
+        for cell, metrics in own.items()
+        if cell.learner is not None
+    }
+    served = {(cell.protocol, cell.epsilon) for cell in cells}
+    alone = {Cell(*pair): m for pair, m in shared.items() if pair not in served}
+    return cells | alone
+
+
+def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
+    """Return the key of every stage that ``cell`` was computed from."""
+    wanted = asdict(cell)
+    serving = [
+        step
+        for step in record.steps
+        if all(value in (None, wanted[name]) for name, value in step["cell"].items())
+    ]
+    return {step["stage"]: step["key"] for step in sorted(serving, key=_narrowness)}
+
+
+def scalars(config: Mapping[str, Any]) -> dict[str, str]:
+    """Return the short scalars of a configuration as params.
+
+    A name that occurs twice, such as ``size``, keeps its path: ``train.size``.
+    """
+    paths = dict(_walk(config))
+    count = Counter(path.rpartition(".")[2] for path in paths)
+    short = {path: path.rpartition(".")[2] for path in paths}
+    return {
+        (short[path] if count[short[path]] == 1 else path): str(value)
+        for path, value in paths.items()
+    }
+
+
+def named(cell: Cell) -> dict[str, str]:
+    """Return protocol, epsilon and learner as params."""
+    return {
+        name: f"{value:g}" if isinstance(value, float) else str(value)
+        for name, value in asdict(cell).items()
+        if value is not None
+    }
+
+
+def _walk(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _walk(value, f"{prefix}{name}.")
+        elif isinstance(value, str | int | float) and len(str(value)) <= 100:
+            yield prefix + name, value
+
+
+def _metrics(row: Mapping[str, Any]) -> Metrics:
+    values = {"misclassification": row["misclassification"]}
+    values["misclassification_se"] = row["se"]
+    return {
+        f"{name}.{row['method']}": float(value)
+        for name, value in values.items()
+        if value is not None and math.isfinite(value)
+    }
+
+
+def _narrowness(step: Mapping[str, Any]) -> int:
+    return sum(value is not None for value in step["cell"].values())

@@ -1,0 +1,285 @@
+"""What MLflow shows: one run for each execution, a child for each of its cells.
+
+Everything is logged once, after the results stand; what could not be logged is logged
+by the next run. MLflow is imported inside functions only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import partial
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from curvote.run import history
+from curvote.run.chain import Cell
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from flows.cells import Metrics, Rows, by_cell, named, scalars, stage_keys
+from flows.environment import locked, prepare, process_tag
+from flows.mlflow_store import connect, delete, experiment_id, sweep
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+    from mlflow.entities import Run
+
+ModelOf = Callable[[Cell], Any]
+
+_LIBRARIES = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
+# Every run is a study so far: seeded noise, which its seed can remove.
+_COMMON = {"mode": "study", "private": "false"}
+
+
+def repair(project: Project) -> None:
+    """Log every completed run that MLflow does not have; a failure is only a warning.
+
+    The run that has just ended is one of them. Runs that a killed process left open
+    are marked as killed.
+    """
+    runs = [r for r in history.load_all(project) if r.status == "completed"]
+    if all(record.mlflow_run for record in runs):
+        return
+    try:
+        prepare(project.root)
+        with locked(project.state / "mlflow.lock"):
+            sweep(connect(project))
+            _log_missing(project)
+    except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
+        _warn(error)
+
+
+def initialise(project: Project) -> None:
+    """Make or upgrade MLflow's database, one process at a time; seconds when new."""
+    prepare(project.root)
+    with locked(project.state / "mlflow.lock"):
+        connect(project).search_experiments(max_results=1)
+
+
+def log_run(
+    project: Project,
+    record: RunRecord,
+    *,
+    rows: Rows | None = None,
+    model_of: ModelOf | None = None,
+    report: Path | None = None,
+) -> str:
+    """Log one execution and return the id of its parent run.
+
+    Metrics are logged anew each time; a model or figures that were logged before from
+    equal artifacts are linked. A run that is logged already is left as it is.
+
+    Args:
+        project: the project; `flows.environment.prepare` chose the tracking store.
+        record: what was run, finished.
+        rows: as ``scores --json``; by default those of the record.
+        model_of: the final classifier of a cell; by default that of the record.
+        report: the folder with report.html and figures/; absent parts are passed over.
+
+    Raises:
+        Exception: whatever MLflow, the store or the file system raises. What was
+            logged by then is deleted.
+    """
+    if rows is None or model_of is None:
+        from curvote.run.results import final_model, summary
+
+        rows = summary(project, record) if rows is None else rows
+        model_of = model_of or partial(final_model, project, record)
+    client = connect(project)
+    log = _Log(client, experiment_id(client, project, record.pipeline), record)
+    known = log.find("curvote.run", record.id)
+    return known.info.run_id if known else log.everything(rows, model_of, report)
+
+
+@dataclass(frozen=True)
+class _Log:
+    """One record on its way into one experiment."""
+
+    client: MlflowClient
+    experiment: str
+    record: RunRecord
+
+    @property
+    def start(self) -> int:
+        """Milliseconds since 1970."""
+        return _millis(self.record.started)
+
+    @property
+    def end(self) -> int:
+        """Milliseconds since 1970."""
+        return _millis(self.record.finished or self.record.started)
+
+    def everything(self, rows: Rows, model_of: ModelOf, report: Path | None) -> str:
+        """Log parent, cells and report; all or nothing."""
+        parent = self.open(self.record.id, {"curvote.run": self.record.id})
+        try:
+            for cell, metrics in by_cell(rows).items():
+                self.cell(parent, cell, metrics, model_of)
+            self.report(parent, report)
+            self.close(parent)
+        except BaseException:
+            with contextlib.suppress(Exception):
+                delete(self.client, self.experiment, parent)
+            raise
+        return parent
+
+    def open(self, name: str, tags: Mapping[str, str]) -> str:
+        """Create a run under way and return its id."""
+        own = {"curvote.pid": process_tag(), "code_version": _version("curvote")}
+        run = self.client.create_run(
+            self.experiment, self.start, {**_COMMON, **own, **tags}, name
+        )
+        return str(run.info.run_id)
+
+    def close(self, run_id: str) -> None:
+        """Mark a run as finished when the execution was."""
+        self.client.set_terminated(run_id, "FINISHED", self.end)
+
+    def find(self, tag: str, value: str) -> Run | None:
+        """Return the latest finished run that carries a tag."""
+        wanted = f"tags.`{tag}` = '{value}' and attributes.status = 'FINISHED'"
+        found = self.client.search_runs(
+            [self.experiment],
+            wanted,
+            max_results=1,
+            order_by=["attributes.start_time DESC"],
+        )
+        return found[0] if found else None
+
+    def cell(
+        self, parent: str, cell: Cell, metrics: Metrics, model_of: ModelOf
+    ) -> None:
+        """Log the child of one (protocol, epsilon, learner)."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        keys = stage_keys(self.record, cell)
+        earlier = self.find("cell_digest", _digest(keys))
+        run_id = self.open(str(cell), {"mlflow.parentRunId": parent})
+        params = scalars(self.record.config) | named(cell)
+        tags = {f"key.{stage}": key for stage, key in keys.items()}
+        tags |= self.model(run_id, cell, params, earlier, model_of)
+        self.client.log_batch(
+            run_id,
+            [Metric(name, value, self.end, 0) for name, value in metrics.items()],
+            [Param(name, value) for name, value in params.items()],
+            [RunTag(*tag) for tag in {**tags, "cell_digest": _digest(keys)}.items()],
+        )
+        self.close(run_id)
+
+    def model(
+        self,
+        run_id: str,
+        cell: Cell,
+        params: dict[str, str],
+        earlier: Run | None,
+        model_of: ModelOf,
+    ) -> dict[str, str]:
+        """Log the final classifier, or link the one that is there."""
+        if cell.learner is None:
+            return {}
+        uri = earlier.data.tags.get("model_uri") if earlier else None
+        if earlier and uri and self.exists(uri):
+            return {"model_uri": uri, "linked": earlier.info.run_id}
+        return {"model_uri": _log_model(run_id, model_of(cell), params)}
+
+    def exists(self, uri: str) -> bool:
+        """Say whether a logged model has not been deleted since."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            return bool(self.client.get_logged_model(uri.removeprefix("models:/")))
+        except MlflowException:
+            return False
+
+    def report(self, parent: str, folder: Path | None) -> None:
+        """Log the HTML report and its figures, or link the run that holds them."""
+        files = _report_files(folder) if folder else []
+        if not folder or not files:
+            return
+        digest = _digest({str(f.relative_to(folder)): _sha256(f) for f in files})
+        earlier = self.find("report_digest", digest)
+        holder = earlier.data.tags["figures_run"] if earlier else parent
+        if not earlier:
+            for file in files:
+                place = file.parent.relative_to(folder).as_posix()
+                self.client.log_artifact(parent, str(file), place.strip(".") or None)
+        self.client.set_tag(parent, "report_digest", digest)
+        self.client.set_tag(parent, "figures_run", holder)
+
+
+def _log_model(run_id: str, classifier: Any, params: dict[str, str]) -> str:
+    """Log a classifier of raw curves; no row of data goes with it."""
+    import mlflow.sklearn
+    from mlflow.models import Model, ModelSignature
+    from mlflow.types import ColSpec, Schema
+
+    from curvote.estimators import grid_names
+
+    names = grid_names(classifier.grid)
+    inputs = Schema([ColSpec("double", name) for name in names])
+    kind = type(classifier)
+    info = Model.log(
+        None,
+        mlflow.sklearn,
+        run_id=run_id,
+        name="classifier",
+        params=params,
+        sk_model=classifier,
+        signature=ModelSignature(inputs, Schema([ColSpec("string")])),
+        pip_requirements=[f"{name}=={_version(name)}" for name in _LIBRARIES],
+        serialization_format="skops",
+        skops_trusted_types=[f"{kind.__module__}.{kind.__qualname__}"],
+    )
+    return str(info.model_uri)
+
+
+def _log_missing(project: Project) -> None:
+    """Log what the records, read again under the lock, say is missing."""
+    runs = [r for r in history.load_all(project) if r.status == "completed"]
+    latest = {record.pipeline: record.id for record in runs}
+    for record in runs:
+        if record.mlflow_run is None:
+            newest = latest[record.pipeline] == record.id
+            report = project.reports / record.pipeline if newest else None
+            run_id = log_run(project, record, report=report)
+            history.save(project, replace(record, mlflow_run=run_id))
+
+
+def _report_files(folder: Path) -> list[Path]:
+    found = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
+    return [file for file in found if file.is_file()]
+
+
+def _sha256(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _digest(parts: Mapping[str, str]) -> str:
+    text = json.dumps(parts, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _millis(moment: str) -> int:
+    return int(datetime.fromisoformat(moment).timestamp() * 1000)
+
+
+def _version(distribution: str) -> str:
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return "0"
+
+
+def _warn(error: Exception) -> None:
+    reason = str(error).strip().splitlines() or [type(error).__name__]
+    print(
+        f"warning: MLflow could not log ({reason[0]}); the results stand and the next"
+        " run tries again.",
+        file=sys.stderr,
+    )
