@@ -48,17 +48,22 @@ def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
 
 
 def scalars(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the short scalars of a configuration as params.
+    """Return the short scalars of a configuration as params, under their own names.
 
-    A name that occurs twice, such as ``size``, keeps its path: ``train.size``.
+    What would be ambiguous, such as ``size``, keeps its path: ``train.size``.
     """
     paths = dict(_walk(config))
-    count = Counter(path.rpartition(".")[2] for path in paths)
-    short = {path: path.rpartition(".")[2] for path in paths}
+    leaves = Counter(_leaf(path) for path in paths)
     return {
-        (short[path] if count[short[path]] == 1 else path): str(value)
+        (_leaf(path) if leaves[_leaf(path)] == 1 else path): str(value)
         for path, value in paths.items()
     }
+
+
+def _leaf(path: str) -> str:
+    """Return the last part of a dotted path; "name" alone would say nothing."""
+    head, _, leaf = path.rpartition(".")
+    return path if leaf == "name" and head else leaf
 
 
 def named(cell: Cell) -> dict[str, str]:

@@ -163,7 +163,7 @@ def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
 
     place = _project(project)
     environment.prepare(place.root)
-    from curvote.reporting.collect import report as draw
+    from curvote.reporting.report import report as draw
     from curvote.run.history import completed
 
     typer.echo(str(draw(place, completed(place, pipeline))))

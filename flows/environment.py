@@ -10,10 +10,9 @@ from pathlib import Path
 from curvote.errors import UserError
 
 _LOOPBACK = "127.0.0.1,localhost"
-
-# What `prepare` set itself and may set anew for another project; what the user set
-# is left alone.
-_ours: dict[str, str] = {}
+# Names the state folder that the variables were set for, to this process and to those
+# it starts: what was set for one project is no wish of the user for another.
+_PREPARED = "CURVOTE_STATE"
 
 
 def prepare(project_root: Path) -> Path:
@@ -28,9 +27,12 @@ def prepare(project_root: Path) -> Path:
     """
     state = project_root.resolve() / "data" / "state"
     _make_writable(state)
+    before = os.environ.get(_PREPARED)
+    ours = _variables(Path(before)) if before else {}
     for name, value in _variables(state).items():
-        if os.environ.get(name) in (None, _ours.get(name)):
-            os.environ[name] = _ours[name] = value
+        if os.environ.get(name) in (None, ours.get(name)):
+            os.environ[name] = value
+    os.environ[_PREPARED] = str(state)
     os.environ["PREFECT_SERVER_ALLOW_EPHEMERAL_MODE"] = "false"
     _bypass_proxy()
     return state

@@ -259,7 +259,7 @@ def _end_with_parent() -> None:
     while os.getppid() == parent:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5)
+    time.sleep(2)
     os._exit(1)
 
 

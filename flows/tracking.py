@@ -186,7 +186,12 @@ class _Log:
         uri = earlier.data.tags.get("model_uri") if earlier else None
         if earlier and uri and self.exists(uri):
             return {"model_uri": uri, "linked": earlier.info.run_id}
-        return {"model_uri": _log_model(run_id, model_of(cell), params)}
+        # Made here: otherwise, with no active run, MLflow puts a model into the default
+        # experiment, in a folder of wherever this was started.
+        place = self.client.create_logged_model(
+            self.experiment, "classifier", run_id, params=params
+        )
+        return {"model_uri": _save_model(run_id, place.model_id, model_of(cell))}
 
     def exists(self, uri: str) -> bool:
         """Say whether a logged model has not been deleted since."""
@@ -213,8 +218,8 @@ class _Log:
         self.client.set_tag(parent, "figures_run", holder)
 
 
-def _log_model(run_id: str, classifier: Any, params: dict[str, str]) -> str:
-    """Log a classifier of raw curves; no row of data goes with it."""
+def _save_model(run_id: str, model_id: str, classifier: Any) -> str:
+    """Store a classifier of raw curves; no row of data goes with it."""
     import mlflow.sklearn
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, Schema
@@ -228,8 +233,7 @@ def _log_model(run_id: str, classifier: Any, params: dict[str, str]) -> str:
         None,
         mlflow.sklearn,
         run_id=run_id,
-        name="classifier",
-        params=params,
+        model_id=model_id,
         sk_model=classifier,
         signature=ModelSignature(inputs, Schema([ColSpec("string")])),
         pip_requirements=[f"{name}=={_version(name)}" for name in _LIBRARIES],

@@ -11,6 +11,6 @@ from tasks.perform import OPTIONS, Context
 @task(name="page", tags=["report"], timeout_seconds=1800, **OPTIONS)
 def page(context: Context, record: RunRecord, label: str) -> str:
     """Write the HTML report and its figures; return the page's path."""
-    from curvote.reporting.collect import report
+    from curvote.reporting.report import report
 
     return str(report(context.project, record))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from curvote.estimators import CurveClassifier
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.chain import Cell
@@ -15,6 +14,9 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.store import Artifact, artifact
 from curvote.server.averaging import average
+
+if TYPE_CHECKING:
+    from curvote.estimators import CurveClassifier
 
 ORDER = ("weak", "mr", "ma", "mrma", "voting", "averaging", "all_data", "majority")
 SCORE = ("protocol", "epsilon", "learner", "method")
@@ -96,6 +98,8 @@ def encoding_of(project: Project, record: RunRecord, replicate: int) -> Encoding
 
 def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassifier:
     """Return the mrma classifier of a cell's first replicate, ready for raw curves."""
+    from curvote.estimators import CurveClassifier  # scikit-learn takes a second
+
     facts = find(project, record, "project", Cell()).facts
     weak = find(project, record, "train", cell).columns("weak", 0)
     ensemble = find(project, record, "aggregate", cell).columns("ensemble", 0)

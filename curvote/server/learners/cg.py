@@ -53,7 +53,7 @@ def fit(
     psi, stuck = _conjugate_gradient(covariance, g, difference, steps)
     nowhere = one_class(labels) | (_inner(difference, g, difference) <= NO_DIRECTION)
     psi[nowhere] = 0
-    coef = psi @ g / unit[:, None]
+    coef = _times(psi, g) / unit[:, None]
     intercept = -(coef * (means[0] / 2 + means[1] / 2)).sum(axis=1)
     intercept[nowhere] = majority(labels[nowhere])
     return Fits(coef, intercept, nowhere | stuck, ridge=0.0)
@@ -94,8 +94,17 @@ def _mean(reports: FloatArray, members: BoolArray) -> FloatArray:
     return np.asarray(total / np.maximum(members.sum(axis=1), 1)[:, None])
 
 
+def _times(vectors: FloatArray, gram: FloatArray) -> FloatArray:
+    """Return vectors [B, d] times the Gram matrix.
+
+    As B small products: one large product may sum in an order that depends on B, and
+    a problem's result must not depend on its batch.
+    """
+    return np.asarray((vectors[:, None, :] @ gram)[:, 0])
+
+
 def _inner(u: FloatArray, gram: FloatArray, v: FloatArray) -> FloatArray:
-    return np.asarray((u @ gram * v).sum(axis=1))
+    return np.asarray((_times(u, gram) * v).sum(axis=1))
 
 
 def _conjugate_gradient(
@@ -109,7 +118,7 @@ def _conjugate_gradient(
     first = size = _inner(residual, gram, residual)
     flat = FLAT * ((covariance @ gram).trace(axis1=1, axis2=2) + FLAT)
     for _ in range(steps):
-        image = (covariance @ (direction @ gram)[:, :, None])[:, :, 0]
+        image = (covariance @ _times(direction, gram)[:, :, None])[:, :, 0]
         curvature = _inner(direction, gram, image)
         going = (size > SOLVED * first) & (
             curvature > flat * _inner(direction, gram, direction)

@@ -1,9 +1,8 @@
-"""From a run's artifacts to what its report shows; drawn anew only on a change."""
+"""From a run's artifacts to what its report shows."""
 
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,50 +12,14 @@ from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
 from curvote.reporting.data import CurveSample, PageData
 from curvote.representation.rescale import RESCALES
-from curvote.run import fingerprint
 from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import cells, encoding_of, find, summary
-from curvote.run.store import Artifact, write_json
+from curvote.run.store import Artifact
 
-STAMP = "report.json"
 SHOWN = 60
 DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}
-
-
-def report(project: Project, record: RunRecord) -> Path:
-    """Return the path of a run's report; the same results are not drawn twice."""
-    folder = project.reports / record.pipeline
-    wanted = _digest(record)
-    if _stamp(folder) != wanted:
-        from curvote.reporting.page import render
-
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / STAMP).unlink(missing_ok=True)
-        render(page_data(project, record), folder)
-        write_json(folder / STAMP, {"digest": wanted, "run": record.id})
-    return folder / "report.html"
-
-
-def _digest(record: RunRecord) -> str:
-    keys = [(step["stage"], step["key"]) for step in record.steps]
-    code = fingerprint.of_code(["curvote.reporting.collect", "curvote.reporting.page"])
-    template = Path(__file__).with_name("templates") / "report.html.j2"
-    return fingerprint.of_json(
-        [keys, record.overrides, code, fingerprint.of_file(template)]
-    )
-
-
-def _stamp(folder: Path) -> str | None:
-    import json
-
-    try:
-        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    whole = (folder / "report.html").is_file() and (folder / "figures").is_dir()
-    return str(stamp["digest"]) if whole else None
 
 
 def page_data(project: Project, record: RunRecord) -> PageData:

@@ -1,0 +1,48 @@
+"""The report of a run; the same results are not drawn twice."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from curvote.run import fingerprint
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.store import write_json
+
+STAMP = "report.json"
+
+
+def report(project: Project, record: RunRecord) -> Path:
+    """Return the path of a run's report, drawn anew only where it would differ."""
+    folder = project.reports / record.pipeline
+    wanted = _digest(record)
+    if _stamped(folder) != wanted:
+        # The drawing imports seconds' worth of libraries: only when it is needed.
+        from curvote.reporting.gather import page_data
+        from curvote.reporting.page import render
+
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / STAMP).unlink(missing_ok=True)
+        render(page_data(project, record), folder)
+        write_json(folder / STAMP, {"digest": wanted, "run": record.id})
+    return folder / "report.html"
+
+
+def _digest(record: RunRecord) -> str:
+    keys = [(step["stage"], step["key"]) for step in record.steps]
+    modules = ("gather", "page")
+    code = fingerprint.of_code(f"curvote.reporting.{name}" for name in modules)
+    templates = sorted(Path(__file__).with_name("templates").iterdir())
+    files = [fingerprint.of_file(path) for path in templates]
+    return fingerprint.of_json([keys, record.overrides, code, files])
+
+
+def _stamped(folder: Path) -> str | None:
+    """Return the digest of the report that stands in ``folder`` whole."""
+    try:
+        stamp = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    whole = (folder / "report.html").is_file() and (folder / "figures").is_dir()
+    return str(stamp["digest"]) if whole else None

@@ -1,0 +1,86 @@
+"""Running a pipeline on plain functions: no Prefect, no MLflow."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import yaml
+
+from curvote.run import history
+from curvote.run.config import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.history import RunRecord
+from curvote.run.plan import EVERYTHING, Plan, Selection, make_plan
+from curvote.run.project import Project
+
+TINY = {
+    "source": {"name": "simulated", "points": 20},
+    "clients": {"train": 60, "vote": 80, "test": 40},
+    "project": {"basis": "bspline", "size": 4, "judge": "coefficients"},
+    "train": {"count": 5, "size": 20},
+    "aggregate": {"cutoff": 0.7},
+    "epsilon": [1, 4],
+    "learners": ["logistic", "centroid"],
+    "replicates": 5,
+    "seed": 7,
+}
+
+
+def write(root: Path, **pipelines: object) -> Project:
+    """Write a pipelines.yaml into ``root``."""
+    text = yaml.safe_dump({"pipelines": pipelines}, sort_keys=False)
+    (root / "pipelines.yaml").write_text(text)
+    return Project(root)
+
+
+def plan(
+    project: Project,
+    name: str = "tiny",
+    *overrides: str,
+    selection: Selection = EVERYTHING,
+) -> Plan:
+    """Return the plan of a pipeline."""
+    configured = PipelinesFile(project).configured(name, overrides)
+    return make_plan(project, configured, selection, fetch=True)
+
+
+def run(
+    project: Project,
+    name: str = "tiny",
+    *overrides: str,
+    selection: Selection = EVERYTHING,
+    workers: int = 1,
+    block: int = 2,
+) -> RunRecord:
+    """Do what `curvote run` does to the store, one step after the other."""
+    made = plan(project, name, *overrides, selection=selection)
+    record = history.begin(project, made.configured, made.steps, os.getpid())
+    for step in made.to_run():
+        execute(project, step, workers=workers, block=block)
+    return history.finish(project, record, "completed")
+
+
+def actions(made: Plan) -> dict[str, set[str]]:
+    """Return the actions that a plan has for each stage."""
+    found: dict[str, set[str]] = {}
+    for step in made.steps:
+        found.setdefault(step.stage.name, set()).add(step.action)
+    return found
+
+
+def to_run(made: Plan) -> set[str]:
+    """Return the stages of which anything runs."""
+    return {step.stage.name for step in made.to_run()}
+
+
+def hashes(project: Project, record: RunRecord) -> dict[str, str]:
+    """Return the SHA-256 of every table of a run."""
+    from curvote.run.store import artifact
+
+    found = {}
+    for step in record.steps:
+        tables = artifact(project, step["stage"], step["key"]).manifest["tables"]
+        for name, entry in tables.items():
+            found[f"{step['stage']}/{step['key']}/{name}"] = entry["sha256"]
+    return found

@@ -1,0 +1,162 @@
+"""pipelines.yaml: every problem in one pass, each with its line and a way out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run.config import PipelinesFile
+from curvote.run.project import Project
+from tests import plain
+
+
+def problems(root: Path, **changes: Any) -> str:
+    """Return the message for the tiny pipeline with dotted keys changed."""
+    pipeline: dict[str, Any] = {
+        key: dict(value) if isinstance(value, dict) else value
+        for key, value in plain.TINY.items()
+    }
+    for path, value in changes.items():
+        first, _, second = path.partition("__")
+        if second:
+            pipeline[first][second] = value
+        else:
+            pipeline[first] = value
+    project = plain.write(root, tiny=pipeline)
+    with pytest.raises(UserError) as error:
+        PipelinesFile(project).configured("tiny")
+    return str(error.value)
+
+
+def test_every_problem_is_reported_in_one_pass_with_its_line(tmp_path: Path) -> None:
+    """Two unknown keys and a wrong type: three messages, three right lines."""
+    text = (
+        "pipelines:\n"
+        "  p:\n"
+        "    source: {name: simulated}\n"
+        "    clients:\n"
+        "      train: sixty\n"
+        "      vote: 80\n"
+        "      test: 40\n"
+        "      trian: 4\n"
+        "    project: {basis: bspline, size: 4}\n"
+        "    train: {count: 5, size: 20}\n"
+        "    agregate: {cutoff: 0.8}\n"
+        "    epsilon: 1\n"
+        "    learners: [centroid]\n"
+    )
+    (tmp_path / "pipelines.yaml").write_text(text)
+    with pytest.raises(UserError) as error:
+        PipelinesFile(Project(tmp_path)).configured("p")
+    message = str(error.value)
+    assert "pipelines.yaml:5: clients.train" in message
+    assert "pipelines.yaml:8: clients.trian: not known. Did you mean 'train'?" in message
+    assert "pipelines.yaml:11: agregate: not known. Did you mean 'aggregate'" in message
+    assert len(error.value.problems) == 3
+
+
+@pytest.mark.parametrize("epsilon", [0, -1, float("nan"), float("inf"), "one"])
+def test_an_epsilon_outside_the_positive_numbers_is_refused(
+    tmp_path: Path, epsilon: object
+) -> None:
+    """0 < epsilon < inf, and NaN fails too."""
+    message = problems(tmp_path, epsilon=[1, epsilon])
+    assert "pipelines.yaml" in message
+    assert "epsilon.1" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"project__basis": "fourier"}, "Fourier sizes are odd: 3 or 5, not 4"),
+        ({"project__size": 3}, "order 4 need a size of at least 4"),
+        ({"project__basis": "bsplin"}, "Did you mean 'bspline'?"),
+        ({"project__rescale": "tanhh"}, "Did you mean 'tanh'?"),
+        ({"project__centre": [0.0, 1.0]}, "has 2 numbers; size is 4"),
+        ({"project__centre": "volunteers"}, "at least 2 of them (clients.public)"),
+        ({"learners": ["logistik"]}, "Did you mean 'logistic'?"),
+        ({"learners": [{"name": "cg", "stps": 3}]}, "Did you mean 'steps'?"),
+        ({"learners": ["cg", {"name": "cg", "steps": 2}]}, "cg stands twice"),
+        ({"epsilon": [1, 1.0]}, "stands twice"),
+        ({"privatize": {"mechanism": "laplac"}}, "Did you mean 'laplace'?"),
+        ({"privatize": {"label_share": 1.5}}, "privatize.label_share"),
+        ({"source__name": "phonems"}, "Did you mean 'phonemes'?"),
+        ({"source": {"name": "simulated", "pionts": 9}}, "Did you mean 'points'?"),
+        ({"train__size": 61}, "61 reports a learner, but only 60 train"),
+        ({"train__count": 81}, "81 classifiers, but only 80 clients vote"),
+        ({"aggregate__cutoff": 0.4}, "aggregate.cutoff"),
+        ({"aggregate__when_none_pass": "sof"}, "aggregate.when_none_pass"),
+        ({"protocol": "mrmb"}, "Did you mean 'mrma'?"),
+        ({"clients__test": True}, "clients.test"),
+        ({"schedule": {}}, "either cron or interval"),
+        ({"schedule": {"cron": "* * * * *", "interval": 3}}, "either cron or interval"),
+    ],
+)
+def test_what_does_not_make_sense_is_refused_with_the_way_out(
+    tmp_path: Path, changes: dict[str, Any], said: str
+) -> None:
+    """The message names the place and what would be right."""
+    message = problems(tmp_path, **changes)
+    assert said in message
+    assert "pipelines.yaml:" in message
+
+
+def test_more_clients_than_there_are_is_refused_before_anything_is_read(
+    tmp_path: Path,
+) -> None:
+    """2036 of the 2035 curves: said with the line of ``clients``."""
+    message = problems(
+        tmp_path,
+        source={"name": "phonemes"},
+        clients={"public": 50, "train": 300, "vote": 1150, "test": 536},
+    )
+    assert "asks for 2036, but there are only 2035" in message
+
+
+def test_a_label_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """The phonemes that exist are named."""
+    message = problems(tmp_path, source={"name": "phonemes", "positive": "zh"})
+    assert "positive" in message
+    assert "'sh'" in message
+
+
+def test_an_unknown_pipeline_is_refused_with_the_closest_name(project: Project) -> None:
+    """A typo in the pipeline's name is met with a guess."""
+    with pytest.raises(UserError, match="Did you mean 'tiny'"):
+        PipelinesFile(project).configured("tinny")
+
+
+def test_yaml_that_does_not_parse_is_refused_with_its_line(tmp_path: Path) -> None:
+    """Not a traceback of the parser."""
+    (tmp_path / "pipelines.yaml").write_text("pipelines:\n  a: {b: [}\n")
+    with pytest.raises(UserError, match=r"pipelines.yaml:2"):
+        PipelinesFile(Project(tmp_path))
+
+
+def test_a_key_that_stands_twice_is_refused(tmp_path: Path) -> None:
+    """YAML would silently keep the last."""
+    (tmp_path / "pipelines.yaml").write_text("pipelines: {}\npipelines: {}\n")
+    with pytest.raises(UserError, match=r"pipelines.yaml:2: pipelines stands here"):
+        PipelinesFile(Project(tmp_path))
+
+
+def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> None:
+    """``--set a.b=v`` reads the value as YAML."""
+    file = PipelinesFile(project)
+    configured = file.configured("tiny", ["aggregate.cutoff=0.75", "epsilon=[2]"])
+    assert configured.pipeline.aggregate.cutoff == 0.75
+    assert configured.pipeline.epsilon == [2]
+    for wrong in ("aggregate.cutoff", "aggregate.cutof=0.7", "aggregate.cutoff=[", "=1"):
+        with pytest.raises(UserError):
+            file.configured("tiny", [wrong])
+
+
+def test_the_pipelines_of_this_project_are_right() -> None:
+    """The shipped pipelines.yaml passes its own check."""
+    root = Path(__file__).resolve().parents[1]
+    file = PipelinesFile(Project(root))
+    file.check()
+    assert {"demo", "simulated", "phonemes"} <= set(file.names())

@@ -1,0 +1,213 @@
+"""Reruns: exactly what a change touches runs again, and the plan says why."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run import fingerprint
+from curvote.run.plan import Selection
+from curvote.run.project import Project
+from curvote.run.store import artifact
+from tests import plain
+
+Edit = Callable[[str, str, str], None]
+
+
+@pytest.fixture
+def done(project: Project) -> Project:
+    """Return a project in which the tiny pipeline has run."""
+    plain.run(project)
+    return project
+
+
+@pytest.fixture
+def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
+    """Let keys be computed from a copy of the code, and edit that copy."""
+    copy = tmp_path / "code" / "curvote"
+    shutil.copytree(fingerprint.PACKAGE, copy)
+    monkeypatch.setattr(fingerprint, "PACKAGE", copy)
+
+    def change(module: str, old: str, new: str) -> None:
+        path = copy / module
+        text = path.read_text()
+        assert old in text
+        path.write_text(text.replace(old, new, 1))
+
+    return change
+
+
+def reasons(project: Project, *overrides: str) -> set[str]:
+    """Return why steps would run."""
+    return {step.reason for step in plain.plan(project, "tiny", *overrides).to_run()}
+
+
+def test_a_second_run_reuses_everything(done: Project) -> None:
+    """Nothing changed, nothing runs."""
+    assert plain.to_run(plain.plan(done)) == set()
+
+
+def test_a_first_plan_runs_everything_and_makes_nothing(project: Project) -> None:
+    """A plan only plans: each of the 22 steps never ran, and no folder appears."""
+    made = plain.plan(project)
+    assert {step.reason for step in made.steps} == {"never run"}
+    assert {step.action for step in made.steps} == {"run"}
+    assert len(made.steps) == 2 + 2 + 4 * 4 + 2
+    assert not project.artifacts.exists()
+
+
+@pytest.mark.parametrize(
+    ("override", "stages", "reason"),
+    [
+        (
+            "aggregate.cutoff=0.6",
+            {"aggregate", "report"},
+            "parameter aggregate.cutoff 0.7 -> 0.6",
+        ),
+        (
+            "train.size=19",
+            {"train", "evaluate", "aggregate", "report"},
+            "parameter train.size 20 -> 19",
+        ),
+        (
+            "project.judge=rescaled",
+            {"project", "privatize", "train", "evaluate", "aggregate", "report"},
+            "parameter project.judge coefficients -> rescaled",
+        ),
+    ],
+)
+def test_a_changed_setting_reruns_what_reads_it_and_what_follows(
+    done: Project, override: str, stages: set[str], reason: str
+) -> None:
+    """The plan names the setting with both values."""
+    assert plain.to_run(plain.plan(done, "tiny", override)) == stages
+    assert reason in reasons(done, override)
+
+
+def test_run_does_what_plan_said(done: Project) -> None:
+    """The steps of the record are those of the plan, and then nothing is left."""
+    planned = plain.plan(done, "tiny", "aggregate.cutoff=0.6")
+    before = set(done.artifacts.glob("*/*/manifest.json"))
+    record = plain.run(done, "tiny", "aggregate.cutoff=0.6")
+    made = set(done.artifacts.glob("*/*/manifest.json")) - before
+    assert {path.parent.name for path in made} == {s.key for s in planned.to_run()}
+    assert [step["action"] for step in record.steps] == [
+        step.action for step in planned.steps
+    ]
+    assert not plain.to_run(plain.plan(done, "tiny", "aggregate.cutoff=0.6"))
+    assert not plain.to_run(plain.plan(done))
+
+
+def test_a_comment_or_docstring_in_a_learner_reruns_nothing(
+    done: Project, edit: Edit
+) -> None:
+    """Layout, comments and docstrings are no code."""
+    edit("server/learners/logistic.py", "import numpy", "# a remark\nimport numpy")
+    edit("server/learners/logistic.py", '"""', '"""Other words. ')
+    assert plain.to_run(plain.plan(done)) == set()
+
+
+def test_an_edit_in_a_helper_of_a_learner_reruns_train_and_what_follows(
+    done: Project, edit: Edit
+) -> None:
+    """Both learners share the helper, so both run again; noise does not."""
+    edit("server/learners/fits.py", "import numpy", "UNUSED = 1\nimport numpy")
+    assert plain.to_run(plain.plan(done)) == {"train", "evaluate", "aggregate", "report"}
+    assert "code curvote.server.learners.fits changed" in reasons(done)
+
+
+def test_an_edit_in_one_learner_leaves_the_other_alone(
+    done: Project, edit: Edit
+) -> None:
+    """The registry names one module for each cell, and only that one counts."""
+    edit("server/learners/logistic.py", "import numpy", "UNUSED = 1\nimport numpy")
+    ran = {step.cell.learner for step in plain.plan(done).to_run()}
+    assert ran == {"logistic"}
+
+
+def test_adding_a_mechanism_or_a_learner_reruns_nothing(
+    done: Project, edit: Edit
+) -> None:
+    """One file and one registry line leave every key as it is."""
+    (fingerprint.PACKAGE / "mechanisms" / "new.py").write_text("MECHANISM = None\n")
+    edit("mechanisms/registry.py", "MECHANISMS", "MORE = 1\nMECHANISMS")
+    edit("server/learners/registry.py", "LEARNERS", "MORE = 1\nLEARNERS")
+    assert plain.to_run(plain.plan(done)) == set()
+
+
+def test_a_forced_stage_repeats_itself_exactly(done: Project) -> None:
+    """Recomputing gives the stored tables, so the forced run commits nothing new."""
+    before = set(done.artifacts.glob("*/*"))
+    record = plain.run(done, selection=Selection(force=("train",)))
+    forced = {s["stage"] for s in record.steps if s["action"] == "run"}
+    assert forced == {"train"}
+    assert set(done.artifacts.glob("*/*")) == before
+
+
+def test_from_a_stage_recomputes_it_and_all_that_follow(done: Project) -> None:
+    """``--from evaluate`` leaves reports and weak classifiers alone."""
+    made = plain.plan(done, selection=Selection(start="evaluate"))
+    assert plain.to_run(made) == {"evaluate", "aggregate", "report"}
+
+
+def test_only_a_stage_with_stale_inputs_is_refused_with_the_way_out(
+    done: Project,
+) -> None:
+    """What it reads would be stale: the message prints the command that helps."""
+    with pytest.raises(UserError, match="curvote run tiny --from train"):
+        plain.plan(done, "tiny", "train.size=19", selection=Selection(only="evaluate"))
+    made = plain.plan(done, selection=Selection(only="aggregate"))
+    assert plain.actions(made) == {"aggregate": {"run"}}
+    assert not made.complete
+
+
+def test_an_unknown_stage_is_refused(done: Project) -> None:
+    """With the closest name."""
+    with pytest.raises(UserError, match="Did you mean 'train'"):
+        plain.plan(done, selection=Selection(start="trian"))
+
+
+@pytest.mark.parametrize("stage", ["ingest", "project", "train", "report"])
+def test_an_altered_artifact_is_never_used(done: Project, stage: str) -> None:
+    """One flipped byte: found before it is read, set aside, computed anew."""
+    step = next(s for s in plain.plan(done).steps if s.stage.name == stage)
+    folder = artifact(done, stage, step.key).path
+    path = next(folder.glob("*.parquet"))
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
+    later = {"ingest": "project", "project": "privatize", "train": "evaluate"}
+    selection = Selection(force=(later[stage],)) if stage in later else Selection()
+    made = plain.plan(done, selection=selection)
+    assert f"artifact altered ({path.name})" in {s.reason for s in made.to_run()}
+    plain.run(done, selection=selection)
+    assert path.read_bytes() == whole
+    assert list(folder.parent.glob(f".altered-{step.key}-*"))
+
+
+def test_a_result_that_does_not_repeat_is_our_bug(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A forced step whose tables differ from the stored ones stops the run."""
+    from curvote.errors import InternalError
+    from curvote.protocols.mrma import aggregate
+    from curvote.run.execute import execute
+
+    step = next(s for s in plain.plan(done).steps if s.stage.name == "aggregate")
+    real = aggregate.weights
+    monkeypatch.setattr(aggregate, "weights", lambda *a: (real(*a)[0][::-1], False))
+    with pytest.raises(InternalError, match="second computation"):
+        execute(done, replace(step, action="run", forced=True))
+
+
+def test_two_pipelines_share_what_is_equal(tmp_path: Path) -> None:
+    """The second pipeline differs in its cutoff only: it starts at aggregate."""
+    other = plain.TINY | {"aggregate": {"cutoff": 0.6}}
+    project = plain.write(tmp_path, tiny=plain.TINY, other=other)
+    plain.run(project)
+    assert plain.to_run(plain.plan(project, "other")) == {"aggregate", "report"}

@@ -1,0 +1,63 @@
+"""Who plays which role: nobody two, no group two, always the same for one seed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curvote.errors import UserError
+from curvote.protocols.roles import ROLES, split
+
+counts = st.integers(0, 30)
+sizes = st.fixed_dictionaries(dict.fromkeys(ROLES, counts))
+
+
+@given(sizes=sizes, spare=counts, seed=st.integers(0, 9), replicate=st.integers(0, 9))
+def test_nobody_plays_two_roles_and_sizes_are_met(
+    sizes: dict[str, int], spare: int, seed: int, replicate: int
+) -> None:
+    """Without groups every role has just the asked size."""
+    n = sum(sizes.values()) + spare
+    roles = split(seed, replicate, n, sizes)
+    taken = np.concatenate(list(roles.values()))
+    assert {role: len(rows) for role, rows in roles.items()} == sizes
+    assert len(set(taken.tolist())) == len(taken)
+    assert set(taken.tolist()) <= set(range(n))
+
+
+@given(
+    groups=st.lists(st.integers(0, 12), min_size=1, max_size=80),
+    shares=st.tuples(*[st.integers(0, 20)] * 4),
+    seed=st.integers(0, 99),
+)
+def test_no_group_stands_in_two_roles_and_none_overshoots(
+    groups: list[int], shares: tuple[int, ...], seed: int
+) -> None:
+    """A role may be smaller than asked only if no group that is left would fit."""
+    sizes = dict(zip(ROLES, shares, strict=True))
+    n, codes = len(groups), np.array(groups)
+    if sum(sizes.values()) > n:
+        with pytest.raises(UserError, match="ask for fewer"):
+            split(seed, 0, n, sizes, codes)
+        return
+    roles = split(seed, 0, n, sizes, codes)
+    left = set(groups)
+    for role in ROLES:
+        mine = set(codes[roles[role]].tolist())
+        assert mine <= left
+        assert len(roles[role]) == sum(groups.count(g) for g in mine)
+        left -= mine
+        room = sizes[role] - len(roles[role])
+        assert room >= 0
+        assert all(groups.count(g) > room for g in left)
+
+
+def test_replicates_and_seeds_split_differently() -> None:
+    """Equal arguments give equal roles, others give others."""
+    sizes = {"test": 20, "vote": 20, "train": 20, "public": 20}
+    first = split(1, 0, 100, sizes)["test"]
+    assert np.array_equal(first, split(1, 0, 100, sizes)["test"])
+    assert not np.array_equal(first, split(1, 1, 100, sizes)["test"])
+    assert not np.array_equal(first, split(2, 0, 100, sizes)["test"])

@@ -1,0 +1,240 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run.project import Project
+from flows import environment
+from flows.server import PrefectServer, answers, mark_alive, served_by, sweep
+from flows.serving import serve
+
+ROOT = Path(__file__).parents[1]
+LONG_ENOUGH = 90.0
+
+STAND_IN = """
+import os, time
+from pathlib import Path
+from prefect import flow
+from flows.server import mark_alive
+
+@flow
+def chain(pipeline: str, project: str) -> None:
+    mark_alive()
+    with (Path(project) / "fired").open("a") as file:
+        file.write(f"{pipeline} {os.getpid()}\\n")
+    time.sleep(300 if pipeline == "long" else 0)
+"""
+SERVE = """
+import json, sys
+from pathlib import Path
+from curvote.run.project import Project
+from flows.environment import prepare
+prepare(Path(sys.argv[1]))
+from standin import chain
+from flows.serving import serve
+serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain)
+"""
+
+linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.pop("PREFECT_API_URL", None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def _processes(root: Path) -> list[int]:
+    """Return the processes that work on the project ``root``, ourselves left out."""
+    mark = f"PREFECT_HOME={root / 'data' / 'state' / 'prefect'}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
+            ours = mark in (folder / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if ours and state != "Z" and int(folder.name) != os.getpid():
+            found.append(int(folder.name))
+    return found
+
+
+def _until(happened: Callable[[], bool], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if happened():
+            return True
+        time.sleep(0.1)
+    return happened()
+
+
+def _rows(root: Path, query: str) -> list[tuple[str, ...]]:
+    database = sqlite3.connect(root / "data" / "state" / "prefect" / "prefect.db")
+    try:
+        return database.execute(query).fetchall()
+    finally:
+        database.close()
+
+
+@linux
+def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
+    """Task runs are all there after the end; stale runs are swept, living ones not."""
+    with PrefectServer(tmp_path) as server:
+        from prefect import flow, task
+        from prefect.client.orchestration import get_client
+        from prefect.states import Running
+
+        server.wait()
+        assert answers(server.url, 5.0)
+        assert os.environ["PREFECT_API_URL"] == server.url
+        assert served_by(server.home) is None
+
+        @task
+        def one(i: int) -> int:
+            return i
+
+        @flow
+        def several() -> int:
+            mark_alive()
+            assert sweep() == 0
+            return sum(one.submit(i).result() for i in range(30))
+
+        assert several() == sum(range(30))
+        gone = subprocess.Popen([sys.executable, "-c", ""])
+        dead = environment.process_tag(gone.pid)
+        gone.wait()
+        with get_client(sync_client=True) as client:
+            for owner in (dead, environment.process_tag()):
+                client.create_flow_run(several, tags=[owner], state=Running())
+        assert sweep() == 1
+    assert "PREFECT_API_URL" not in os.environ
+    assert not _processes(tmp_path)
+    states = "select state_name, count(*) from {} group by 1 order by 1"
+    assert _rows(tmp_path, states.format("task_run")) == [("Completed", 30)]
+    assert _rows(tmp_path, states.format("flow_run")) == [
+        ("Completed", 1),
+        ("Crashed", 1),
+        ("Running", 1),
+    ]
+    assert server.log.read_text() == ""
+
+
+@linux
+@pytest.mark.parametrize(
+    "number",
+    [
+        signal.SIGKILL,
+        pytest.param(signal.SIGTERM, marks=pytest.mark.faults),
+        pytest.param(signal.SIGINT, marks=pytest.mark.faults),
+    ],
+)
+def test_schedules_fire_and_no_process_outlives_serve(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Whatever ends ``serve`` ends its server and the run under way within 10 s."""
+    (tmp_path / "standin.py").write_text(STAND_IN)
+    schedules = {"long": {"interval": 2}}
+    log = tmp_path / "serve.log"
+    with log.open("w") as file:
+        serving = subprocess.Popen(
+            [sys.executable, "-c", SERVE, str(tmp_path), json.dumps(schedules)],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        assert _until((tmp_path / "fired").exists, LONG_ENOUGH), log.read_text()
+        assert served_by(tmp_path / "data" / "state" / "prefect")
+        assert len(_processes(tmp_path)) >= 2
+        serving.send_signal(number)
+        serving.wait(10)
+        assert _until(lambda: not _processes(tmp_path), 10.0)
+    finally:
+        serving.kill()
+        serving.wait()
+        for pid in _processes(tmp_path):
+            os.kill(pid, signal.SIGKILL)
+    assert served_by(tmp_path / "data" / "state" / "prefect") is None
+    assert "Traceback" not in log.read_text()
+
+
+def test_a_server_that_cannot_start_is_a_user_error_with_its_log(
+    tmp_path: Path,
+) -> None:
+    """The end of the log says why, and nothing is left behind."""
+    server = PrefectServer(tmp_path)
+    server.home.mkdir()
+    (server.home / "prefect.db").write_text("this is no database " * 100)
+    with pytest.raises(UserError, match="file is not a database"), server:
+        server.wait()
+    assert not server.is_ours
+    assert "PREFECT_API_URL" not in os.environ
+
+
+def test_an_unreachable_address_of_the_user_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An address that was set is not silently replaced."""
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    with pytest.raises(UserError, match="unset PREFECT_API_URL"):
+        PrefectServer(tmp_path).start().wait()
+
+
+def test_serve_without_a_schedule_says_how_to_add_one(tmp_path: Path) -> None:
+    """The error holds a line that works."""
+    with pytest.raises(UserError, match="interval: 3600"):
+        serve(Project(tmp_path), {})
+
+
+def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
+    """Two would run every schedule twice."""
+    home = tmp_path / "data" / "state" / "prefect"
+    home.mkdir(parents=True)
+    entry = {"url": "http://127.0.0.1:9/api", "process": environment.process_tag()}
+    (home / "server.json").write_text(json.dumps(entry))
+    with pytest.raises(UserError, match="served already"):
+        serve(Project(tmp_path), {"demo": {"interval": 60}})
+
+
+def test_what_the_user_set_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another project replaces our own values, never the user's."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://tracking.example")
+    for name in ("one", "two"):
+        state = environment.prepare(tmp_path / name)
+        assert os.environ["PREFECT_HOME"] == str(state / "prefect")
+        assert os.environ["MLFLOW_TRACKING_URI"] == "http://tracking.example"
+
+
+def test_a_state_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """The message says what and where."""
+    (tmp_path / "data").write_text("a file, not a folder")
+    with pytest.raises(UserError, match=r"data/state cannot be written"):
+        environment.prepare(tmp_path)
+
+
+@linux
+def test_a_process_is_told_from_a_later_one_of_the_same_number() -> None:
+    """A tag names a process for good."""
+    own = environment.process_tag()
+    assert environment.is_alive(own)
+    assert not environment.is_alive(f"{own}1")
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    tag = environment.process_tag(gone.pid)
+    gone.wait()
+    assert not environment.is_alive(tag)

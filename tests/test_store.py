@@ -1,0 +1,157 @@
+"""The store: whole artifacts or none, the same from any workers and block sizes."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+
+from curvote.errors import InternalError, UserError
+from curvote.run import blocks, store
+from curvote.run.contracts import CONTRACTS, to_arrow, to_columns
+from curvote.run.execute import execute
+from curvote.run.project import Project
+from curvote.run.store import artifact
+from tests import plain
+
+
+@pytest.mark.parametrize(("workers", "block"), [(4, 1), (2, 3), (1, 5)])
+def test_tables_do_not_depend_on_workers_or_block_size(
+    finished: Project, tmp_path: Path, workers: int, block: int
+) -> None:
+    """Same seed, same bytes: with one process or four, blocks of one or of five."""
+    expected = plain.hashes(finished, plain.run(finished))
+    project = plain.write(tmp_path, tiny=plain.TINY)
+    assert plain.hashes(project, plain.run(project, workers=workers, block=block)) == (
+        expected
+    )
+
+
+def test_another_seed_gives_other_tables(finished: Project, tmp_path: Path) -> None:
+    """Otherwise the test above could not fail."""
+    project = plain.write(tmp_path, tiny=plain.TINY | {"seed": 8})
+    tables = plain.hashes(project, plain.run(project))
+    assert not set(tables.values()) & set(plain.hashes(finished, plain.run(finished)))
+
+
+def test_a_killed_step_goes_on_from_its_finished_blocks(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks that were written are not computed again; the result is the same."""
+    step = plain.plan(project).steps[0]
+    real, computed = blocks.compute, []
+
+    def dies_at_the_third(job: blocks.Job, part: tuple[int, ...]) -> None:
+        computed.append(part)
+        if len(computed) == 3:
+            raise KeyboardInterrupt
+        real(job, part)
+
+    monkeypatch.setattr(blocks, "compute", dies_at_the_third)
+    with pytest.raises(KeyboardInterrupt):
+        execute(project, step, block=1)
+    assert not artifact(project, "ingest", step.key).path.exists()
+    execute(project, step, block=1)
+    assert computed == [(0,), (1,), (2,), (2,), (3,), (4,)]
+    assert artifact(project, "ingest", step.key).problem(content=True) is None
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (errno.ENOSPC, "no space left"),
+        (errno.EACCES, "no permission to write"),
+        (errno.EIO, "nothing was stored"),
+    ],
+)
+@pytest.mark.parametrize("function", ["fsync", "rename"])
+def test_a_failing_disk_at_commit_leaves_old_artifacts_readable(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+    said: str,
+    function: str,
+) -> None:
+    """In the middle of a commit: a clear error, nothing under a final name."""
+    first, second = plain.plan(project).steps[:2]
+    execute(project, first)
+
+    def fails(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    if function == "fsync":
+        monkeypatch.setattr(os, "fsync", fails)
+    else:
+        monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(UserError, match=said):
+        execute(project, second)
+    monkeypatch.undo()
+    assert not artifact(project, "project", second.key).path.exists()
+    assert artifact(project, "ingest", first.key).problem(content=True) is None
+    execute(project, second)
+    assert artifact(project, "project", second.key).problem(content=True) is None
+
+
+def test_a_truncated_or_missing_manifest_is_an_altered_artifact(
+    project: Project,
+) -> None:
+    """Never a traceback, never a use."""
+    step = plain.plan(project).steps[0]
+    execute(project, step)
+    manifest = artifact(project, "ingest", step.key).path / store.MANIFEST
+    manifest.write_text(manifest.read_text()[:50])
+    assert artifact(project, "ingest", step.key).problem(content=False)
+    with pytest.raises(UserError, match="manifest"):
+        _ = artifact(project, "ingest", step.key).facts
+    manifest.unlink()
+    assert artifact(project, "ingest", step.key).problem(content=False)
+    assert plain.plan(project).steps[0].reason.startswith("artifact altered")
+
+
+def test_pandas_reads_every_table_as_it_is(finished: Project) -> None:
+    """Plain Parquet: vectors are lists, categories are text, one replicate column."""
+    for path in finished.artifacts.glob("*/*/*.parquet"):
+        frame = pd.read_parquet(path)
+        assert set(frame) == {"replicate", *CONTRACTS[path.stem].columns}
+        groups = pq.ParquetFile(path).num_row_groups
+        assert groups == len(artifact_of(path).replicates(path.stem))
+
+
+def artifact_of(path: Path) -> store.Artifact:
+    """Return the artifact that a table belongs to."""
+    return store.Artifact(path.parent)
+
+
+def test_a_table_that_breaks_its_contract_is_our_bug(finished: Project) -> None:
+    """A missing column, a NaN and a replicate that is not named are all refused."""
+    path = next(finished.artifacts.glob("train/*/weak.parquet"))
+    good = to_columns("weak", pq.read_table(path))
+    assert to_arrow("weak", 0, good).num_rows == len(good["n"])
+    with pytest.raises(InternalError, match="columns"):
+        to_arrow("weak", 0, {k: v for k, v in good.items() if k != "n"})
+    with pytest.raises(InternalError, match="NaN"):
+        to_arrow("weak", 0, good | {"intercept": good["intercept"] * float("nan")})
+    with pytest.raises(InternalError, match="replicate"):
+        to_arrow("weak", -1, good)
+
+
+def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
+    """An older run's artifacts and left-over folders go, nothing else."""
+    from curvote.run.garbage import collect
+
+    plain.run(project)
+    record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
+    (project.artifacts / "train" / ".tmp-left").mkdir()
+    assert collect(project, keep=2, dry_run=True).folders == 1
+    freed = collect(project, keep=1, dry_run=False)
+    assert freed.folders == 4 + 4 + 1
+    assert freed.bytes > 0
+    assert all(
+        artifact(project, step["stage"], step["key"]).problem(content=True) is None
+        for step in record.steps
+    )
+    assert not plain.to_run(plain.plan(project, "tiny", "aggregate.cutoff=0.6"))
