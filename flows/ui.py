@@ -5,10 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
+from pathlib import Path
 from types import FrameType
 
+from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import tracking
 from flows.environment import prepare
@@ -20,30 +23,51 @@ def open_ui(project: Project, port: int) -> None:
     """Serve MLflow's pages on this machine until Ctrl-C or SIGTERM.
 
     The first start makes the database. Returns when all its processes have ended.
+
+    Raises:
+        UserError: the port is taken, or MLflow ended by itself; holds its last lines.
     """
-    prepare(project.root)
-    tracking.initialise(project)
-    print(f"MLflow: http://127.0.0.1:{port} (ready in some seconds; Ctrl-C ends it)")
-    sys.stdout.flush()
+    state = prepare(project.root)
+    _check_free(port)
+    if not (state / "mlflow.db").exists():
+        tracking.initialise(project)
+    log = state / "mlflow-ui.log"
     before = signal.signal(signal.SIGTERM, _interrupt)
-    pages = _launch(port)
+    pages = _launch(port, log)
     try:
-        with contextlib.suppress(KeyboardInterrupt):
-            pages.wait()
+        print(f"MLflow: http://127.0.0.1:{port} (up in some seconds; Ctrl-C ends it)")
+        sys.stdout.flush()
+        pages.wait()
+        end = log.read_text(errors="replace").splitlines()[-5:]
+        raise UserError("\n".join([f"MLflow has ended; {log} says:", *end]))
+    except KeyboardInterrupt:
+        pass
     finally:
         _end(pages)
         signal.signal(signal.SIGTERM, before)
 
 
-def _launch(port: int) -> subprocess.Popen[bytes]:
+def _check_free(port: int) -> None:
+    try:
+        socket.create_server(("127.0.0.1", port)).close()
+    except (OSError, OverflowError) as error:
+        raise UserError(
+            f"Port {port} cannot be used ({error}); choose another with --port."
+        ) from error
+
+
+def _launch(port: int, log: Path) -> subprocess.Popen[bytes]:
     """Start it in a process group of its own, which can be ended as a whole."""
     store = os.environ["MLFLOW_TRACKING_URI"]
     command = [sys.executable, "-m", "mlflow", "ui", "--workers", "1"]
-    return subprocess.Popen(
-        [*command, "--backend-store-uri", store, "--port", str(port)],
-        env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
-        start_new_session=True,
-    )
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            [*command, "--backend-store-uri", store, "--port", str(port)],
+            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
+        )
 
 
 def _end(pages: subprocess.Popen[bytes]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,16 @@ def project(tmp_path: Path) -> Project:
     return plain.write(tmp_path, tiny=plain.TINY)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
     """Return a project whose tiny pipeline has run; tests must not change it."""
     shared = plain.write(tmp_path_factory.mktemp("finished"), tiny=plain.TINY)
     plain.run(shared)
     return shared
+
+
+@pytest.fixture
+def done(finished: Project, tmp_path: Path) -> Project:
+    """Return a copy of the finished project, to be changed at will."""
+    shutil.copytree(finished.root, tmp_path, dirs_exist_ok=True)
+    return Project(tmp_path)

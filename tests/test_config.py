@@ -53,7 +53,9 @@ def test_every_problem_is_reported_in_one_pass_with_its_line(tmp_path: Path) -> 
         PipelinesFile(Project(tmp_path)).configured("p")
     message = str(error.value)
     assert "pipelines.yaml:5: clients.train" in message
-    assert "pipelines.yaml:8: clients.trian: not known. Did you mean 'train'?" in message
+    assert (
+        "pipelines.yaml:8: clients.trian: not known. Did you mean 'train'?" in message
+    )
     assert "pipelines.yaml:11: agregate: not known. Did you mean 'aggregate'" in message
     assert len(error.value.problems) == 3
 
@@ -149,7 +151,12 @@ def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> 
     configured = file.configured("tiny", ["aggregate.cutoff=0.75", "epsilon=[2]"])
     assert configured.pipeline.aggregate.cutoff == 0.75
     assert configured.pipeline.epsilon == [2]
-    for wrong in ("aggregate.cutoff", "aggregate.cutof=0.7", "aggregate.cutoff=[", "=1"):
+    for wrong in (
+        "aggregate.cutoff",
+        "aggregate.cutof=0.7",
+        "aggregate.cutoff=[",
+        "=1",
+    ):
         with pytest.raises(UserError):
             file.configured("tiny", [wrong])
 

@@ -20,13 +20,6 @@ Edit = Callable[[str, str, str], None]
 
 
 @pytest.fixture
-def done(project: Project) -> Project:
-    """Return a project in which the tiny pipeline has run."""
-    plain.run(project)
-    return project
-
-
-@pytest.fixture
 def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
     """Let keys be computed from a copy of the code, and edit that copy."""
     copy = tmp_path / "code" / "curvote"
@@ -117,7 +110,12 @@ def test_an_edit_in_a_helper_of_a_learner_reruns_train_and_what_follows(
 ) -> None:
     """Both learners share the helper, so both run again; noise does not."""
     edit("server/learners/fits.py", "import numpy", "UNUSED = 1\nimport numpy")
-    assert plain.to_run(plain.plan(done)) == {"train", "evaluate", "aggregate", "report"}
+    assert plain.to_run(plain.plan(done)) == {
+        "train",
+        "evaluate",
+        "aggregate",
+        "report",
+    }
     assert "code curvote.server.learners.fits changed" in reasons(done)
 
 

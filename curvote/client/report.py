@@ -55,5 +55,8 @@ class Reporter:
         """
         if len(z) != len(labels):
             raise UserError(f"{len(z)} rows of z but {len(labels)} labels.")
-        noised_labels = self.label.randomize(labels, label_noise)
-        return self.features.randomize(z, noise), noised_labels
+        # Both are checked before either is drawn: half a report would cost as much.
+        z, _ = self.features.clip(z)
+        labels, _ = self.label.clip(labels)
+        noised = self.features.randomize(z, noise)
+        return noised, self.label.randomize(labels, label_noise)

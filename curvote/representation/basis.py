@@ -38,6 +38,10 @@ class Projection:
     size: int
     order: int
 
+    def __post_init__(self) -> None:
+        # One memory layout, so that a projection read from JSON gives the same bits.
+        object.__setattr__(self, "matrix", np.ascontiguousarray(self.matrix))
+
     def apply(self, curves: ArrayLike) -> Array:
         """Return the coefficients (n, d) of ``curves`` (n, T).
 
