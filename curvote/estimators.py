@@ -18,6 +18,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.representation.basis import Projection, identity, projection
 from curvote.representation.encoding import Encoding
+from curvote.representation.rescale import RESCALES
 from curvote.server.averaging import average, weights
 from curvote.server.reversal import reverse, reversed_utility
 from curvote.server.utility import estimate
@@ -197,10 +198,9 @@ class MRMAClassifier(ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         _check_two(self.classes_)
         encoding = self._encoding(X.shape[1], grid)
-        names = (str(self.classes_[0]), str(self.classes_[-1]))
-        self.task_ = Task(
-            encoding, names, self.epsilon, self.mechanism, self.label_share
-        )
+        names = (str(self.classes_[0]), str(self.classes_[1]))
+        budget = self.epsilon, self.mechanism, self.label_share
+        self.task_ = Task(encoding, names, *budget)
         self._run(encoding, encoding.encode(X), np.where(codes == 1, 1.0, -1.0))
         return self
 
@@ -226,13 +226,10 @@ class MRMAClassifier(ClassifierMixin, BaseEstimator):
         )
         rescale = self.rescale or ("min_max" if self.basis is None else "tanh")
         lower, upper = self.bounds
-        stated = {
-            "tanh": {"centre": self.centre, "scale": self.scale},
-            "min_max": {"lower": lower, "upper": upper},
-        }
-        constants = {
-            k: np.asarray(v, float) for k, v in stated.get(rescale, {}).items()
-        }
+        given = {"centre": self.centre, "scale": self.scale}
+        given |= {"lower": lower, "upper": upper}
+        wanted = RESCALES.get(rescale, ())
+        constants = {name: np.asarray(given[name], dtype=float) for name in wanted}
         return Encoding(onto, rescale, constants, self.judge)
 
     def _run(self, encoding: Encoding, encoded: Any, labels: Array) -> None:
@@ -290,8 +287,7 @@ def _curves(X: Any, grid: ArrayLike | None) -> tuple[Any, Array | None]:
 def _check_two(classes: NDArray[Any]) -> None:
     if len(classes) > 2:
         raise UserError(
-            "Only binary classification is supported. The type of the target is"
-            f" multiclass: {len(classes)} classes."
+            f"Only binary classification is supported: {len(classes)} classes."
         )
     if len(classes) < 2:
         raise UserError("Classifier can't train when only one class is present.")

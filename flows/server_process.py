@@ -33,18 +33,17 @@ _LEAN = {
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "50",
     "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
 }
-# A plain run needs none of these; the task-run recorder stays on.
-_SERVICES = (
-    "CANCELLATION_CLEANUP",
+# Nothing here needs them: no workers, automations, pauses or pages with late runs.
+_NEVER = (
     "CLEANUP_RECONCILER",
     "EVENT_PERSISTER",
     "FOREMAN",
     "LATE_RUNS",
     "PAUSE_EXPIRATIONS",
     "REPOSSESSOR",
-    "SCHEDULER",
     "TRIGGERS",
 )
+_SCHEDULING = ("CANCELLATION_CLEANUP", "SCHEDULER")
 _PROMPT = {
     "PREFECT_SERVER_SERVICES_SCHEDULER_RECENT_DEPLOYMENTS_LOOP_SECONDS": "1",
     "PREFECT_SERVER_SERVICES_SCHEDULER_LOOP_SECONDS": "15",
@@ -69,11 +68,12 @@ def main() -> None:
 
 
 def _settings(*, services: bool) -> dict[str, str]:
-    if services:
-        return _LEAN | _PROMPT
-    off = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in _SERVICES}
-    off["PREFECT_SERVER_EVENTS_STREAM_OUT_ENABLED"] = "false"
-    return _LEAN | off
+    """Return what this server is to do; the task-run recorder is always on."""
+    off = _NEVER if services else (*_NEVER, *_SCHEDULING)
+    disabled = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in off}
+    if not services:
+        disabled["PREFECT_SERVER_EVENTS_STREAM_OUT_ENABLED"] = "false"
+    return _LEAN | _PROMPT | disabled
 
 
 def _build() -> uvicorn.Server:

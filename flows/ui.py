@@ -51,8 +51,9 @@ def _check_free(port: int) -> None:
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise UserError(
-            f"Port {port} cannot be used ({error}); choose another with --port."
+            f"Port {port} cannot be used: {reason}. Choose another with --port."
         ) from error
 
 

@@ -115,7 +115,7 @@ def test_bounds_are_never_taken_from_the_data() -> None:
 
 
 def test_a_finished_classifier_reads_columns_by_name() -> None:
-    """A DataFrame with shuffled columns gives the same labels; a missing one, an error."""
+    """Shuffled columns give the same labels; a missing one is an error."""
     x, y = generate(np.random.default_rng(5), 400, points=20)
     grid = np.linspace(0, 1, 20)
     fitted = MRMAClassifier(epsilon=5, random_state=0, **SPLINES).fit(x, y)

@@ -1,0 +1,5 @@
+"""``python -m flows`` is ``curvote``."""
+
+from flows.cli import main
+
+main()

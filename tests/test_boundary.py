@@ -1,0 +1,208 @@
+"""The trust boundary: what the server's side holds, and what it never sees."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from curvote.datasets import simulated
+from curvote.protocols.mrma.arms import REPORT_ARMS
+from curvote.protocols.mrma.protocol import STAGES
+from curvote.run.contracts import CONTRACTS
+from curvote.run.plan import make_plan
+from curvote.run.project import Project
+from curvote.run.store import Artifact
+from tests import plain
+
+SERVER = [name for name, contract in CONTRACTS.items() if contract.side == "server"]
+CANARY = 12.345678901234567
+
+
+def artifacts(project: Project) -> list[Artifact]:
+    """Return every artifact of a project."""
+    return [
+        Artifact(path.parent) for path in project.artifacts.glob("*/*/manifest.json")
+    ]
+
+
+def numbers(artifact: Artifact, table: str) -> np.ndarray:
+    """Return every number of a table, vectors flattened."""
+    found = []
+    for column in pq.read_table(artifact.path / f"{table}.parquet").columns:
+        for chunk in column.chunks:
+            flat = chunk.flatten() if hasattr(chunk.type, "list_size") else chunk
+            if "dictionary" not in str(flat.type):
+                found.append(np.asarray(flat.to_numpy(zero_copy_only=False), float))
+    return np.concatenate(found)
+
+
+def test_server_tables_hold_no_client_and_no_raw_value() -> None:
+    """No id, no group, no curve, no coefficients in any server-side contract."""
+    private = {"client_id", "group", "curve", "coefficients"}
+    assert {"reports", "labels", "weak", "votes", "ensemble"} == set(SERVER)
+    for name in SERVER:
+        assert not private & set(CONTRACTS[name].columns)
+
+
+def test_every_table_of_every_stage_has_a_contract() -> None:
+    """A stage cannot store what no contract describes."""
+    assert {table for stage in STAGES for table in stage.tables} <= set(CONTRACTS)
+
+
+def test_server_stages_read_server_tables_only(
+    finished: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Train asks for reports and aggregate for votes, and for nothing else."""
+    asked: set[str] = set()
+    real = Artifact.columns
+
+    def watched(self: Artifact, table: str, replicate: int) -> object:
+        asked.add(table)
+        return real(self, table, replicate)
+
+    monkeypatch.setattr(Artifact, "columns", watched)
+    steps = [s for s in plain.plan(finished).steps if s.stage.side == "server"]
+    assert {step.stage.name for step in steps} == {"train", "aggregate"}
+    for step in steps:
+        inputs = {
+            n: Artifact(finished.artifacts / n / k) for n, k in step.inputs.items()
+        }
+        import_module(step.stage.module).block((0, 1), inputs, step.params, {})
+    assert asked == {"reports", "votes"}
+
+
+def test_reports_stand_in_random_order(finished: Project) -> None:
+    """A row's place says nothing about who sent it: training clients came first."""
+    (path, *_) = finished.artifacts.glob("privatize/*")
+    rows = Artifact(path).columns("reports", 0)
+    mrma = rows["arm"] == REPORT_ARMS.index("mrma")
+    assert mrma.sum() == 60
+    assert len(mrma) == 140
+    assert not mrma[:60].all()
+
+
+def test_a_canary_record_appears_in_no_server_side_table(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every client's curve, coefficients and z are searched for; the search works."""
+    real = simulated.generate
+
+    def planted(generator: np.random.Generator, n: int, points: int = 100) -> object:
+        curves, labels = real(generator, n, points)
+        curves[::7, 3] = CANARY
+        return curves, labels
+
+    monkeypatch.setattr(simulated, "generate", planted)
+    plain.run(project)
+    held = artifacts(project)
+    encoded = next(a for a in held if a.stage == "project")
+    rows = [encoded.columns("encoded", r) for r in encoded.replicates("encoded")]
+    secret = np.concatenate(
+        [[CANARY], *(r[name].ravel() for r in rows for name in ("coefficients", "z"))]
+    )
+    seen = {
+        (a.stage, table): np.isin(secret, numbers(a, table)).sum()
+        for a in held
+        for table in a.manifest["tables"]
+    }
+    assert seen["ingest", "clients"] == 1
+    assert seen["project", "encoded"] == len(secret) - 1
+    server = {place: n for place, n in seen.items() if place[1] in SERVER}
+    assert len(server) == len(SERVER)
+    assert not any(server.values())
+    for artifact in held:
+        if artifact.stage != "ingest":
+            assert "12.3456789" not in (artifact.path / "manifest.json").read_text()
+
+
+def test_a_report_that_echoes_a_record_is_found(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The broken twin of the test above: noise never added, and the search sees it."""
+    from curvote.client.report import Reporter
+
+    monkeypatch.setattr(
+        Reporter, "release", lambda self, z, labels, *noise: (z, labels)
+    )
+    plain.run(project)
+    held = artifacts(project)
+    encoded = next(a for a in held if a.stage == "project")
+    secret = encoded.columns("encoded", 0)["z"].ravel()
+    reports = [a for a in held if a.stage == "privatize"]
+    assert all(np.isin(secret, numbers(a, "reports")).sum() > 300 for a in reports)
+
+
+def test_constants_come_from_volunteers_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Changing everybody else's curve leaves the public constants as they are."""
+    tiny = plain.TINY | {
+        "clients": {"public": 10, "train": 60, "vote": 80, "test": 40},
+        "project": {
+            "basis": "bspline",
+            "size": 4,
+            "centre": "volunteers",
+            "scale": "volunteers",
+        },
+    }
+    real = simulated.generate
+    constants = []
+    for shift in (0.0, 5.0):
+
+        def shifted(
+            generator: np.random.Generator,
+            n: int,
+            points: int = 100,
+            shift: float = shift,
+        ) -> object:
+            from curvote.protocols.roles import split
+
+            curves, labels = real(generator, n, points)
+            roles = split(7, 0, n, tiny["clients"])
+            others = np.setdiff1d(np.arange(n), roles["public"])
+            curves[others] += shift
+            return curves, labels
+
+        monkeypatch.setattr(simulated, "generate", shifted)
+        root = tmp_path / str(shift)
+        root.mkdir()
+        project = plain.write(root, tiny=tiny | {"replicates": 1})
+        plain.run(project)
+        (path,) = project.artifacts.glob("project/*")
+        constants.append(Artifact(path).columns("constants", 0)["value"])
+    assert np.array_equal(*constants)
+    assert constants[0].shape == (2, 4)
+
+
+def test_public_facts_of_a_pipeline_are_not_computed_from_clients(
+    finished: Project,
+) -> None:
+    """A plan, whose keys steer everything, is the same with and without the tables."""
+    from curvote.run.config import PipelinesFile
+
+    configured = PipelinesFile(finished).configured("tiny")
+    elsewhere = Project(finished.root / "nowhere")
+    keys = [
+        [step.key for step in make_plan(place, configured).steps]
+        for place in (finished, elsewhere)
+    ]
+    assert keys[0] == keys[1]
+
+
+def test_no_float_noise_is_drawn_on_the_clients_side() -> None:
+    """`rng.laplace` and its kin leak through their low bits: none stands here."""
+    banned = {"laplace", "normal", "standard_normal", "exponential", "uniform"}
+    package = Path(simulated.__file__).parents[1]
+    for folder in ("client", "mechanisms"):
+        for path in (package / folder).glob("*.py"):
+            called = {
+                node.func.attr
+                for node in ast.walk(ast.parse(path.read_text()))
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+            }
+            assert not called & banned, path

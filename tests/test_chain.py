@@ -1,0 +1,202 @@
+"""The whole chain under Prefect, once for all tests: run, reuse, MLflow, no leak."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from curvote.datasets import simulated
+from curvote.errors import UserError
+from curvote.run import history
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import final_model, summary
+from tests import plain
+
+CANARY = 12.345678901234567
+TEXTS = (b"12.34567890", struct.pack("<d", CANARY), struct.pack(">d", CANARY))
+
+
+@dataclass
+class Ran:
+    """A project after two runs of its tiny pipeline, the second one all reuse."""
+
+    project: Project
+    first: RunRecord
+    second: RunRecord
+    states: dict[str, set[str]]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
+    """Run the chain twice in one process, every client's curve carrying a canary."""
+    project = plain.write(tmp_path_factory.mktemp("chain"), tiny=plain.TINY)
+    before = dict(os.environ)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(simulated, "generate", _planted)
+        yield _two_runs(project)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+real_generate = simulated.generate
+
+
+def _planted(generator: np.random.Generator, n: int, points: int = 100) -> object:
+    curves, labels = real_generate(generator, n, points)
+    curves[:, 3] = CANARY
+    return curves, labels
+
+
+def _two_runs(project: Project) -> Ran:
+    from flows.environment import prepare
+    from flows.server import PrefectServer, sweep
+
+    os.environ.pop("PREFECT_API_URL", None)
+    prepare(project.root)
+    with PrefectServer(project.root) as server:
+        from flows.chain import chain
+
+        server.wait()
+        sweep()
+        given = {"pipeline": "tiny", "project": str(project.root), "workers": 1}
+        ids = [chain(**given), chain(**given)]
+        with pytest.raises(UserError, match=r"pipelines.yaml:\d+: aggregate.cutoff"):
+            chain(**given, overrides=["aggregate.cutoff=2"])
+        states = _task_states()
+    records = {r.id: r for r in history.load_all(project)}
+    return Ran(project, *(records[i] for i in ids), states)
+
+
+def _task_states() -> dict[str, set[str]]:
+    """Return the names of task states by stage; they are recorded after the fact."""
+    import time
+
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import TaskRunSort
+
+    for _ in range(100):
+        with get_client(sync_client=True) as client:
+            runs = client.read_task_runs(limit=200, sort=TaskRunSort.ID_DESC)
+        if len(runs) >= 2 * 22 + 2:
+            break
+        time.sleep(0.2)
+    found: dict[str, set[str]] = {}
+    for run in runs:
+        found.setdefault(run.name.split()[0], set()).add(run.state_name or "")
+    return found
+
+
+def test_the_first_run_computes_everything_and_the_second_nothing(ran: Ran) -> None:
+    """The records say what was done, and the tables are the plain functions' own."""
+    assert ran.first.status == ran.second.status == "completed"
+    assert {step["action"] for step in ran.first.steps} == {"run"}
+    assert {step["action"] for step in ran.second.steps} == {"reuse"}
+    assert summary(ran.project, ran.first) == summary(ran.project, ran.second)
+
+
+def test_prefect_shows_one_task_run_for_each_step_and_what_was_reused(ran: Ran) -> None:
+    """Stages are task runs; a reused one says so in the name of its state."""
+    stages = {step["stage"] for step in ran.first.steps}
+    assert set(ran.states) == stages | {"page"}
+    assert all(ran.states[s] == {"Completed", "Reused"} for s in stages)
+
+
+def test_scores_hold_every_method_once(ran: Ran) -> None:
+    """7 methods for each epsilon and learner, the majority once for each epsilon."""
+    rows = summary(ran.project, ran.first)
+    assert len(rows) == 2 * (2 * 7 + 1)
+    majority = [row for row in rows if row["method"] == "majority"]
+    assert [row["learner"] for row in majority] == [None, None]
+    assert all(0 <= row["misclassification"] <= 1 for row in rows)
+    assert all(row["replicates"] == 5 and row["se"] >= 0 for row in rows)
+    json.dumps(rows, allow_nan=False)
+
+
+def test_mlflow_has_a_parent_and_a_child_for_each_cell_of_both_runs(ran: Ran) -> None:
+    """Metrics are copied for a reused run; its models are linked, not logged again."""
+    runs = _mlflow_runs(ran.project)
+    for record in (ran.first, ran.second):
+        children = [
+            r
+            for r in runs
+            if r.data.tags.get("mlflow.parentRunId") == record.mlflow_run
+        ]
+        assert len(children) == 4
+        for child in children:
+            assert child.data.params["epsilon"] in {"1", "1.0", "4", "4.0"}
+            assert "misclassification.mrma" in child.data.metrics
+            assert "misclassification.majority" in child.data.metrics
+    models = list((ran.project.state / "mlartifacts").rglob("MLmodel"))
+    assert len(models) == 4
+
+
+def test_the_logged_model_takes_raw_curves_and_returns_labels(ran: Ran) -> None:
+    """By the grid's column names; the same as the classifier of the tables."""
+    import mlflow
+
+    model_folder = next((ran.project.state / "mlartifacts").rglob("MLmodel")).parent
+    model = mlflow.pyfunc.load_model(str(model_folder))
+    curves, _ = real_generate(np.random.default_rng(0), 30, 20)
+    names = model.metadata.get_input_schema().input_names()
+    labels = model.predict(pd.DataFrame(curves, columns=names))
+    assert set(np.asarray(labels).tolist()) <= {"-1", "+1"}
+    answers = [
+        final_model(ran.project, ran.first, cell).predict(curves).tolist()
+        for cell in _cells(ran)
+    ]
+    assert np.asarray(labels).tolist() in answers
+
+
+def _cells(ran: Ran) -> list[Any]:
+    from curvote.run.results import cells
+
+    return cells(ran.first)
+
+
+def _mlflow_runs(project: Project) -> list[Any]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(f"sqlite:///{project.state / 'mlflow.db'}")
+    experiment = client.get_experiment_by_name("tiny")
+    assert experiment is not None
+    return list(client.search_runs([experiment.experiment_id], max_results=200))
+
+
+def holds_canary(path: Path) -> bool:
+    """Return whether a file holds the planted value, as text or as a double."""
+    content = path.read_bytes()
+    return any(text in content for text in TEXTS)
+
+
+def test_no_raw_value_in_any_log_mlflow_run_prefect_result_or_report(
+    ran: Ran, tmp_path: Path
+) -> None:
+    """Everything beside the client's own tables is searched, byte by byte."""
+    control = tmp_path / "control"
+    for text in TEXTS:
+        control.write_bytes(b"..." + text + b"...")
+        assert holds_canary(control)
+    places = [ran.project.state, ran.project.reports, ran.project.artifacts]
+    files = [f for place in places for f in place.rglob("*") if f.is_file()]
+    kinds = {f.name for f in files}
+    assert {"mlflow.db", "prefect.db", "server.log", "report.html"} <= kinds
+    leaks = [f for f in files if f.suffix != ".parquet" and holds_canary(f)]
+    assert leaks == []
+
+
+def test_the_report_stands_beside_its_figures(ran: Ran) -> None:
+    """One HTML file and the same figures as PNG and SVG."""
+    folder = ran.project.reports / "tiny"
+    assert (folder / "report.html").stat().st_size > 50_000
+    kinds = {path.suffix for path in (folder / "figures").iterdir()}
+    assert kinds == {".png", ".svg"}

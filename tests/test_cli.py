@@ -1,0 +1,127 @@
+"""The command line: JSON as documented, exit codes, one message and no traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.run.project import Project
+from flows import cli
+
+
+def curvote(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str
+) -> tuple[int, str, str]:
+    """Run the command line in this process; return exit code, output and errors."""
+    monkeypatch.setattr(sys, "argv", ["curvote", *words])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    out, err = capsys.readouterr()
+    return int(end.value.code or 0), out, err
+
+
+@pytest.fixture
+def run(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    finished: Project,
+) -> Any:
+    """Return the command line, standing in the finished project."""
+    monkeypatch.chdir(finished.root)
+    return lambda *words: curvote(capsys, monkeypatch, *words)
+
+
+def test_plan_prints_one_json_document(run: Any) -> None:
+    """Five columns, all reused."""
+    code, out, _ = run("plan", "tiny", "--json")
+    rows = json.loads(out)
+    assert code == 0
+    assert {frozenset(row) for row in rows} == {
+        frozenset({"stage", "cell", "key", "action", "reason"})
+    }
+    assert {row["action"] for row in rows} == {"reuse"}
+    code, out, _ = run("plan", "tiny", "--set", "aggregate.cutoff=0.65")
+    assert "parameter aggregate.cutoff 0.7 -> 0.65" in out
+
+
+def test_list_names_what_there_is(run: Any) -> None:
+    """Pipelines, sources, mechanisms, learners."""
+    code, out, _ = run("list", "--json")
+    known = json.loads(out)
+    assert code == 0
+    assert known["pipelines"] == ["tiny"]
+    assert {"laplace", "binary_rr"} <= set(known["mechanisms"])
+    assert {"logistic", "centroid", "cg"} <= set(known["learners"])
+    assert {"simulated", "phonemes"} <= set(known["sources"])
+
+
+def test_scores_are_those_of_the_latest_completed_run(run: Any) -> None:
+    """As a table and as JSON."""
+    _, out, _ = run("scores", "tiny", "--json")
+    rows = json.loads(out)
+    assert len(rows) == 30
+    code, table, _ = run("scores", "tiny")
+    assert code == 0
+    assert "mrma" in table
+    assert f"{100 * rows[0]['misclassification']:.2f}" in table
+
+
+def test_status_counts_sound_artifacts(run: Any) -> None:
+    """With --verify every byte is read."""
+    code, out, _ = run("status", "--verify", "--json")
+    (row,) = json.loads(out)
+    assert code == 0
+    assert row["artifacts"] == "22 of 22 sound"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("plan", "tinny"), "Did you mean 'tiny'?"),
+        (("plan", "tiny", "--set", "epsilon=[0]"), "pipelines.yaml"),
+        (("plan", "tiny", "--from", "trian"), "Did you mean 'train'?"),
+        (("run", "tiny", "--set", "aggregate.cutof=1"), "Did you mean 'cutoff'?"),
+        (("scores", "tiny", "--run", "nonsense"), "no completed run 'nonsense'"),
+        (("plan", "tiny", "--project", "/"), "no pipelines.yaml"),
+    ],
+)
+def test_a_user_error_is_one_message_and_exit_code_2(
+    run: Any, words: tuple[str, ...], said: str
+) -> None:
+    """No traceback, nothing on standard output."""
+    code, out, err = run(*words)
+    assert code == 2
+    assert said in err
+    assert "Traceback" not in err
+    assert not out
+
+
+def test_a_pipeline_without_its_raw_file_is_blocked_not_failed(
+    run: Any, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``plan`` downloads nothing and says what would."""
+    monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
+    text = (Path(__file__).parents[1] / "pipelines.yaml").read_text()
+    (project.root / "pipelines.yaml").write_text(text)
+    code, out, _ = run("plan", "phonemes", "--project", str(project.root), "--json")
+    assert code == 0
+    assert {row["action"] for row in json.loads(out)} == {"blocked"}
+    assert "curvote data fetch phonemes" in out
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Neither numpy nor Prefect nor MLflow: --help answers at once."""
+    code = (
+        "import sys, flows.cli\n"
+        "heavy = {'numpy', 'pandas', 'prefect', 'mlflow', 'sklearn'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
