@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from prefect import Task, flow
 from prefect.futures import PrefectFuture
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import UserError
 from curvote.run import history
@@ -43,10 +43,13 @@ TASKS: dict[str, Task[..., Any]] = {
 
 
 # One task at a time: a stage is already parallel inside (--workers).
+RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1))
+
+
 @flow(
     name="curvote",
     flow_run_name="{pipeline}",
-    task_runner=ThreadPoolTaskRunner(max_workers=1),
+    task_runner=RUNNER,
     validate_parameters=False,
 )
 def chain(
@@ -78,7 +81,7 @@ def _run(
     project: Project, configured: Configured, plan: Plan, workers: int, block: int
 ) -> str:
     record = history.begin(project, configured, plan.steps, os.getpid())
-    status = "failed"
+    status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:
         with display(plan) as show:
             context = Context(project, workers, block, show)
@@ -86,8 +89,8 @@ def _run(
             if plan.complete:
                 page.submit(context, record, "page").result()
         status = "completed" if plan.complete else "partial"
-    except KeyboardInterrupt:
-        status = "interrupted"
+    except Exception:
+        status = "failed"
         raise
     finally:
         record = history.finish(project, record, status)

@@ -10,14 +10,32 @@ from flows.server import PrefectServer, sweep
 
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:
-    """Run the chain and print its table and the report's path."""
-    with PrefectServer(project.root) as server:
-        from flows.chain import chain  # while the server starts
+    """Run the chain and print its table and the report's path.
 
+    Ctrl-C ends it with one line; what was finished is kept, the same command goes on.
+    """
+    try:
+        run_id = _run(project, given)
+    except KeyboardInterrupt:
+        name = given["pipeline"]
+        print(
+            f"curvote: interrupted; `curvote run {name}` goes on from here.",
+            file=sys.stderr,
+        )
+        raise SystemExit(130) from None
+    _print_results(project, given["pipeline"], run_id)
+
+
+def _run(project: Project, given: dict[str, Any]) -> str:
+    with PrefectServer(project.root) as server:
+        # Imports take as long as the server: both at once.
+        from flows import tracking
+        from flows.chain import chain
+
+        tracking.preload(project)
         server.wait()
         sweep()
-        run_id = chain(project=str(project.root), **given)
-    _print_results(project, given["pipeline"], run_id)
+        return str(chain(project=str(project.root), **given))
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:

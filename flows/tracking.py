@@ -62,6 +62,15 @@ def initialise(project: Project) -> None:
         connect(project).search_experiments(max_results=1)
 
 
+def preload(project: Project) -> None:
+    """Import MLflow and make its database early; a failure is left to `repair`."""
+    with contextlib.suppress(Exception):
+        import mlflow.sklearn  # noqa: F401  for later
+
+        if not (project.state / "mlflow.db").exists():
+            initialise(project)
+
+
 def log_run(
     project: Project,
     record: RunRecord,

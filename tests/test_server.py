@@ -81,7 +81,7 @@ def _until(happened: Callable[[], bool], seconds: float) -> bool:
     return happened()
 
 
-def _rows(root: Path, query: str) -> list[tuple[str, ...]]:
+def _rows(root: Path, query: str) -> list[tuple[str, int]]:
     database = sqlite3.connect(root / "data" / "state" / "prefect" / "prefect.db")
     try:
         return database.execute(query).fetchall()

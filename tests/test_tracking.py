@@ -107,7 +107,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
 
 
 def _log(project: Project, record: RunRecord, **changes: Any) -> str:
-    given = {"report": project.reports / "demo", "model_of": _classifier} | changes
+    given: dict[str, Any] = {"report": project.reports / "demo"}
+    given |= {"model_of": _classifier} | changes
     return tracking.log_run(project, record, rows=_rows(), **given)
 
 
@@ -127,8 +128,10 @@ def _children(parent: str, name: str = "demo") -> list[Any]:
 def _models(name: str) -> int:
     import mlflow
 
-    experiment = mlflow.get_experiment_by_name(name).experiment_id
-    return len(mlflow.MlflowClient().search_logged_models([experiment]))
+    experiment = mlflow.get_experiment_by_name(name)
+    assert experiment is not None
+    client = mlflow.MlflowClient()
+    return len(client.search_logged_models([experiment.experiment_id]))
 
 
 def test_a_run_is_a_parent_with_a_child_for_each_cell(project: Project) -> None:
