@@ -34,7 +34,7 @@ lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/lint-imports
 
 faults: $(DEV)  ## kill runs and break files, many rounds
-	$(VENV)/bin/python -m pytest tests/faults -m faults
+	$(VENV)/bin/python -m pytest -m faults -rP
 
 bench: $(BASE) $(OPENDP)  ## measure; competitors run in an environment of their own
 	@failed=0; for script in benchmarks/bench_*.py; do \

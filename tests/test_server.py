@@ -6,8 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from curvote.run.project import Project
 from flows import environment
 from flows.server import PrefectServer, answers, mark_alive, served_by, sweep
 from flows.serving import serve
+from tests.processes import processes_of, until
 
 ROOT = Path(__file__).parents[1]
 LONG_ENOUGH = 90.0
@@ -55,30 +55,6 @@ def _environment() -> Iterator[None]:
     yield
     os.environ.clear()
     os.environ.update(before)
-
-
-def _processes(root: Path) -> list[int]:
-    """Return the processes that work on the project ``root``, ourselves left out."""
-    mark = f"PREFECT_HOME={root / 'data' / 'state' / 'prefect'}".encode()
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            state = (folder / "stat").read_text().rpartition(")")[2].split()[0]
-            ours = mark in (folder / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if ours and state != "Z" and int(folder.name) != os.getpid():
-            found.append(int(folder.name))
-    return found
-
-
-def _until(happened: Callable[[], bool], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if happened():
-            return True
-        time.sleep(0.1)
-    return happened()
 
 
 def _rows(root: Path, query: str) -> list[tuple[str, int]]:
@@ -121,7 +97,7 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
                 client.create_flow_run(several, tags=[owner], state=Running())
         assert sweep() == 1
     assert "PREFECT_API_URL" not in os.environ
-    assert not _processes(tmp_path)
+    assert not processes_of(tmp_path)
     states = "select state_name, count(*) from {} group by 1 order by 1"
     assert _rows(tmp_path, states.format("task_run")) == [("Completed", 30)]
     assert _rows(tmp_path, states.format("flow_run")) == [
@@ -157,16 +133,16 @@ def test_schedules_fire_and_no_process_outlives_serve(
             stderr=file,
         )
     try:
-        assert _until((tmp_path / "fired").exists, LONG_ENOUGH), log.read_text()
+        assert until((tmp_path / "fired").exists, LONG_ENOUGH), log.read_text()
         assert served_by(tmp_path / "data" / "state" / "prefect")
-        assert len(_processes(tmp_path)) >= 2
+        assert len(processes_of(tmp_path)) >= 2
         serving.send_signal(number)
         serving.wait(10)
-        assert _until(lambda: not _processes(tmp_path), 10.0)
+        assert until(lambda: not processes_of(tmp_path), 10.0)
     finally:
         serving.kill()
         serving.wait()
-        for pid in _processes(tmp_path):
+        for pid in processes_of(tmp_path):
             os.kill(pid, signal.SIGKILL)
     assert served_by(tmp_path / "data" / "state" / "prefect") is None
     assert "Traceback" not in log.read_text()
