@@ -7,7 +7,7 @@ from typing import Any
 
 _EXPORTS = {
     "Budget": "curvote.privacy",
-    "CurveClassifier": "curvote.estimators",
+    "CurveClassifier": "curvote.curve_classifier",
     "InternalError": "curvote.errors",
     "MRMAClassifier": "curvote.estimators",
     "SeededEntropy": "curvote.entropy",

@@ -19,7 +19,7 @@ from curvote.run.plan import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.store import ArtifactRef
 from flows import tracking
-from flows.display import display
+from flows.display import display, tell_raw
 from flows.server import mark_alive
 from tasks.aggregate import aggregate
 from tasks.evaluate import evaluate
@@ -80,6 +80,7 @@ def chain(
 def _run(
     project: Project, configured: Configured, plan: Plan, workers: int, block: int
 ) -> str:
+    tell_raw(plan)
     record = history.begin(project, configured, plan.steps, os.getpid())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:

@@ -47,6 +47,13 @@ def display(plan: Plan) -> Iterator[Show]:
         yield show
 
 
+def tell_raw(plan: Plan) -> None:
+    """Say which file of the publisher's is read: its place, digest and origin."""
+    for raw in {step.raw for step in plan.steps if step.raw}:
+        line = f"{raw.path}: SHA-256 {raw.sha256} (decompressed), {raw.origin}"
+        print(line, file=sys.stderr, flush=True)
+
+
 def _lines(steps: int) -> Show:
     started = time.monotonic()
     finished = 0

@@ -233,7 +233,7 @@ def _save_model(run_id: str, model_id: str, classifier: Any) -> str:
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, Schema
 
-    from curvote.estimators import grid_names
+    from curvote.curve_classifier import grid_names
 
     names = grid_names(classifier.grid)
     inputs = Schema([ColSpec("double", name) for name in names])

@@ -8,9 +8,11 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+from curvote.classifier import Linear
+from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.datasets.simulated import generate
 from curvote.errors import UserError
-from curvote.estimators import CurveClassifier, MRMAClassifier, grid_names
+from curvote.estimators import MRMAClassifier
 
 SPLINES = {"basis": "bspline", "n_basis": 4, "judge": "coefficients"}
 
@@ -119,13 +121,8 @@ def test_a_finished_classifier_reads_columns_by_name() -> None:
     x, y = generate(np.random.default_rng(5), 400, points=20)
     grid = np.linspace(0, 1, 20)
     fitted = MRMAClassifier(epsilon=5, random_state=0, **SPLINES).fit(x, y)
-    model = CurveClassifier.of(
-        fitted.task_.encoding,
-        grid,
-        fitted.coef_[0],
-        fitted.intercept_[0],
-        ("no", "yes"),
-    )
+    line = Linear(fitted.coef_[0], fitted.intercept_[0], "coefficients")
+    model = CurveClassifier.of(fitted.task_.encoding, grid, line, ("no", "yes"))
     frame = pd.DataFrame(x, columns=grid_names(grid))
     expected = np.where(fitted.predict(x) == 1, "yes", "no")
     assert np.array_equal(model.predict(x), expected)

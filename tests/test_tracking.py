@@ -12,7 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.estimators import CurveClassifier, grid_names
+from curvote.classifier import Linear
+from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
@@ -86,7 +87,10 @@ def _classifier(_cell: Cell | None = None) -> CurveClassifier:
     constants = {"centre": np.zeros(4), "scale": np.ones(4)}
     encoding = Encoding(projection("bspline", 4, GRID), "tanh", constants)
     return CurveClassifier.of(
-        encoding, GRID, np.array([1.0, -1.0, 2.0, 0.5]), 0.1, ("no", "yes")
+        encoding,
+        GRID,
+        Linear(np.array([1.0, -1.0, 2.0, 0.5]), 0.1, encoding.feature_map),
+        ("no", "yes"),
     )
 
 

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import validate
+from curvote.classifier import FEATURE_MAPS
 from curvote.representation.basis import Projection
 from curvote.representation.rescale import rescale
 
 Array = NDArray[np.float64]
-FEATURE_MAPS = ("rescaled", "coefficients")
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from curvote.classifier import Linear
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.chain import Cell
@@ -16,7 +17,7 @@ from curvote.run.store import Artifact, artifact
 from curvote.server.averaging import average
 
 if TYPE_CHECKING:
-    from curvote.estimators import CurveClassifier
+    from curvote.curve_classifier import CurveClassifier
 
 ORDER = ("weak", "mr", "ma", "mrma", "voting", "averaging", "all_data", "majority")
 SCORE = ("protocol", "epsilon", "learner", "method")
@@ -98,7 +99,7 @@ def encoding_of(project: Project, record: RunRecord, replicate: int) -> Encoding
 
 def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassifier:
     """Return the mrma classifier of a cell's first replicate, ready for raw curves."""
-    from curvote.estimators import CurveClassifier  # scikit-learn takes a second
+    from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
 
     facts = find(project, record, "project", Cell()).facts
     weak = find(project, record, "train", cell).columns("weak", 0)
@@ -107,6 +108,6 @@ def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassif
     turned = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
     coef, intercept = average(weak["coef"][own], weak["intercept"][own], turned)
     encoding = encoding_of(project, record, 0)
-    return CurveClassifier.of(
-        encoding, np.asarray(facts["grid"]), coef, intercept, facts["classes"]
-    )
+    line = Linear(coef, intercept, encoding.feature_map)
+    grid = np.asarray(facts["grid"])
+    return CurveClassifier.of(encoding, grid, line, facts["classes"])
