@@ -25,6 +25,9 @@ Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
 ProjectOption = cli_data.ProjectOption
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
+Schema = Annotated[
+    bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
+]
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
@@ -100,8 +103,15 @@ def plan(
 
 
 @app.command("list")
-def list_(as_json: Json = False, project: ProjectOption = None) -> None:
+def list_(
+    as_json: Json = False, schema: Schema = False, project: ProjectOption = None
+) -> None:
     """List pipelines, data sources, mechanisms and learners."""
+    if schema:
+        from curvote.run.editor import editor_schema
+
+        typer.echo(json.dumps(editor_schema(), indent=1))
+        return
     from curvote.datasets.registry import DATASETS
     from curvote.mechanisms.registry import MECHANISMS
     from curvote.run.config import PipelinesFile

@@ -7,8 +7,6 @@ by the next run. MLflow is imported inside functions only.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvote.run import history
+from curvote.run import fingerprint, history
 from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
@@ -168,16 +166,19 @@ class _Log:
         from mlflow.entities import Metric, Param, RunTag
 
         keys = stage_keys(self.record, cell)
-        earlier = self.find("cell_digest", _digest(keys))
+        earlier = self.find("cell_digest", fingerprint.of_json(keys))
         run_id = self.open(str(cell), {"mlflow.parentRunId": parent})
         params = scalars(self.record.config) | named(cell)
         tags = {f"key.{stage}": key for stage, key in keys.items()}
         tags |= self.model(run_id, cell, params, earlier, model_of)
         self.client.log_batch(
             run_id,
-            [Metric(name, value, self.end, 0) for name, value in metrics.items()],
+            [Metric(name, metrics[name], self.end, 0) for name in _shown(metrics)],
             [Param(name, value) for name, value in params.items()],
-            [RunTag(*tag) for tag in {**tags, "cell_digest": _digest(keys)}.items()],
+            [
+                RunTag(*tag)
+                for tag in {**tags, "cell_digest": fingerprint.of_json(keys)}.items()
+            ],
         )
         self.close(run_id)
 
@@ -216,7 +217,9 @@ class _Log:
         files = _report_files(folder) if folder else []
         if not folder or not files:
             return
-        digest = _digest({str(f.relative_to(folder)): _sha256(f) for f in files})
+        digest = fingerprint.of_json(
+            {str(f.relative_to(folder)): fingerprint.of_file(f) for f in files}
+        )
         earlier = self.find("report_digest", digest)
         holder = earlier.data.tags["figures_run"] if earlier else parent
         if not earlier:
@@ -264,18 +267,14 @@ def _log_missing(project: Project) -> None:
             history.save(project, replace(record, mlflow_run=run_id))
 
 
+def _shown(metrics: Metrics) -> list[str]:
+    """Return the metrics' names; MLflow's comparison opens with the first one."""
+    return sorted(metrics, key=lambda name: name != "misclassification.mrma")
+
+
 def _report_files(folder: Path) -> list[Path]:
     found = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
     return [file for file in found if file.is_file()]
-
-
-def _sha256(file: Path) -> str:
-    return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _digest(parts: Mapping[str, str]) -> str:
-    text = json.dumps(parts, sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _millis(moment: str) -> int:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+import yaml
 
 from curvote.errors import UserError
 from curvote.run.config import PipelinesFile
+from curvote.run.editor import editor_schema
 from curvote.run.project import Project
 from tests import plain
 
@@ -167,3 +171,15 @@ def test_the_pipelines_of_this_project_are_right() -> None:
     file = PipelinesFile(Project(root))
     file.check()
     assert {"demo", "simulated", "phonemes"} <= set(file.names())
+
+
+def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> None:
+    """docs/pipelines.schema.json is what `curvote list --schema` prints."""
+    root = Path(__file__).resolve().parents[1]
+    stored = json.loads((root / "docs" / "pipelines.schema.json").read_text())
+    assert stored == editor_schema()
+    shipped = yaml.safe_load((root / "pipelines.yaml").read_text())
+    jsonschema.validate(shipped, stored)
+    shipped["pipelines"]["demo"]["agregate"] = {}
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(shipped, stored)
