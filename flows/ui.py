@@ -51,7 +51,7 @@ def _check_free(port: int) -> None:
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else "no such port"
         raise UserError(
             f"Port {port} cannot be used: {reason}. Choose another with --port."
         ) from error

@@ -83,7 +83,7 @@ def test_status_counts_sound_artifacts(run: Any) -> None:
     ("words", "said"),
     [
         (("plan", "tinny"), "Did you mean 'tiny'?"),
-        (("plan", "tiny", "--set", "epsilon=[0]"), "pipelines.yaml"),
+        (("plan", "tiny", "--set", "epsilon=[0]"), "--set epsilon=[0]: epsilon.0"),
         (("plan", "tiny", "--from", "trian"), "Did you mean 'train'?"),
         (("run", "tiny", "--set", "aggregate.cutof=1"), "Did you mean 'cutoff'?"),
         (("scores", "tiny", "--run", "nonsense"), "no completed run 'nonsense'"),

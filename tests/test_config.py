@@ -161,7 +161,7 @@ def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> 
         "aggregate.cutoff=[",
         "=1",
     ):
-        with pytest.raises(UserError):
+        with pytest.raises(UserError, match="--set"):
             file.configured("tiny", [wrong])
 
 

@@ -13,7 +13,7 @@ from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.run import schema
 from curvote.run.meaning import meaning_problems
 from curvote.run.project import Project
-from curvote.run.yaml_lines import Lines, line_of, load
+from curvote.run.yaml_lines import line_of, load
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class PipelinesFile:
         try:
             return Configured(name, _checked(merged, where), tuple(overrides))
         except UserError as error:
-            raise self.located(error) from None
+            raise self.located(error, overrides) from None
 
     def check(self) -> None:
         """Check every pipeline; one UserError with the problems of all of them."""
@@ -112,19 +112,26 @@ class PipelinesFile:
             )
         )
 
-    def located(self, error: UserError) -> UserError:
-        """Return the error with ``pipelines.yaml:7:`` before each message."""
+    def located(self, error: UserError, overrides: Sequence[str] = ()) -> UserError:
+        """Return the error with ``pipelines.yaml:7:`` before each message.
+
+        What an override set is said to stand in ``--set``.
+        """
         return UserError.several(
-            Problem(self._prefix(problem, self.lines) + problem.message, None)
+            Problem(self._prefix(problem, overrides) + problem.message)
             for problem in error.problems
         )
 
-    def _prefix(self, problem: Problem, lines: Lines) -> str:
+    def _prefix(self, problem: Problem, overrides: Sequence[str]) -> str:
         if problem.where is None:
             return ""
-        line = line_of(lines, problem.where)
+        path = _dotted(problem.where)
+        for override in overrides:
+            if f"{path}.".startswith(f"{override.partition('=')[0]}."):
+                return f"--set {override}: {path}: "
+        line = line_of(self.lines, problem.where)
         place = f"{self.path.name}:{line}" if line else self.path.name
-        return f"{place}: {_dotted(problem.where)}: "
+        return f"{place}: {path}: "
 
 
 _TOP = ("defaults", "pipelines")
