@@ -20,6 +20,7 @@ from curvote.run.project import Project
 from curvote.run.store import ArtifactRef
 from flows import tracking
 from flows.display import display, tell_raw
+from flows.environment import is_alive, process_tag
 from flows.server import mark_alive
 from tasks.aggregate import aggregate
 from tasks.evaluate import evaluate
@@ -67,6 +68,7 @@ def chain(
     """Run one pipeline and return the id of its run record."""
     mark_alive()
     place = Project(Path(project))
+    history.end_killed(place, is_alive)
     file = PipelinesFile(place)
     configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
     selection = Selection(only, start, tuple(force))
@@ -81,7 +83,7 @@ def _run(
     project: Project, configured: Configured, plan: Plan, workers: int, block: int
 ) -> str:
     tell_raw(plan)
-    record = history.begin(project, configured, plan.steps, os.getpid())
+    record = history.begin(project, configured, plan.steps, process_tag())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:
         with display(plan) as show:

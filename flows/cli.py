@@ -99,7 +99,12 @@ def plan(
     except UserError as error:
         raise file.placed(pipeline, error) from None
     rows = [step.row() for step in made.steps]
-    _show(rows, as_json, ("stage", "cell", "action", "reason"))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from flows.tables import print_plan
+
+    print_plan(rows)
 
 
 @app.command("list")
@@ -140,7 +145,12 @@ def status(
     from curvote.run.status import overview
 
     rows = overview(_project(project), content=verify)
-    _show(rows, as_json, ("pipeline", "run", "status", "started", "artifacts"))
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+    else:
+        from flows.tables import print_rows
+
+        print_rows(rows, ("pipeline", "run", "status", "started", "artifacts"))
     if any(row["altered"] for row in rows):
         raise typer.Exit(1)
 
@@ -245,15 +255,6 @@ def _run(start: Path | None, given: dict[str, Any]) -> None:
     from flows.running import run_chain
 
     run_chain(place, given)
-
-
-def _show(rows: list[dict[str, Any]], as_json: bool, columns: tuple[str, ...]) -> None:
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-        return
-    from flows.tables import print_rows
-
-    print_rows(rows, columns)
 
 
 def main() -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+_STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
 
 
 def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
@@ -17,6 +21,16 @@ def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     for row in rows:
         table.add_row(*(str(row[column]) for column in columns))
     _console().print(table)
+
+
+def print_plan(rows: Sequence[dict[str, Any]]) -> None:
+    """Print a plan, the cells of a stage that share action and reason in one line."""
+    shown = []
+    for (stage, action, reason), group in groupby(rows, _STAGE_ACTION_REASON):
+        cells = [row["cell"] for row in group]
+        cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
+        shown.append({"stage": stage, "cell": cell, "action": action, "reason": reason})
+    print_rows(shown, ("stage", "cell", "action", "reason"))
 
 
 def print_scores(rows: Sequence[dict[str, Any]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import yaml
@@ -13,6 +12,7 @@ from curvote.run.execute import execute
 from curvote.run.history import RunRecord
 from curvote.run.plan import EVERYTHING, Plan, Selection, make_plan
 from curvote.run.project import Project
+from flows.environment import process_tag
 
 TINY = {
     "source": {"name": "simulated", "points": 20},
@@ -55,7 +55,7 @@ def run(
 ) -> RunRecord:
     """Do what `curvote run` does to the store, one step after the other."""
     made = plan(project, name, *overrides, selection=selection)
-    record = history.begin(project, made.configured, made.steps, os.getpid())
+    record = history.begin(project, made.configured, made.steps, process_tag())
     for step in made.to_run():
         execute(project, step, workers=workers, block=block)
     return history.finish(project, record, "completed")

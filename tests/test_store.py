@@ -155,3 +155,19 @@ def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
         for step in record.steps
     )
     assert not plain.to_run(plain.plan(project, "tiny", "aggregate.cutoff=0.6"))
+
+
+def test_a_run_whose_process_is_gone_is_written_down_as_killed(done: Project) -> None:
+    """A living one is left alone."""
+    from dataclasses import replace
+
+    from curvote.run import history
+    from flows.environment import is_alive
+
+    record = history.load_all(done)[0]
+    for name, owner in (("gone", "pid:1@0"), ("here", record.owner)):
+        history.save(done, replace(record, id=name, status="running", owner=owner))
+    history.end_killed(done, is_alive)
+    found = {r.id: r.status for r in history.load_all(done)}
+    assert found[record.id] == "completed"
+    assert (found["gone"], found["here"]) == ("killed", "running")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,11 @@ from curvote.run.store import write_json
 
 @dataclass(frozen=True)
 class RunRecord:
-    """One execution of a pipeline: status running, completed, failed or interrupted."""
+    """One execution of a pipeline.
+
+    ``status`` is running, completed, partial (``--only``), failed, interrupted or
+    killed; ``owner`` names the process that runs it.
+    """
 
     id: str
     pipeline: str
@@ -30,7 +34,7 @@ class RunRecord:
     status: str = "running"
     finished: str | None = None
     mlflow_run: str | None = None
-    pid: int | None = field(default=None)
+    owner: str = ""
 
     def keys(self, stage: str) -> list[tuple[dict[str, Any], str]]:
         """Return the (cell, key) pairs of one stage."""
@@ -38,9 +42,9 @@ class RunRecord:
 
 
 def begin(
-    project: Project, configured: Configured, steps: Iterable[Step], pid: int
+    project: Project, configured: Configured, steps: Iterable[Step], owner: str
 ) -> RunRecord:
-    """Write down a run that is about to start."""
+    """Write down a run that the process ``owner`` is about to start."""
     started = datetime.now(UTC)
     record = RunRecord(
         id=f"{started:%Y%m%d-%H%M%S}-{uuid4().hex[:6]}",
@@ -49,7 +53,7 @@ def begin(
         overrides=list(configured.overrides),
         config=configured.values(),
         steps=[_planned(step) for step in steps],
-        pid=pid,
+        owner=owner,
     )
     return save(project, record)
 
@@ -68,6 +72,13 @@ def finish(project: Project, record: RunRecord, status: str) -> RunRecord:
     """Write down how a run ended."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return save(project, replace(record, status=status, finished=now))
+
+
+def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
+    """Write down which runs ended without a word: their process is gone."""
+    for record in load_all(project):
+        if record.status == "running" and not is_alive(record.owner):
+            finish(project, record, "killed")
 
 
 def save(project: Project, record: RunRecord) -> RunRecord:

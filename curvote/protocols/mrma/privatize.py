@@ -1,4 +1,4 @@
-"""Stage privatize: reports of the training clients, and of all clients to compare."""
+"""Stage privatize: the training clients' reports, and the voters' for comparison."""
 
 from __future__ import annotations
 

@@ -106,11 +106,11 @@ def releases(config: dict[str, Any], d: int) -> list[Release]:
             "each judges one classifier, once, with the whole budget",
         ),
         Release(
-            "every client",
-            f"one more report: {d} noised numbers and a noised label",
+            "evaluation client",
+            f"a report as well: {d} noised numbers and a noised label",
             report,
             "epsilon",
-            "for voting, averaging and all_data",
+            "for voting, averaging and all_data, which learn from everybody's report",
             study_only=True,
         ),
         Release(
