@@ -190,9 +190,14 @@ def volunteers(data: PageData) -> str:
     """Say who the volunteers are, or that there are none."""
     if not data.volunteers:
         return "No volunteers were set aside."
-    return (
+    who = (
         f"{data.volunteers} volunteers agreed that their {data.record}s are public."
-        " They serve for the constants above only: they take no part in training,"
+        if data.private
+        else f"{data.volunteers} records stand for volunteers, who agree that their"
+        f" {data.record}s are public."
+    )
+    return (
+        f"{who} They serve for the constants above only: they take no part in training,"
         " voting, testing or the majority baseline, and are counted in no other number."
     )
 
