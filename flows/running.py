@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from curvote.run.project import Project
@@ -49,4 +50,6 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
     if record.status != "completed":
         return
     print_scores(summary(project, record))
-    print(f"report: {project.reports / pipeline / 'report.html'}")
+    page = project.reports / pipeline / "report.html"
+    here = Path.cwd()
+    print(f"report: {page.relative_to(here) if page.is_relative_to(here) else page}")

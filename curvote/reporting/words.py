@@ -193,8 +193,7 @@ def volunteers(data: PageData) -> str:
     who = (
         f"{data.volunteers} volunteers agreed that their {data.record}s are public."
         if data.private
-        else f"{data.volunteers} records stand for volunteers, who agree that their"
-        f" {data.record}s are public."
+        else f"{data.volunteers} records stand for volunteers: theirs are public."
     )
     return (
         f"{who} They serve for the constants above only: they take no part in training,"
