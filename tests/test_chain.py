@@ -70,7 +70,7 @@ def _two_runs(project: Project) -> Ran:
         sweep()
         given = {"pipeline": "tiny", "project": str(project.root), "workers": 1}
         ids = [chain(**given), chain(**given)]
-        with pytest.raises(UserError, match=r"pipelines.yaml:\d+: aggregate.cutoff"):
+        with pytest.raises(UserError, match=r"--set aggregate\.cutoff=2: aggregate"):
             chain(**given, overrides=["aggregate.cutoff=2"])
         states = _task_states()
     records = {r.id: r for r in history.load_all(project)}
