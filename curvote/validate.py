@@ -61,6 +61,6 @@ def finite(**named: ArrayLike) -> FloatArray:
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         raise UserError(
             f"{name} holds {int(bad.sum())} values that are NaN or infinite, the first"
-            f" at index {first}; every value must be finite, so nothing was released."
+            f" at index {first}; every value must be finite."
         )
     return array

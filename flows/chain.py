@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from prefect import Task, flow
+from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
+from prefect.states import Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import UserError
@@ -64,19 +66,27 @@ def chain(
     force: Sequence[str] = (),
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
-) -> str:
-    """Run one pipeline and return the id of its run record."""
-    mark_alive()
+) -> str | State[Any]:
+    """Run one pipeline and return the id of its run record.
+
+    A scheduled run with a user error fails with its message, without a traceback.
+    """
+    scheduled = mark_alive()
     place = Project(Path(project))
     history.end_killed(place, is_alive)
-    file = PipelinesFile(place)
-    configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
-    selection = Selection(only, start, tuple(force))
     try:
-        plan = make_plan(place, configured, selection, fetch=True)
-        return _run(place, configured, plan, workers or os.cpu_count() or 1, block)
+        file = PipelinesFile(place)
+        configured = file.configured(
+            pipeline, overrides, replicates=replicates, seed=seed
+        )
+        selection = Selection(only, start, tuple(force))
+        with file.placing(pipeline):
+            plan = make_plan(place, configured, selection, fetch=True)
+            return _run(place, configured, plan, workers or os.cpu_count() or 1, block)
     except UserError as error:
-        raise file.placed(pipeline, error) from None
+        if not scheduled:
+            raise
+        return Failed(message=str(error))
 
 
 def _run(

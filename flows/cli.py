@@ -36,7 +36,7 @@ Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
 ]
-Block = Annotated[int, typer.Option(min=1, help="Replicates computed at once.")]
+Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.")]
 
 
 @app.command()
@@ -55,7 +55,7 @@ def run(
     replicates: Replicates = None,
     seed: Seed = None,
     workers: Workers = None,
-    block: Block = 10,
+    block: Block = None,
     project: ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
@@ -94,10 +94,8 @@ def plan(
     place = _project(project)
     file = PipelinesFile(place)
     configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
-    try:
+    with file.placing(pipeline):
         made = make_plan(place, configured, Selection(only, start, tuple(force)))
-    except UserError as error:
-        raise file.placed(pipeline, error) from None
     rows = [step.row() for step in made.steps]
     if as_json:
         typer.echo(json.dumps(rows, indent=1))

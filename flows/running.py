@@ -36,7 +36,8 @@ def _run(project: Project, given: dict[str, Any]) -> str:
         tracking.preload(project)
         server.wait()
         sweep()
-        return str(chain(project=str(project.root), **given))
+        stated = {name: value for name, value in given.items() if value is not None}
+        return str(chain(project=str(project.root), **stated))
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:

@@ -191,23 +191,25 @@ def answers(url: str, timeout: float) -> bool:
         connection.close()
 
 
-def mark_alive() -> None:
-    """Tag the flow run that is under way with this process, so that no sweep takes it.
+def mark_alive() -> bool:
+    """Tag the flow run under way with this process, so that no sweep takes it.
 
-    To be called as the first line of a flow. A scheduled run, which has a process of
-    its own, also ends when ``curvote serve`` is killed.
+    To be called as the first line of a flow; says whether the run was scheduled. Such
+    a run has a process of its own, and also ends when ``curvote serve`` is killed.
     """
     from prefect.client.orchestration import get_client
     from prefect.context import FlowRunContext
 
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
-        return
+        return False
     run = context.flow_run
     with get_client(sync_client=True) as client:
         client.update_flow_run(run.id, tags={*run.tags, process_tag()})
-    if run.deployment_id is not None:
+    scheduled = run.deployment_id is not None
+    if scheduled:
         threading.Thread(target=_end_with_parent, daemon=True).start()
+    return scheduled
 
 
 def sweep() -> int:

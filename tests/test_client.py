@@ -67,7 +67,7 @@ def test_a_report_of_a_broken_record_releases_nothing(bad: float) -> None:
     """Not one word is drawn, neither for the numbers nor for the label."""
     reporter = Reporter.build(2, 1.0, "laplace", "equal")
     z = np.array([[0.1, bad]])
-    with pytest.raises(UserError, match="nothing was released"):
+    with pytest.raises(UserError, match="Nothing was released"):
         reporter.release(z, np.ones(1), NoEntropy(), NoEntropy())
     with pytest.raises(UserError):
         reporter.release(np.zeros((1, 2)), np.array([0.5]), NoEntropy(), NoEntropy())

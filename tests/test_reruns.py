@@ -69,8 +69,13 @@ def test_a_first_plan_runs_everything_and_makes_nothing(project: Project) -> Non
         ),
         (
             "project.judge=rescaled",
-            {"project", "privatize", "train", "evaluate", "aggregate", "report"},
+            {"evaluate", "aggregate", "report"},
             "parameter project.judge coefficients -> rescaled",
+        ),
+        (
+            "privatize.label_share=0.3",
+            {"privatize", "train", "evaluate", "aggregate", "report"},
+            "parameter privatize.label_share equal -> 0.3",
         ),
     ],
 )

@@ -56,7 +56,10 @@ class Reporter:
         if len(z) != len(labels):
             raise UserError(f"{len(z)} rows of z but {len(labels)} labels.")
         # Both are checked before either is drawn: half a report would cost as much.
-        z, _ = self.features.clip(z)
-        labels, _ = self.label.clip(labels)
+        try:
+            z, _ = self.features.clip(z)
+            labels, _ = self.label.clip(labels)
+        except UserError as error:
+            raise UserError(f"{error} Nothing was released.") from None
         noised = self.features.randomize(z, noise)
         return noised, self.label.randomize(labels, label_noise)

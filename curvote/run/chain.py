@@ -36,7 +36,6 @@ PROJECT = Stage(
         "project.order",
         "project.coordinates",
         "project.rescale",
-        "project.judge",
     ),
     tables=("encoded", "constants"),
 )

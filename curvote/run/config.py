@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args
 
@@ -101,16 +102,19 @@ class PipelinesFile:
         copied: dict[str, Any] = yaml.safe_load(yaml.safe_dump(dict(given)))
         return {**defaults, **copied}
 
-    def placed(self, name: str, error: UserError) -> UserError:
-        """Return an error of running pipeline ``name``, with the line it is about."""
-        return self.located(
-            UserError.several(
+    @contextmanager
+    def placing(self, name: str) -> Iterator[None]:
+        """Add the line to errors of planning and running ``name``."""
+        try:
+            yield
+        except UserError as error:
+            placed = (
                 replace(problem, where=("pipelines", name, *problem.where))
                 if problem.where
                 else problem
                 for problem in error.problems
             )
-        )
+            raise self.located(UserError.several(placed)) from None
 
     def located(self, error: UserError, overrides: Sequence[str] = ()) -> UserError:
         """Return the error with ``pipelines.yaml:7:`` before each message.

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from curvote.errors import UserError
 from curvote.run.chain import Cell, Step
@@ -47,7 +46,7 @@ def begin(
     """Write down a run that the process ``owner`` is about to start."""
     started = datetime.now(UTC)
     record = RunRecord(
-        id=f"{started:%Y%m%d-%H%M%S}-{uuid4().hex[:6]}",
+        id=f"{started:%Y%m%d-%H%M%S-%f}",  # sorts by time
         pipeline=configured.name,
         started=started.isoformat(timespec="seconds"),
         overrides=list(configured.overrides),

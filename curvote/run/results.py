@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -92,9 +93,8 @@ def encoding_of(project: Project, record: RunRecord, replicate: int) -> Encoding
     rows = encoded.columns("constants", replicate)
     constants = dict(zip(rows["name"], rows["value"], strict=True))
     described = Encoding.from_json(encoded.facts["encoding"])
-    return Encoding(
-        described.projection, described.rescale, constants, described.feature_map
-    )
+    judge = record.config["project"]["judge"]
+    return replace(described, constants=constants, feature_map=judge)
 
 
 def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassifier:

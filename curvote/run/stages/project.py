@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +21,8 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the source's facts and the encoding; volunteers' constants come later."""
     source = inputs["ingest"].facts
     basis = _projection(np.asarray(source["grid"]), params)
-    encoding = Encoding(
-        basis,
-        params["project.rescale"],
-        _stated(params, basis.size),
-        params["project.judge"],
-    )
+    stated = _stated(params, basis.size)
+    encoding = Encoding(basis, params["project.rescale"], stated)
     return {**source, "d": encoding.d, "encoding": encoding.to_json()}
 
 
@@ -39,9 +36,7 @@ def block(
         clients = inputs["ingest"].columns("clients", replicate)
         coefficients = encoding.projection.apply(clients["curve"])
         constants = _constants(coefficients, clients, params, encoding, replicate)
-        own = Encoding(
-            encoding.projection, encoding.rescale, constants, encoding.feature_map
-        )
+        own = replace(encoding, constants=constants)
         tables["encoded"].append(_encoded(clients, coefficients, own))
         tables["constants"].append(_public(constants, encoding.d))
     return tables
