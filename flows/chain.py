@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 from prefect import Task, flow
-from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
-from prefect.states import Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import UserError
@@ -66,7 +66,7 @@ def chain(
     force: Sequence[str] = (),
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
-) -> str | State[Any]:
+) -> str:
     """Run one pipeline and return the id of its run record.
 
     A scheduled run with a user error fails with its message, without a traceback.
@@ -84,9 +84,10 @@ def chain(
             plan = make_plan(place, configured, selection, fetch=True)
             return _run(place, configured, plan, workers or os.cpu_count() or 1, block)
     except UserError as error:
-        if not scheduled:
-            raise
-        return Failed(message=str(error))
+        if scheduled:
+            print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
+            logging.disable()  # Prefect would say it again, with a traceback
+        raise
 
 
 def _run(
