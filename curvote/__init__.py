@@ -1,27 +1,38 @@
 """Classifiers from data that reaches the server only through noise its owner added."""
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import Any
+from curvote.lazy import exports
 
-_EXPORTS = {
-    "Budget": "curvote.privacy",
-    "CurveClassifier": "curvote.curve_classifier",
-    "InternalError": "curvote.errors",
-    "MRMAClassifier": "curvote.estimators",
-    "SeededEntropy": "curvote.entropy",
-    "SystemEntropy": "curvote.entropy",
-    "Task": "curvote.task",
-    "UserError": "curvote.errors",
-}
+__all__ = [
+    "Budget",
+    "CurveClassifier",
+    "InternalError",
+    "MRMAClassifier",
+    "SeededEntropy",
+    "SystemEntropy",
+    "Task",
+    "UserError",
+]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_EXPORTS[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(_EXPORTS)
+if TYPE_CHECKING:
+    from curvote.curve_classifier import CurveClassifier
+    from curvote.entropy import SeededEntropy, SystemEntropy
+    from curvote.errors import InternalError, UserError
+    from curvote.estimators import MRMAClassifier
+    from curvote.privacy import Budget
+    from curvote.task import Task
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "Budget": "privacy",
+            "CurveClassifier": "curve_classifier",
+            "InternalError": "errors",
+            "MRMAClassifier": "estimators",
+            "SeededEntropy": "entropy",
+            "SystemEntropy": "entropy",
+            "Task": "task",
+            "UserError": "errors",
+        },
+    )

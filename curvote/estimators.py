@@ -202,6 +202,11 @@ class MRMAClassifier(ClassifierMixin, BaseEstimator):
 
 def _curves(X: Any, grid: ArrayLike | None) -> tuple[Any, Array | None]:
     """Return the matrix of an FDataGrid and its grid; anything else as it is."""
+    if hasattr(X, "start_indices"):  # scikit-fda's FDataIrregular
+        raise UserError(
+            "X is irregular: each curve has grid points of its own. Interpolate the"
+            " curves onto one equidistant grid first."
+        )
     if hasattr(X, "data_matrix") and hasattr(X, "grid_points"):
         return np.asarray(X.data_matrix)[..., 0], np.asarray(X.grid_points[0])
     return X, None if grid is None else np.asarray(grid, dtype=np.float64)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 
+import numpy as np
 from pydantic import ValidationError
 
 from curvote.datasets.registry import DATASETS
@@ -13,8 +14,8 @@ from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import too_many
 from curvote.representation import basis
-from curvote.representation.rescale import RESCALES
-from curvote.run.schema import Pipeline
+from curvote.representation.rescale import RESCALES, rescale
+from curvote.run.schema import Pipeline, Representation
 from curvote.server.learners.registry import LEARNERS, parameters
 
 
@@ -79,22 +80,29 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _representation(pipeline: Pipeline) -> Iterator[Problem]:
     project = pipeline.project
-    rules: list[tuple[str, Callable[[], object]]] = [
-        ("size", lambda: basis.check_size(project.basis, project.size, project.order)),
-    ]
-    for name in ("centre", "scale", "lower", "upper"):
-        value = getattr(project, name)
-        if isinstance(value, list) and len(value) != project.size:
-            message = f"has {len(value)} numbers; size is {project.size}."
-            yield Problem(message, ("project", name))
-    for key, rule in rules:
-        try:
-            rule()
-        except UserError as error:
-            yield Problem(str(error), ("project", key))
+    try:
+        basis.check_size(project.basis, project.size, project.order)
+    except UserError as error:
+        yield Problem(str(error), ("project", "size"))
+    try:
+        _try_constants(project)
+    except UserError as error:
+        yield Problem(str(error), ("project", "rescale"))
     if project.volunteers and pipeline.clients.public < 2:
         message = "constants from volunteers need at least 2 of them (clients.public)."
         yield Problem(message, ("clients", "public"))
+
+
+def _try_constants(project: Representation) -> None:
+    """Rescale a record of zeros with the constants that the configuration states."""
+    defaults = {"centre": 0.0, "scale": 1.0}
+    constants = {
+        name: defaults[name] if value == "volunteers" else value
+        for name in RESCALES.get(project.rescale, ())
+        for value in [getattr(project, name)]
+    }
+    if project.rescale in RESCALES:
+        rescale(project.rescale, np.zeros((1, project.size)), constants)
 
 
 def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
