@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from curvote.datasets import raw
 from curvote.run.project import Project
-from tests import plain
+from tests import phoneme_file, plain
 
 
 @pytest.fixture
@@ -30,3 +31,18 @@ def done(finished: Project, tmp_path: Path) -> Project:
     """Return a copy of the finished project, to be changed at will."""
     shutil.copytree(finished.root, tmp_path, dirs_exist_ok=True)
     return Project(tmp_path)
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a project that knows one edition of a small fake phoneme file.
+
+    It has no mirror, no proxy and no second attempt, unless a test says so.
+    """
+    monkeypatch.delenv(raw.MIRROR, raising=False)
+    monkeypatch.setenv("NO_PROXY", "*")
+    monkeypatch.setattr(raw, "RETRIES", 0)
+    phoneme_file.write_sources(tmp_path, phoneme_file.TEXT)
+    (tmp_path / "pipelines.yaml").touch()
+    (tmp_path / "data" / "raw").mkdir()
+    return tmp_path

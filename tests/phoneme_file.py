@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 
@@ -21,6 +22,42 @@ def text(n: int = 20, seed: int = 1) -> str:
     return "\n".join(rows) + "\n"
 
 
+TEXT = text()
+
+
+def sha256(content: bytes | str) -> str:
+    """Return the digest of a file's content."""
+    return hashlib.sha256(_encoded(content)).hexdigest()
+
+
+def packed(content: str = TEXT) -> bytes:
+    """Return the content as gzip writes it, without a date."""
+    return gzip.compress(content.encode(), mtime=0)
+
+
+def bad_crc() -> bytes:
+    """Return a gzip file whose checksum is wrong."""
+    content = bytearray(packed())
+    content[-8] ^= 1
+    return bytes(content)
+
+
+def extra_row() -> str:
+    """Return the file with its last row twice."""
+    return TEXT + TEXT.split("\n")[-2] + "\n"
+
+
+def put(root: Path, content: bytes | str, name: str = "phoneme.data") -> Path:
+    """Write a file into data/raw of the project."""
+    path = root / "data" / "raw" / name
+    path.write_bytes(_encoded(content))
+    return path
+
+
+def _encoded(content: bytes | str) -> bytes:
+    return content if isinstance(content, bytes) else content.encode()
+
+
 def replace_cell(content: str, line: int, column: int, value: str) -> str:
     """Return ``content`` with one cell changed; lines count from 1 (the header)."""
     lines = content.split("\n")
@@ -34,7 +71,6 @@ def write_sources(
     root: Path, content: str, *, rows: int = 20, url: str = "http://127.0.0.1:9/x"
 ) -> None:
     """Give the project at ``root`` a sources.toml whose only edition is ``content``."""
-    sha256 = hashlib.sha256(content.encode()).hexdigest()
     counts = ", ".join(f"{label} = {rows // 5}" for label in CLASSES)
     (root / "data").mkdir(parents=True, exist_ok=True)
     (root / "data" / "sources.toml").write_text(
@@ -48,7 +84,7 @@ def write_sources(
         rows = {rows}
         counts = {{ {counts} }}
         [[phonemes.variants]]
-        sha256 = "{sha256}"
+        sha256 = "{sha256(content)}"
         origin = "invented"
         """
     )

@@ -1,0 +1,72 @@
+"""The figures of the report: drawn alike, complete, and of nobody's record."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from curvote.errors import InternalError
+from curvote.reporting import figures
+from curvote.reporting.data import METHODS
+from tests.report_data import LEARNERS, PROGRESS, make_page, make_sample, one_learner
+
+
+@pytest.mark.parametrize("name", list(figures.FIGURES))
+def test_same_data_same_drawing(name: str) -> None:
+    """Every figure is drawn alike twice, with no date in it."""
+    first, second = (one_learner(curves=make_sample(6)) for _ in range(2))
+    drawn = figures.draw(first, name, "svg")
+    assert figures.draw(second, name, "svg") == drawn
+    assert b"<dc:date" not in drawn["svg"]
+
+
+def test_svg_shows_every_method_and_learner() -> None:
+    """The error figure names every method and every learner as text."""
+    svg = figures.draw(make_page(), "misclassification", "svg")["svg"].decode()
+    for text in (*LEARNERS, *(METHODS[key].label for key in PROGRESS), "Bayes"):
+        assert f">{text}</text>" in svg
+
+
+def test_only_public_records_are_drawn() -> None:
+    """A sample of anybody but volunteers or simulated clients is refused."""
+    with pytest.raises(InternalError, match="not public"):
+        dataclasses.replace(make_sample(), who="train")
+
+
+def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
+    """Large samples are thinned evenly by class."""
+    from curvote.reporting.curves_figure import MOST_CURVES, drawn
+
+    sample = make_sample(501)
+    rows = [drawn(sample, k) for k in (0, 1)]
+    assert sum(map(len, rows)) == MOST_CURVES
+    assert all((sample.labels[r] == k).all() for k, r in enumerate(rows))
+
+
+def test_smoothing_keeps_mass_and_hides_the_lattice() -> None:
+    """A ridge of 51 lattice points is smooth and holds every value in range."""
+    values = np.random.default_rng(1).binomial(50, 0.5, 20_000) / 50
+    x, density = figures.smooth(values)
+    peaks = np.sum((density[1:-1] > density[:-2]) & (density[1:-1] > density[2:]))
+    assert peaks == 1
+    assert abs(x[density.argmax()] - 0.5) < 0.02
+    mean = (x * density).sum() / density.sum()
+    assert abs(mean - values.mean()) < 1e-3
+
+
+def test_unfinished_file_is_never_seen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A failed rewrite leaves the older file as it was."""
+    target = figures.write(tmp_path / "a.txt", b"whole")
+
+    def fail(*_: object) -> None:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(OSError, match="disk full"):
+        figures.write(target, b"half")
+    assert target.read_bytes() == b"whole"

@@ -1,0 +1,98 @@
+"""The phonemes: which rows become clients, and what may be asked for."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from curvote.datasets import phonemes, raw, simulated, sources
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+from tests.phoneme_file import TEXT, put
+
+MIRROR = os.environ.get(raw.MIRROR)
+
+
+def test_phonemes_become_a_table_of_clients(root: Path) -> None:
+    """Rows in the file's order; 1 is the positive class; speakers by appearance."""
+    table = phonemes.load(put(root, TEXT))
+    assert table.curves.shape == (8, 256)
+    assert table.labels.tolist() == [0, 1] * 4
+    assert table.groups.tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert table.classes == ("iy", "sh")
+    assert len(table.grid) == 256
+    assert (table.grid[0], table.grid[-1]) == table.domain
+    first = TEXT.split("\n")[4].split(",")
+    assert table.curves[0].tolist() == [float(value) for value in first[1:257]]
+    assert "4 speakers have up to 2 of these curves" in table.notes[0]
+
+
+def test_facts_and_clients_tell_the_same(root: Path) -> None:
+    """Facts are JSON; the columns have one row a client and no raw speaker name."""
+    path = put(root, TEXT)
+    chosen = phonemes.Parameters(positive="aa", negative="dcl", groups="speaker")
+    facts = json.loads(json.dumps(phonemes.facts(chosen, path)))
+    columns = phonemes.clients(chosen, path)
+    assert facts["rows"] == len(columns["curve"]) == 8
+    assert facts["counts"] == {"dcl": 4, "aa": 4}
+    assert facts["simulated"] is False
+    assert columns["client_id"].tolist() == list(range(8))
+    assert set(columns) == {"client_id", "label", "group", "curve"}
+
+
+@pytest.mark.parametrize(
+    ("positive", "negative", "message"),
+    [
+        ("shh", "iy", "positive is 'shh'. Did you mean 'sh'"),
+        ("sh", "xx", "negative is 'xx'. Known: aa, ao"),
+        ("iy", "iy", "both 'iy'"),
+    ],
+)
+def test_an_unknown_phoneme_is_refused(
+    root: Path, positive: str, negative: str, message: str
+) -> None:
+    """The message suggests what may have been meant."""
+    with pytest.raises(UserError, match=message):
+        phonemes.load(put(root, TEXT), positive, negative)
+
+
+@pytest.mark.parametrize(
+    "source", [{"positive": "shh"}, {"negative": "sh"}, {"positive": "iy"}, {"n": 1}]
+)
+def test_a_configuration_with_wrong_phonemes_is_refused(source: dict[str, str]) -> None:
+    """Unknown or equal classes and unknown keys never reach a run."""
+    with pytest.raises(ValidationError) as error:
+        phonemes.Parameters.model_validate({"name": "phonemes"} | source)
+    assert error.value.errors()[0]["loc"][0] in {"positive", "negative", "n"}
+
+
+def test_the_number_of_clients_is_known_without_a_file() -> None:
+    """A plan can refuse more clients than there are before it loads anything."""
+    assert phonemes.size(phonemes.Parameters()) == 872 + 1163
+    assert phonemes.size(phonemes.Parameters(positive="aa", negative="ao")) == 1717
+    assert simulated.size(simulated.Parameters()) is None
+
+
+@pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
+def test_the_real_phonemes_are_as_published(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There are 872 curves of sh and 1163 of iy; 437 speakers have up to 6."""
+    monkeypatch.setenv(raw.MIRROR, str(MIRROR))
+    (root / "data" / "sources.toml").unlink()
+    found = raw.locate(root, "phonemes")
+    assert found
+    assert found.origin != raw.UNLISTED
+    published = sources.find("phonemes")
+    phonemes.check(read(found.path), rows=published.rows, counts=published.counts)
+    table = phonemes.load(found.path)
+    assert np.bincount(table.labels).tolist() == [1163, 872]
+    assert np.bincount(table.groups).shape == (437,)
+    assert np.bincount(table.groups).max() == 6
+    values = phonemes.parse(read(found.path)).filter(like="x.").to_numpy()
+    assert (values.min(), values.max()) == (-8.17219, 26.91038)
