@@ -105,7 +105,6 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
         ("Crashed", 1),
         ("Running", 1),
     ]
-    assert server.log.read_text() == ""
 
 
 @linux
