@@ -117,7 +117,5 @@ def _submit(context: Context, plan: Plan) -> list[ArtifactRef]:
     for step in plan.steps:
         inputs = [futures[i] for i in step.inputs.items() if i in futures]
         task = TASKS[step.stage.name]
-        futures[step.stage.name, step.key] = task.submit(
-            context, step, step.name, wait_for=inputs
-        )
+        futures[step.id] = task.submit(context, step, step.name, wait_for=inputs)
     return [future.result() for future in futures.values()]

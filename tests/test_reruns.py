@@ -11,8 +11,10 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.run import fingerprint
+from curvote.run.history import completed
 from curvote.run.plan import Selection
 from curvote.run.project import Project
+from curvote.run.results import cells, final_model, find, summary
 from curvote.run.store import artifact
 from tests import plain
 
@@ -214,3 +216,34 @@ def test_two_pipelines_share_what_is_equal(tmp_path: Path) -> None:
     project = plain.write(tmp_path, tiny=plain.TINY, other=other)
     plain.run(project)
     assert plain.to_run(plain.plan(project, "other")) == {"aggregate", "report"}
+
+
+def test_learners_that_are_computed_alike_keep_their_labels(tmp_path: Path) -> None:
+    """Two labels for one learner share artifacts up to the scores, which name both."""
+    twice = [{"name": "cg", "label": "a"}, {"name": "cg", "label": "b"}]
+    project = plain.write(tmp_path, tiny=plain.TINY | {"learners": twice})
+    record = plain.run(project)
+    made = plain.plan(project, selection=Selection(start="train"))
+    assert {s.cell.learner for s in made.steps if s.stage.name == "train"} == {"a", "b"}
+    rows = summary(project, record)
+    errors = {
+        label: [row["misclassification"] for row in rows if row["learner"] == label]
+        for label in ("a", "b")
+    }
+    assert len(errors["a"]) == 14
+    assert errors["a"] == errors["b"]
+
+
+@pytest.mark.parametrize("stage", ["report", "aggregate"])
+def test_results_are_never_read_from_an_altered_artifact(
+    done: Project, stage: str
+) -> None:
+    """Neither scores nor the final classifier: the message says what to do."""
+    record = completed(done, "tiny")
+    cell = next(c for c in cells(record) if c.learner == "centroid")
+    key = find(done, record, stage, cell).key
+    path = next(artifact(done, stage, key).path.glob("*.parquet"))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    with pytest.raises(UserError, match="altered"):
+        summary(done, record) if stage == "report" else final_model(done, record, cell)

@@ -90,6 +90,11 @@ class Step:
     forced: bool = False
 
     @property
+    def id(self) -> tuple[str, str]:
+        """The stage and the key: cells that are computed alike share it."""
+        return self.stage.name, self.key
+
+    @property
     def name(self) -> str:
         """The stage, with its cell where it has one."""
         return f"{self.stage.name} {self.cell}".strip()

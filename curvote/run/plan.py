@@ -119,28 +119,29 @@ def _why(project: Project, step: Step, latest: Mapping[tuple[str, str], str]) ->
 
 def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step]:
     """Check by content what running steps will read; recompute what was altered."""
-    decided = {(step.stage.name, step.key): step for step in steps}
+    running = {step.id for step in steps if step.action == "run"}
+    altered: dict[tuple[str, str], str] = {}
     for step in reversed(steps):
-        if decided[step.stage.name, step.key].action != "run":
+        if step.id not in running:
             continue
-        for name, key in step.inputs.items():
-            source = decided[name, key]
-            problem = artifact(project, name, key).problem(content=True)
-            if source.action == "reuse" and problem is not None:
-                why = f"artifact {problem}"
-                decided[name, key] = replace(source, action="run", reason=why)
-    return [decided[step.stage.name, step.key] for step in steps]
+        for source in set(step.inputs.items()) - running:
+            problem = artifact(project, *source).problem(content=True)
+            if problem is not None:
+                altered[source] = f"artifact {problem}"
+                running.add(source)
+    return [
+        replace(step, action="run", reason=altered[step.id])
+        if step.id in altered
+        else step
+        for step in steps
+    ]
 
 
 def _limited(name: str, steps: Sequence[Step], only: str) -> list[Step]:
     """Keep one stage; refuse where what it reads is stale, and say the way out."""
     kept = [step for step in steps if step.stage.name == only]
     needed = {(stage, key) for step in kept for stage, key in step.inputs.items()}
-    stale = [
-        step
-        for step in steps
-        if (step.stage.name, step.key) in needed and step.action != "reuse"
-    ]
+    stale = [step for step in steps if step.id in needed and step.action != "reuse"]
     if stale:
         first = stale[0]
         raise UserError(

@@ -14,7 +14,7 @@ from curvote.representation.encoding import Encoding
 from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.store import Artifact, artifact
+from curvote.run.store import Artifact, sound
 from curvote.server.averaging import average
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifac
     keys = {str(Cell(**c)): key for c, key in record.keys(stage)}
     wider = (cell, Cell(cell.protocol, cell.epsilon), Cell())
     key = next(keys[str(c)] for c in wider if str(c) in keys)
-    return artifact(project, stage, key)
+    return sound(project, stage, key)
 
 
 def cells(record: RunRecord) -> list[Cell]:
@@ -40,7 +40,7 @@ def cells(record: RunRecord) -> list[Cell]:
 def scores(project: Project, record: RunRecord) -> pd.DataFrame:
     """Return one row for each replicate, (protocol, epsilon, learner) and method."""
     parts = [
-        artifact(project, "report", key).table("scores").to_pandas()
+        sound(project, "report", key).table("scores").to_pandas()
         for _, key in record.keys("report")
     ]
     plain = [part.astype(dict.fromkeys(SCORE, object)) for part in parts]

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -131,6 +131,26 @@ class Artifact:
 def artifact(project: Project, stage: str, key: str) -> Artifact:
     """Return the artifact of a stage and key, whether or not it is there yet."""
     return Artifact(project.artifacts / stage / key)
+
+
+def sound(project: Project, stage: str, key: str) -> Artifact:
+    """Return an artifact that is about to be read; altered or missing: UserError."""
+    found = artifact(project, stage, key)
+    files = sorted(found.path.glob("*"))
+    stamps = tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
+    problem = _checked(found.path, stamps)
+    if problem is not None:
+        raise UserError(
+            f"artifact {found.path} is {problem}; it is not used. Run the pipeline"
+            " again: it will be computed anew."
+        )
+    return found
+
+
+@cache
+def _checked(path: Path, _stamps: tuple[tuple[str, int, int], ...]) -> str | None:
+    """Read each file once, as long as it does not change."""
+    return Artifact(path).problem(content=True)
 
 
 def commit(temporary: Path, target: Path) -> Artifact:
