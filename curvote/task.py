@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from curvote.errors import UserError
-from curvote.privacy import Budget, label_share
 from curvote.representation.encoding import Encoding
 
 FORMAT = 1
@@ -27,11 +26,6 @@ class Task:
     epsilon: float
     mechanism: str = "laplace"
     label_share: float | str = "equal"
-
-    def budgets(self) -> tuple[Budget, Budget]:
-        """Return a report's (label, features) budgets; together at most ``epsilon``."""
-        share = label_share(self.label_share, self.encoding.d)
-        return Budget(self.epsilon).split(share)
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""

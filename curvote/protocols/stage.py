@@ -7,11 +7,10 @@ A stage's module has ``facts(inputs, params)``, computed once, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 Columns = dict[str, NDArray[Any]]
@@ -69,8 +68,3 @@ class Release:
     epsilon: float | str
     detail: str = ""
     study_only: bool = False
-
-
-def stack(columns: Sequence[Columns], name: str) -> NDArray[Any]:
-    """Return column ``name`` of several replicates as one array."""
-    return np.concatenate([part[name] for part in columns])
