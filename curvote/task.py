@@ -4,21 +4,48 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote import validate
 from curvote.errors import UserError
+from curvote.privacy import Budget
 from curvote.representation.encoding import Encoding
 
 FORMAT = 1
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """The B weak classifiers that are up for a vote: coef (B, d), intercept (B,)."""
+
+    coef: Array
+    intercept: Array
+
+    def __post_init__(self) -> None:
+        coef = validate.finite(coef=self.coef)
+        intercept = validate.finite(intercept=self.intercept)
+        if coef.ndim != 2 or intercept.shape != (len(coef),):
+            raise UserError(
+                f"candidates have coef of shape {coef.shape} and intercept of shape"
+                f" {intercept.shape}; they must be (B, d) and (B,)."
+            )
+        object.__setattr__(self, "coef", coef)
+        object.__setattr__(self, "intercept", intercept)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Encoding, mechanism and budget of one protocol run; every field is public.
+    """One round of a protocol: what is asked of a client; every field is public.
 
-    ``classes`` are the publisher's labels of -1 and +1. A training client spends
-    ``epsilon`` on one report, an evaluation client spends ``epsilon`` on one vote.
+    ``classes`` are the publisher's labels of -1 and +1. A client spends ``epsilon`` on
+    the one message that the task ``asks`` for; ``candidates`` are what it is about,
+    where the message is a vote. ``params`` are the mechanism's own parameters.
     """
 
     encoding: Encoding
@@ -26,32 +53,61 @@ class Task:
     epsilon: float
     mechanism: str = "laplace"
     label_share: float | str = "equal"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    protocol: str = "mrma"
+    asks: str = "report"
+    candidates: Candidates | None = None
+
+    @property
+    def budget(self) -> Budget:
+        """What the mechanism's parameters and epsilon allow one message to spend."""
+        return Budget(self.epsilon, float(self.params.get("delta", 0.0)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""
+        candidates = self.candidates and {
+            "coef": self.candidates.coef.tolist(),
+            "intercept": self.candidates.intercept.tolist(),
+        }
         return {
             "format": FORMAT,
+            "protocol": self.protocol,
+            "asks": self.asks,
             "classes": list(self.classes),
             "epsilon": self.epsilon,
             "mechanism": self.mechanism,
+            "params": dict(self.params),
             "label_share": self.label_share,
             "encoding": self.encoding.to_json(),
+            "candidates": candidates,
         }
 
     @classmethod
-    def from_json(cls, text: dict[str, Any]) -> Task:
-        """Build the task that `to_json` wrote; another format is a UserError."""
+    def from_json(cls, text: Mapping[str, Any]) -> Task:
+        """Build the task that `to_json` wrote; anything else is a UserError."""
         if text.get("format") != FORMAT:
             raise UserError(
                 f"task format is {text.get('format')!r}; this version reads {FORMAT}."
             )
+        try:
+            return cls._read(text)
+        except (KeyError, TypeError) as error:
+            raise UserError(f"the task description lacks {error}.") from None
+
+    @classmethod
+    def _read(cls, text: Mapping[str, Any]) -> Task:
         negative, positive = text["classes"]
+        candidates = text["candidates"]
         return cls(
             encoding=Encoding.from_json(text["encoding"]),
             classes=(negative, positive),
             epsilon=text["epsilon"],
             mechanism=text["mechanism"],
             label_share=text["label_share"],
+            params=text["params"],
+            protocol=text["protocol"],
+            asks=text["asks"],
+            candidates=Candidates(**candidates) if candidates else None,
         )
 
     def digest(self) -> str:

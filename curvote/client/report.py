@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms import make, per_coordinate
-from curvote.mechanisms.base import Mechanism
+from curvote.mechanisms import make, per_coordinate, registry
+from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
+from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.privacy import Budget, label_share
 from curvote.task import Task
 
@@ -22,28 +25,41 @@ class Reporter:
     """The two randomizers of a report (MRMA section 5.1, eqs 13 and 14).
 
     The whole record (z, y) is epsilon-LDP: sequential composition of the ``features``
-    mechanism, which splits its budget over the d coordinates, and of the ``label``'s.
+    mechanism, which splits its budget over the d coordinates unless it takes the whole
+    vector, and of the ``label``'s.
     """
 
-    features: Mechanism
-    label: Mechanism
+    features: VectorMechanism
+    label: BinaryRR
 
     @classmethod
     def build(
-        cls, d: int, epsilon: float, mechanism: str, share: float | str
+        cls,
+        d: int,
+        epsilon: float,
+        mechanism: str,
+        share: float | str,
+        params: Mapping[str, Any] | None = None,
     ) -> Reporter:
-        """Split ``epsilon``: the label's ``share``, the rest for d coordinates."""
+        """Split ``epsilon``: the label's ``share``, the rest for d coordinates.
+
+        ``params`` are the mechanism's own. One for single labels is a UserError.
+        """
         label, features = Budget(epsilon).split(label_share(share, d))
         return cls(
-            features=per_coordinate(mechanism, d, features.epsilon),
-            label=make("binary_rr", epsilon=label.epsilon),
+            features=_features(mechanism, d, features.epsilon, params or {}),
+            label=BinaryRR(epsilon=label.epsilon),
         )
 
     @classmethod
     def of(cls, task: Task) -> Reporter:
         """Return the reporter that a published task asks for."""
         return cls.build(
-            task.encoding.d, task.epsilon, task.mechanism, task.label_share
+            task.encoding.d,
+            task.epsilon,
+            task.mechanism,
+            task.label_share,
+            task.params,
         )
 
     def release(
@@ -57,9 +73,43 @@ class Reporter:
             raise UserError(f"{len(z)} rows of z but {len(labels)} labels.")
         # Both are checked before either is drawn: half a report would cost as much.
         try:
-            z, _ = self.features.clip(z)
+            given, _ = self.features.clip(self._inner(z))
             labels, _ = self.label.clip(labels)
         except UserError as error:
             raise UserError(f"{error} Nothing was released.") from None
-        noised = self.features.randomize(z, noise)
+        noised = self._outer(self.features.randomize(given, noise))
         return noised, self.label.randomize(labels, label_noise)
+
+    def log_ratio(
+        self, one: tuple[Array, Array], other: tuple[Array, Array], at: Columns
+    ) -> Array:
+        """Return ln P(at | one) - ln P(at | other) of whole reports (z, y), (n,)."""
+        inner = (self._inner(one[0]), self._inner(other[0]), self._inner(at["z"]))
+        loss = self.features.log_ratio(*inner)
+        return np.asarray(loss + self.label.log_ratio(one[1], other[1], at["label"]))
+
+    def possible(self, at: Columns) -> NDArray[np.bool_]:
+        """Say for each report (z, label) whether an honest client can have sent it."""
+        features = self.features.possible(self._inner(at["z"]))
+        return np.asarray(features & self.label.possible(at["label"]))
+
+    def _inner(self, z: Array) -> Array:
+        """Map [-1, 1] to the mechanism's domain; both ways are exact on its grid."""
+        return z if self.features.low < 0 else (np.asarray(z) + 1) / 2
+
+    def _outer(self, noised: Array) -> Array:
+        return noised if self.features.low < 0 else 2 * noised - 1
+
+
+Columns = Mapping[str, NDArray[Any]]
+
+
+def _features(
+    name: str, d: int, epsilon: float, params: Mapping[str, Any]
+) -> VectorMechanism:
+    kind = registry.kind(name)
+    if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
+        return per_coordinate(name, d, epsilon, **params)
+    if issubclass(kind, VectorMechanism):
+        return cast("VectorMechanism", make(name, epsilon=epsilon, d=d, **params))
+    raise UserError(f"{name} takes labels; the numbers of a report need another.")

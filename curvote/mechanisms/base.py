@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms import exact
 from curvote.validate import FloatArray
 
 # The samplers hold epsilon as an integer of at least 11 bits from here on.
@@ -18,16 +20,16 @@ SMALLEST_EPSILON = 2.0**-20
 
 
 class Mechanism(ABC):
-    """A randomizer on ``[low, high]`` that is (epsilon, delta)-private for each value.
+    """A randomizer that is (epsilon, delta)-private for each client's input.
 
     ``0 < epsilon < inf``; below ``SMALLEST_EPSILON`` (2^-20) is a UserError.
-    ``unbiased`` says that the output has the value's grid point as its mean.
+    ``unbiased`` says that the output (of a label mechanism: its ``decode``) has the
+    input as its mean; ``tight`` that the loss reaches epsilon to within 1e-6.
     """
 
     name: str
     unbiased: bool
-    low: ClassVar[float] = -1.0
-    high: ClassVar[float] = 1.0
+    tight: bool = True
 
     def __init__(self, *, epsilon: float) -> None:
         self.epsilon = validate.positive(epsilon=epsilon)
@@ -38,28 +40,32 @@ class Mechanism(ABC):
                 f" least {SMALLEST_EPSILON:.2g} (2^-20)."
             )
 
-    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
-        """Return the values clipped into the domain, and how many were outside it.
+    @abstractmethod
+    def clip(self, values: ArrayLike) -> tuple[NDArray[Any], int]:
+        """Return the values moved into the domain, and how many were outside it.
 
         NaN or infinity is a UserError.
         """
-        given = validate.finite(values=values)
-        clipped = np.clip(given, self.low, self.high)
-        return clipped, int(np.count_nonzero(clipped != given))
 
-    def randomize(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
-        """Return one noised float64 for each value, in the same shape.
+    def randomize(self, values: ArrayLike, entropy: Entropy) -> NDArray[Any]:
+        """Return one output for each client; the first axis is clients.
 
-        The first axis is clients. Values are checked before a single word is drawn:
-        NaN or infinity is a UserError and releases nothing; values out of the domain
-        are clipped (``clip`` counts them).
+        Values are checked before a single word is drawn: NaN or infinity is a UserError
+        and releases nothing; values out of the domain are clipped (``clip`` counts).
         """
         clipped, _ = self.clip(values)
         return self._draw(clipped, entropy)
 
     @abstractmethod
-    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        """Return the noised values; they are finite and inside the domain."""
+    def _draw(self, values: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return the noised values; the given ones are checked and in the domain."""
+
+    @abstractmethod
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each client's output whether some input can give it.
+
+        What a server must refuse is what no honest client can have sent.
+        """
 
     @abstractmethod
     def mean(self, x: ArrayLike) -> FloatArray:
@@ -70,16 +76,44 @@ class Mechanism(ABC):
         """Return the exact variance of the output for each input."""
 
     @abstractmethod
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2) for outputs ``at``."""
+    def log_ratio(
+        self, x: ArrayLike, x2: ArrayLike, at: NDArray[Any] | ArrayLike
+    ) -> FloatArray:
+        """Return ln P(at | x) - ln P(at | x2), one number a client."""
 
-    @abstractmethod
+    def worst_ratio(self) -> Fraction | None:
+        """Return the largest P(at | x) / P(at | x2) as the integers make it.
+
+        None where it is no fraction (the Laplace law) or unbounded (the Gaussian).
+        """
+        return None
+
     def worst_log_ratio(self) -> float:
-        """Return the largest ``log_ratio``, from the integers really used."""
+        """Return the least epsilon' at which the law is (epsilon', delta)-private.
+
+        From the integers really used, and at most epsilon. With delta 0 that is the
+        largest ``log_ratio``.
+        """
+        ratio = self.worst_ratio()
+        if ratio is None:
+            raise NotImplementedError(f"{type(self).__name__} states no loss")
+        return exact.log(ratio)
 
 
 class ScalarMechanism(Mechanism):
-    """A mechanism for one real value; arrays are many values, each at full epsilon."""
+    """A mechanism for one real value; arrays are many values, each at full epsilon.
+
+    The domain is ``[low, high]``; outputs are float64 in the input's shape.
+    """
+
+    low: float = -1.0
+    high: float = 1.0
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the values clipped into the domain, and how many were outside it."""
+        given = validate.finite(values=values)
+        clipped = np.clip(given, self.low, self.high)
+        return clipped, int(np.count_nonzero(clipped != given))
 
     @abstractmethod
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
@@ -87,7 +121,7 @@ class ScalarMechanism(Mechanism):
 
 
 class FiniteMechanism(ScalarMechanism):
-    """A scalar mechanism with finitely many outputs, given by its channel.
+    """A scalar mechanism with few outputs, given by its channel.
 
     ``outputs`` is increasing, [k]; ``probabilities`` is the channel.
     """
@@ -97,6 +131,10 @@ class FiniteMechanism(ScalarMechanism):
     @abstractmethod
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each output, [..., k], for each input [...]."""
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each output whether it is one of ``outputs``."""
+        return np.isin(outputs, self.outputs)
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the mean of the output, from the channel."""
@@ -119,3 +157,89 @@ class FiniteMechanism(ScalarMechanism):
             np.sum(self.probabilities(value) * hit, axis=-1) for value in (x, x2)
         )
         return np.asarray(np.log(first) - np.log(second))
+
+
+class LabelMechanism(Mechanism):
+    """A mechanism for one of ``n_classes`` >= 2 labels, given as 0..n_classes-1.
+
+    Outputs are codes (n,) int64, or bit-packed codes (n, ceil(n_classes/8)) uint8 in
+    numpy's ``packbits`` order. ``mean`` and ``variance`` are those of ``decode``.
+    """
+
+    # Above it the channel is not written out; ``worst_ratio`` never needs it.
+    most_outputs: ClassVar[int] = 1 << 12
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=epsilon)
+        self.n_classes = validate.at_least(2, n_classes=n_classes)
+
+    def clip(self, values: ArrayLike) -> tuple[NDArray[np.int64], int]:
+        """Return the labels as int64, (n,); anything that is no label: UserError."""
+        given = validate.finite(values=values)
+        wrong = (given != np.rint(given)) | (given < 0) | (given >= self.n_classes)
+        if given.ndim != 1 or wrong.any():
+            raise UserError(self._complaint(given, wrong))
+        return given.astype(np.int64), 0
+
+    def _complaint(self, given: FloatArray, wrong: NDArray[np.bool_]) -> str:
+        rule = f"labels are whole numbers 0..{self.n_classes - 1}, one a client"
+        if given.ndim != 1:
+            return f"values has shape {given.shape}; {rule}: (n,)."
+        first = given[wrong][0]
+        return (
+            f"values holds {int(wrong.sum())} entries that are no label, the first is"
+            f" {first:g}; {rule}."
+        )
+
+    @abstractmethod
+    def decode(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return each client's estimate of its one-hot label, (n, n_classes).
+
+        Unbiased where ``unbiased`` is true: its column means estimate class shares.
+        """
+
+    @abstractmethod
+    def outputs(self) -> NDArray[Any]:
+        """Return every output, in the form that ``randomize`` gives.
+
+        More than ``most_outputs`` is a UserError.
+        """
+
+    @abstractmethod
+    def probabilities(self, x: ArrayLike) -> FloatArray:
+        """Return the probability of each of ``outputs()``, (n, m), for labels (n,)."""
+
+    @abstractmethod
+    def channel(self) -> list[list[Fraction]]:
+        """Return P(output | label) exactly: a row a label, a column an output."""
+
+
+class VectorMechanism(Mechanism):
+    """A mechanism for a whole record of ``d`` values; epsilon is for the record.
+
+    Records are (n, d), anything else is a UserError; so is the output. The domain is
+    [-1, 1]^d unless a subclass says otherwise. ``mean`` and ``variance`` are those of
+    each coordinate, (n, d); ``log_ratio`` is one number a record, (n,).
+    """
+
+    low: float = -1.0
+    high: float = 1.0
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__(epsilon=epsilon)
+        self.d = validate.at_least(1, d=d)
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the records clipped, and how many coordinates were outside."""
+        given = self._records(values)
+        clipped = np.clip(given, self.low, self.high)
+        return clipped, int(np.count_nonzero(clipped != given))
+
+    def _records(self, values: ArrayLike) -> FloatArray:
+        shape = np.shape(values)
+        if len(shape) != 2 or shape[1] != self.d:
+            raise UserError(
+                f"values has shape {shape}; {self.name} on {self.d} coordinates takes"
+                f" one row for each client: (n, {self.d})."
+            )
+        return validate.finite(values=values)

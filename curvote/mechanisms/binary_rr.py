@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -61,9 +63,9 @@ class BinaryRR(FiniteMechanism):
         flip = self.flip_threshold / (1 << exact.WORD_BITS)
         return np.where(labels[..., None] == self.outputs, self.keep, flip)
 
-    def worst_log_ratio(self) -> float:
-        """Return ln(q / (1 - q)) from the integers: at most epsilon."""
-        return exact.log_odds(self.threshold)
+    def worst_ratio(self) -> Fraction:
+        """Return q / (1 - q) as the integers make it."""
+        return Fraction(self.threshold, self.flip_threshold)
 
 
 MECHANISM = BinaryRR

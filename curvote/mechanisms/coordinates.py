@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms.base import Mechanism
+from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
 from curvote.mechanisms.registry import make
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 
 
-class PerCoordinate(Mechanism):
+class PerCoordinate(VectorMechanism):
     """Spends ``epsilon`` on a record of ``d`` values, epsilon/d on each.
 
     ``scalar`` is the mechanism of one coordinate. Values are (n, d), anything else is
@@ -21,21 +24,16 @@ class PerCoordinate(Mechanism):
     privacy loss of a record is the sum over its coordinates.
     """
 
-    def __init__(self, scalar: str, d: int, *, epsilon: float) -> None:
-        self.scalar = make(scalar, epsilon=Budget(epsilon).each(d).epsilon)
-        super().__init__(epsilon=epsilon)
-        self.name, self.unbiased, self.d = scalar, self.scalar.unbiased, d
-        self.delta = d * self.scalar.delta
+    def __init__(self, scalar: str, d: int, *, epsilon: float, **params: Any) -> None:
+        super().__init__(epsilon=epsilon, d=d)
+        self.scalar = _scalar(scalar, Budget(epsilon).each(d).epsilon, params)
+        self.name, self.unbiased = scalar, self.scalar.unbiased
+        self.tight = self.scalar.tight
+        self.low, self.high = self.scalar.low, self.scalar.high
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""
-        shape = np.shape(values)
-        if len(shape) != 2 or shape[1] != self.d:
-            raise UserError(
-                f"values has shape {shape}; {self.name} on {self.d} coordinates takes"
-                f" one row for each client: (n, {self.d})."
-            )
-        return self.scalar.clip(values)
+        return self.scalar.clip(self._records(values))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         return self.scalar.randomize(values, entropy)
@@ -52,11 +50,27 @@ class PerCoordinate(Mechanism):
         """Return ln P(at | x) - ln P(at | x2), [n], for records [n, d]."""
         return np.asarray(self.scalar.log_ratio(x, x2, at).sum(axis=-1))
 
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each record whether every coordinate is a possible output."""
+        return np.asarray(self.scalar.possible(outputs).all(axis=-1))
+
+    def worst_ratio(self) -> Fraction | None:
+        """Return the ratio of one coordinate to the power d."""
+        ratio = self.scalar.worst_ratio()
+        return None if ratio is None else ratio**self.d
+
     def worst_log_ratio(self) -> float:
         """Return d times the loss of one coordinate."""
         return self.d * self.scalar.worst_log_ratio()
 
 
-def per_coordinate(name: str, d: int, epsilon: float) -> PerCoordinate:
+def _scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanism:
+    mechanism = make(name, epsilon=epsilon, **params)
+    if not isinstance(mechanism, ScalarMechanism):
+        raise UserError(f"{name} is no mechanism for single values; use it as it is.")
+    return mechanism
+
+
+def per_coordinate(name: str, d: int, epsilon: float, **params: Any) -> PerCoordinate:
     """Build the scalar mechanism ``name`` for (n, d), spending ``epsilon`` in all."""
-    return PerCoordinate(name, d, epsilon=epsilon)
+    return PerCoordinate(name, d, epsilon=epsilon, **params)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,22 +42,39 @@ def exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
     return max(near - 1, 0), near + 2
 
 
-def logistic_threshold(epsilon: float) -> int:
-    """Return floor(2^64 e^epsilon / (1 + e^epsilon)), rounded towards privacy.
+def logistic_threshold(epsilon: float, inside: int = 1, outside: int = 1) -> int:
+    """Return floor(2^64 e^epsilon a / (e^epsilon a + b)), rounded towards privacy.
 
-    From an upper bound on e^-epsilon: never above the exact floor, at least 2^63.
+    a = ``inside`` and b = ``outside`` count the outcomes that share each side evenly,
+    so one inside is at most e^epsilon times as likely as one outside. From an upper
+    bound on e^-epsilon: never above the exact floor, never below the uniform share.
     """
     bits = 4 * WORD_BITS
     _, high = exp_bounds(*epsilon.as_integer_ratio(), bits)
-    threshold = (1 << (WORD_BITS + bits)) // ((1 << bits) + high)
-    return max(threshold, 1 << (WORD_BITS - 1))
+    weight = inside << bits
+    threshold = (weight << WORD_BITS) // (weight + outside * high)
+    uniform = (inside << WORD_BITS) // (inside + outside)
+    return min(max(threshold, uniform), (1 << WORD_BITS) - 1)
 
 
-def log_odds(threshold: int) -> float:
-    """Return ln(T / (2^64 - T)), correctly rounded, so never above a float bound."""
+def log(ratio: Fraction) -> float:
+    """Return ln(ratio), correctly rounded, so never above a float bound on it."""
     context = decimal.Context(prec=60)
-    flips = (1 << WORD_BITS) - threshold
-    return float(context.ln(context.divide(Decimal(threshold), Decimal(flips))))
+    parts = Decimal(ratio.numerator), Decimal(ratio.denominator)
+    return float(context.ln(context.divide(*parts)))
+
+
+def below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return ``size`` uniform whole numbers in [0, n), exactly; n is at most 2^63.
+
+    A word in the last, incomplete run of n is drawn again: probability n / 2^64.
+    """
+    words = entropy.words(size).copy()
+    whole = (1 << WORD_BITS) // n * n
+    if whole < 1 << WORD_BITS:
+        while (again := np.flatnonzero(words >= np.uint64(whole))).size:
+            words[again] = entropy.words(again.size)
+    return (words % np.uint64(n)).astype(np.int64)
 
 
 class LazyUniform:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import ScalarMechanism
@@ -53,6 +54,11 @@ class Laplace(ScalarMechanism):
         np.clip(out, -self.limit, self.limit, out=out)
         out *= STEP
         return out
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each output whether it is a grid point that the cut leaves."""
+        steps = np.asarray(outputs, dtype=np.float64) / STEP
+        return np.asarray((steps == np.rint(steps)) & (np.abs(steps) <= self.limit))
 
     def _steps(self, x: ArrayLike) -> FloatArray:
         clipped, _ = self.clip(x)

@@ -7,6 +7,7 @@ import inspect
 from typing import Any
 
 from curvote import validate
+from curvote.errors import UserError
 from curvote.mechanisms.base import Mechanism
 
 MECHANISMS = {
@@ -20,15 +21,30 @@ def names() -> list[str]:
     return list(MECHANISMS)
 
 
-def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
-    """Build the mechanism ``name`` with ``epsilon`` for one value.
+def kind(name: str) -> type[Mechanism]:
+    """Return the class of mechanism ``name``: its module's ``MECHANISM``, or another.
 
-    Unknown names and parameters, and an epsilon that is not finite or below
-    ``base.SMALLEST_EPSILON``, are UserErrors.
+    A module that holds several is written ``module:Class``. Unknown: UserError.
     """
     path = MECHANISMS[validate.one_of(MECHANISMS, mechanism=name)]
-    kind: type[Mechanism] = importlib.import_module(path).MECHANISM
-    known = inspect.signature(kind).parameters
+    module, _, cls = path.partition(":")
+    found: type[Mechanism] = getattr(
+        importlib.import_module(module), cls or "MECHANISM"
+    )
+    return found
+
+
+def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
+    """Build the mechanism ``name`` with ``epsilon`` for one value (vectors: a record).
+
+    Unknown names, unknown or missing parameters, and an epsilon that is not finite or
+    below ``base.SMALLEST_EPSILON``, are UserErrors.
+    """
+    cls = kind(name)
+    known = inspect.signature(cls).parameters
     for param in params:
         validate.one_of(known, parameter=param)
-    return kind(epsilon=epsilon, **params)
+    for param, fact in known.items():
+        if fact.default is fact.empty and param not in {"epsilon", *params}:
+            raise UserError(f"{name} needs {param}.")
+    return cls(epsilon=epsilon, **params)

@@ -216,4 +216,5 @@ def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the modules that registries name for this cell."""
     for registry, key in stage.plugins:
         module, _, table = registry.partition(":")
-        yield getattr(import_module(module), table)[_dotted(values, key)]
+        path: str = getattr(import_module(module), table)[_dotted(values, key)]
+        yield path.partition(":")[0]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from curvote.privacy import label_share
+from curvote.protocols.mrma.messages import MESSAGES
 from curvote.protocols.stage import Release, Stage
+
+__all__ = ["MESSAGES", "STAGES", "releases"]
 
 _HERE = "curvote.protocols.mrma"
 _LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")

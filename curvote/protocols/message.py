@@ -1,0 +1,114 @@
+"""What leaves a client: a protocol declares its messages, all else follows from that.
+
+The ledger, envelopes, intake and audit know messages only through this interface, so a
+new protocol brings its own and changes none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel
+
+from curvote import validate
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.stage import Columns
+from curvote.representation.encoding import Encoded
+from curvote.task import Task
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What n clients know: coefficients and z (n, d), labels (n,) in -1/+1.
+
+    ``judge`` (n,) is the candidate that each was asked about; None in a report round.
+    """
+
+    coefficients: Array
+    z: Array
+    labels: Array
+    judge: NDArray[np.int64] | None = None
+
+
+class Message(Protocol):
+    """One kind of message: one row a client, released once within the task's budget.
+
+    ``role`` is who sends it, ``stage`` where it is drawn, ``table`` the server's table
+    that it becomes, ``payload`` its form in an envelope.
+    """
+
+    name: str
+    role: str
+    stage: str
+    table: str
+    payload: type[BaseModel]
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the noised messages, one row a client; UserError: nothing is drawn."""
+        ...
+
+    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each row whether an honest client can have sent it."""
+        ...
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return ln P(message | one) - ln P(message | other), one number a row."""
+        ...
+
+    def gather(self, task: Task, messages: Columns) -> Columns:
+        """Return the server's table; what it holds must not depend on row order."""
+        ...
+
+
+def messages(protocol: str) -> Mapping[str, Message]:
+    """Return the messages of a protocol, in the order of its rounds."""
+    path = PROTOCOLS[validate.one_of(PROTOCOLS, protocol=protocol)]
+    declared: Mapping[str, Message] = import_module(path).MESSAGES
+    return declared
+
+
+def message_of(task: Task) -> Message:
+    """Return the message that a task asks for."""
+    known = messages(task.protocol)
+    return known[validate.one_of(known, asks=task.asks)]
+
+
+def knowledge(
+    task: Task,
+    curves: Array,
+    labels: NDArray[Any],
+    judge: NDArray[np.int64] | None = None,
+) -> Known:
+    """Return what clients with ``curves`` (n, T) and ``labels`` in -1/+1 can tell.
+
+    A curve of another length, NaN, or a candidate that is not up for a vote is a
+    UserError.
+    """
+    encoded: Encoded = task.encoding.encode(curves)
+    if task.candidates is None:
+        return Known(encoded.coefficients, encoded.z, labels)
+    count = len(task.candidates.coef)
+    if judge is None or not ((judge >= 0) & (judge < count)).all():
+        raise UserError(f"each vote must name a candidate, 0 to {count - 1}.")
+    return Known(encoded.coefficients, encoded.z, labels, judge)
+
+
+def rows(payloads: list[dict[str, Any]]) -> Columns:
+    """Return payloads as columns, one row each; all have the same keys."""
+    return {name: np.array([p[name] for p in payloads]) for name in payloads[0]}
+
+
+def row(messages: Columns, index: int) -> dict[str, Any]:
+    """Return one message as plain JSON values."""
+    return {name: values[index].tolist() for name, values in messages.items()}

@@ -1,0 +1,126 @@
+"""The two messages of MRMA: a report, then a vote of somebody else."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+
+from curvote.classifier import sign
+from curvote.client.report import Reporter
+from curvote.client.vote import decisions, vote
+from curvote.entropy import Entropy
+from curvote.errors import InternalError
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.message import Known
+from curvote.protocols.mrma.arms import REPORT_ARMS
+from curvote.protocols.stage import Columns
+from curvote.representation.encoding import judged
+from curvote.task import Candidates, Task
+
+Array = NDArray[np.float64]
+
+
+class ReportPayload(BaseModel):
+    """A report as JSON: d noised numbers and a noised label."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    z: list[FiniteFloat]
+    label: Literal[-1, 1]
+
+
+class VotePayload(BaseModel):
+    """A vote as JSON: the candidate's number, and the noised bit."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    learner: Annotated[int, Field(ge=0)]
+    positive: bool
+
+
+class Report:
+    """A training client's noised z and label (MRMA section 5.1)."""
+
+    name, role, stage, table = "report", "train", "privatize", "reports"
+    payload = ReportPayload
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return z (n, d) and label (n,), both noised."""
+        z, label = Reporter.of(task).release(known.z, known.labels, entropy, entropy)
+        return {"z": z, "label": label.astype(np.int8)}
+
+    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each report whether its numbers are outputs of the mechanism."""
+        if messages["z"].ndim != 2 or messages["z"].shape[1] != task.encoding.d:
+            return np.zeros(len(messages["label"]), dtype=bool)
+        return Reporter.of(task).possible(messages)
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of z and label together."""
+        pairs = (one.z, one.labels), (other.z, other.labels)
+        return Reporter.of(task).log_ratio(*pairs, messages)
+
+    def gather(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``reports``."""
+        n = len(messages["label"])
+        arm = np.full(n, REPORT_ARMS.index("mrma"), dtype=np.int8)
+        label = messages["label"].astype(np.int8)
+        return {"arm": arm, "z": messages["z"].reshape(n, -1), "label": label}
+
+
+class Vote:
+    """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7)."""
+
+    name, role, stage, table = "vote", "vote", "evaluate", "votes"
+    payload = VotePayload
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the candidate of each client and its noised bit."""
+        decision = _decisions(task, known)
+        positive = vote(decision, known.labels, task.epsilon, entropy)
+        return {"learner": np.asarray(known.judge), "positive": positive}
+
+    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each vote whether it is about a candidate."""
+        return np.asarray(messages["learner"] < len(_candidates(task).coef))
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the bit; the candidate is the server's choice."""
+        at = np.where(messages["positive"], 1.0, -1.0)
+        truths = _right(task, one), _right(task, other)
+        return BinaryRR(epsilon=task.epsilon).log_ratio(truths[0], truths[1], at)
+
+    def gather(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``votes``: counts for each candidate."""
+        count = len(_candidates(task).coef)
+        learner, positive = messages["learner"], messages["positive"]
+        votes = np.bincount(learner, minlength=count)
+        yes = np.bincount(learner, weights=positive, minlength=count)
+        return {"learner": np.arange(count), "n": votes, "positive": yes.astype(int)}
+
+
+def _candidates(task: Task) -> Candidates:
+    if task.candidates is None:
+        raise InternalError("a task that asks for votes names no candidates")
+    return task.candidates
+
+
+def _right(task: Task, known: Known) -> Array:
+    """Return +1 where the candidate is right for the client, else -1."""
+    return np.where(sign(_decisions(task, known)) == known.labels, 1.0, -1.0)
+
+
+def _decisions(task: Task, known: Known) -> Array:
+    up = _candidates(task)
+    features = judged(task.encoding.feature_map, known.coefficients, known.z)
+    return decisions(features, up.coef, up.intercept, np.asarray(known.judge))
+
+
+MESSAGES = {"report": Report(), "vote": Vote()}
