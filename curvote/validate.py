@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
+from numbers import Real
 from typing import TypeVar
 
 import numpy as np
@@ -39,7 +40,8 @@ def fraction(**named: float) -> float:
 def at_least(least: int, /, **named: int) -> int:
     """Return the value if it is a whole number of at least ``least``."""
     name, value = _only(named)
-    if isinstance(value, bool) or int(value) != value or value < least:
+    whole = isinstance(value, Real) and math.isfinite(value) and value % 1 == 0
+    if isinstance(value, bool) or not whole or value < least:
         raise UserError(f"{name} is {value!r}; it must be a whole number >= {least}.")
     return int(value)
 

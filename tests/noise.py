@@ -2,13 +2,72 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
+
+from curvote.errors import UserError
+from curvote.mechanisms import make, names, registry
+from curvote.mechanisms.base import Mechanism, ScalarMechanism
 
 EPSILONS = (0.01, 0.1, 0.5, 1, 2, 5, 10)
 ALPHA = 1e-6
 SEED = 7
+
+
+def names_of(kind: type[Mechanism]) -> list[str]:
+    """Return the registry's names of this kind of mechanism."""
+    return [name for name in names() if issubclass(registry.kind(name), kind)]
+
+
+def required(epsilon: float) -> dict[str, Any]:
+    """What constructors that ask for it are given; p, q: the optimised unary code's."""
+    flip = math.exp(-epsilon)
+    given = {"n_classes": 4, "d": 3, "delta": 1e-6, "prior": [0.4, 0.3, 0.2, 0.1]}
+    return given | {"p": 0.5, "q": max(flip / (1 + flip), 2.0**-60)}
+
+
+def build(name: str, epsilon: float, **params: Any) -> Mechanism:
+    """Build a mechanism of the registry with the parameters that it asks for."""
+    facts = inspect.signature(registry.kind(name)).parameters.items()
+    asked = {param for param, fact in facts if fact.default is fact.empty}
+    given = required(epsilon)
+    needed = {param: given[param] for param in asked - {"epsilon", *params}}
+    return make(name, epsilon=epsilon, **needed, **params)
+
+
+def accepted(mechanism: ScalarMechanism, x: float) -> bool:
+    """Say whether x is in the mechanism's domain or can be clipped into it."""
+    try:
+        mechanism.clip(x)
+    except UserError:
+        return False
+    return True
+
+
+def probes(mechanism: ScalarMechanism) -> np.ndarray:
+    """Inputs across the domain, its ends included, that the mechanism accepts."""
+    grid = np.linspace(mechanism.low, mechanism.high, 9)
+    return np.array([x for x in grid if accepted(mechanism, x)])
+
+
+def follows(draws: np.ndarray, law: ScalarMechanism, x: float) -> bool:
+    """Say whether the draws' distribution function is the declared one, at ALPHA.
+
+    The Dvoretzky-Kiefer-Wolfowitz inequality holds for laws with jumps too.
+    """
+    at, counts = np.unique(draws, return_counts=True)
+    reached = np.cumsum(counts) / draws.size
+    declared = law.cdf(x, at)
+    below = law.cdf(x, np.nextafter(at, -np.inf))
+    gap = max(
+        np.abs(reached - declared).max(),
+        np.abs(reached - counts / draws.size - below).max(),
+    )
+    return bool(gap <= math.sqrt(math.log(2 / ALPHA) / (2 * draws.size)))
 
 
 class Replay:

@@ -84,21 +84,26 @@ class Reporter:
         self, one: tuple[Array, Array], other: tuple[Array, Array], at: Columns
     ) -> Array:
         """Return ln P(at | one) - ln P(at | other) of whole reports (z, y), (n,)."""
-        inner = (self._inner(one[0]), self._inner(other[0]), self._inner(at["z"]))
+        inner = self._inner(one[0]), self._inner(other[0]), self._drawn(at["z"])
         loss = self.features.log_ratio(*inner)
         return np.asarray(loss + self.label.log_ratio(one[1], other[1], at["label"]))
 
     def possible(self, at: Columns) -> NDArray[np.bool_]:
         """Say for each report (z, label) whether an honest client can have sent it."""
-        features = self.features.possible(self._inner(at["z"]))
+        features = self.features.possible(self._drawn(at["z"]))
         return np.asarray(features & self.label.possible(at["label"]))
 
     def _inner(self, z: Array) -> Array:
-        """Map [-1, 1] to the mechanism's domain; both ways are exact on its grid."""
+        """Map [-1, 1] to the mechanism's domain."""
         return z if self.features.low < 0 else (np.asarray(z) + 1) / 2
 
     def _outer(self, noised: Array) -> Array:
-        return noised if self.features.low < 0 else 2 * noised - 1
+        """Map outputs that speak of [0, 1] to [-1, 1]; exact on a dyadic grid."""
+        return 2 * noised - 1 if self.features.unit_scale else noised
+
+    def _drawn(self, z: Array) -> Array:
+        """Return what the mechanism gave for a reported z."""
+        return (np.asarray(z) + 1) / 2 if self.features.unit_scale else z
 
 
 Columns = Mapping[str, NDArray[Any]]

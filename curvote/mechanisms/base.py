@@ -104,10 +104,12 @@ class ScalarMechanism(Mechanism):
     """A mechanism for one real value; arrays are many values, each at full epsilon.
 
     The domain is ``[low, high]``; outputs are float64 in the input's shape.
+    ``unit_scale`` says that they speak of [0, 1], whatever the domain.
     """
 
     low: float = -1.0
     high: float = 1.0
+    unit_scale: bool = False
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the values clipped into the domain, and how many were outside it."""
@@ -224,6 +226,7 @@ class VectorMechanism(Mechanism):
 
     low: float = -1.0
     high: float = 1.0
+    unit_scale: bool = False
 
     def __init__(self, *, epsilon: float, d: int) -> None:
         super().__init__(epsilon=epsilon)

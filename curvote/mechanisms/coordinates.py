@@ -30,6 +30,7 @@ class PerCoordinate(VectorMechanism):
         self.name, self.unbiased = scalar, self.scalar.unbiased
         self.tight = self.scalar.tight
         self.low, self.high = self.scalar.low, self.scalar.high
+        self.unit_scale = self.scalar.unit_scale
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""

@@ -11,10 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
+from curvote.mechanisms.grid import GRID_BITS, STEP
 from curvote.validate import FloatArray
 
-GRID_BITS = 20
-STEP = 2.0**-GRID_BITS
 # The grid points of -1 and 1 lie 2^21 steps apart: the sensitivity.
 RANGE_BITS = GRID_BITS + 1
 
@@ -57,7 +56,8 @@ class Laplace(ScalarMechanism):
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Say for each output whether it is a grid point that the cut leaves."""
-        steps = np.asarray(outputs, dtype=np.float64) / STEP
+        bound = 2 * self.limit * STEP  # what lies beyond may overflow when divided
+        steps = np.clip(np.asarray(outputs, dtype=np.float64), -bound, bound) / STEP
         return np.asarray((steps == np.rint(steps)) & (np.abs(steps) <= self.limit))
 
     def _steps(self, x: ArrayLike) -> FloatArray:
@@ -74,7 +74,7 @@ class Laplace(ScalarMechanism):
 
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
-        return self.noise.cdf(np.asarray(at) / STEP - self._steps(x))
+        return self.noise.cdf(np.floor(np.asarray(at) / STEP) - self._steps(x))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2) for grid points ``at``."""

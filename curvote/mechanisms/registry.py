@@ -12,7 +12,26 @@ from curvote.mechanisms.base import Mechanism
 
 MECHANISMS = {
     "laplace": "curvote.mechanisms.laplace",
+    "duchi": "curvote.mechanisms.duchi",
+    "duchi_vector": "curvote.mechanisms.duchi_vector",
+    "piecewise": "curvote.mechanisms.piecewise:Piecewise",
+    "hybrid": "curvote.mechanisms.hybrid",
+    "pm_01": "curvote.mechanisms.piecewise:UnitPiecewise",
+    "sw_01": "curvote.mechanisms.square_wave:UnitSquareWave",
+    "square_wave": "curvote.mechanisms.square_wave:SquareWave",
+    "exponential": "curvote.mechanisms.exponential",
     "binary_rr": "curvote.mechanisms.binary_rr",
+    "k_rr": "curvote.mechanisms.k_rr",
+    "unary_symmetric": "curvote.mechanisms.unary:UnarySymmetric",
+    "unary_optimised": "curvote.mechanisms.unary:UnaryOptimised",
+    "unary": "curvote.mechanisms.unary:Unary",
+    "subset_selection": "curvote.mechanisms.subset_selection",
+    "hadamard": "curvote.mechanisms.hadamard",
+    "rr_with_prior": "curvote.mechanisms.rr_with_prior",
+    "sampled": "curvote.mechanisms.sampled",
+    "privunit": "curvote.mechanisms.privunit",
+    "joint_box": "curvote.mechanisms.joint_box",
+    "gaussian": "curvote.mechanisms.gaussian",
 }
 
 

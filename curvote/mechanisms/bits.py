@@ -1,0 +1,96 @@
+"""Exact random rows of bits: independent ones, and uniform subsets of a given size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.entropy import Entropy
+from curvote.mechanisms import exact
+
+Bits = NDArray[np.bool_]
+Packed = NDArray[np.uint8]
+Labels = NDArray[np.int64]
+
+_BYTE = 8
+_REST_BITS = exact.WORD_BITS - _BYTE
+# Bits worked on at once: their bytes stay in the processor's cache.
+_CHUNK = 1 << 20
+
+
+def chunks(n: int, width: int) -> Iterator[slice]:
+    """Yield slices that cover ``n`` rows of ``width`` bits, at least one row each."""
+    step = max(1, _CHUNK // width)
+    for start in range(0, n, step):
+        yield slice(start, min(start + step, n))
+
+
+def at(packed: Packed, columns: Labels) -> Bits:
+    """Return one bit of each packed row (n, bytes); ``columns`` is (n,) or (1,)."""
+    rows = np.arange(len(packed))
+    return (packed[rows, columns // _BYTE] >> (7 - columns % _BYTE) & 1).astype(bool)
+
+
+def bernoulli(threshold: int, size: int, entropy: Entropy) -> Bits:
+    """Return ``size`` bits, each 1 with probability threshold / 2^64 exactly.
+
+    A bit is 1 iff a uniform word is below ``threshold`` < 2^64. The word's leading byte
+    settles 255 bits of 256; its other 56 bits are drawn only where that byte ties.
+    """
+    lead, rest = divmod(threshold, 1 << _REST_BITS)
+    leading = _bytes(size, entropy)
+    bits: Bits = leading < np.uint8(lead)
+    tied = np.flatnonzero(leading == np.uint8(lead))
+    further = entropy.words(tied.size) >> np.uint64(_BYTE)
+    bits[tied] = further < np.uint64(rest)
+    return bits
+
+
+def _bytes(size: int, entropy: Entropy) -> Packed:
+    return entropy.words(-(-size // _BYTE)).view(np.uint8)[:size]
+
+
+def subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) -> Bits:
+    """Return a uniform subset of ``width`` columns for each row, (n, width), exactly.
+
+    Row i has ``sizes[i]`` < width columns, never column ``barred[i]``. It begins with
+    independent bits of about the right number, then columns drawn at random are put in
+    or taken out until the size is right. Each step treats all columns but the barred
+    one alike, so all subsets of one size are equally likely, whatever the beginning.
+    """
+    n = sizes.size
+    begin = _bytes(n * width, entropy) < _share(int(sizes.max(initial=0)), width)
+    rows: Bits = begin.reshape(n, width)
+    rows[np.arange(n), barred] = False
+    missing = sizes - np.count_nonzero(rows, axis=1)
+    unfinished = np.flatnonzero(missing)
+    while unfinished.size:
+        _one_step(rows, missing, barred, unfinished, entropy)
+        unfinished = unfinished[missing[unfinished] != 0]
+    return rows
+
+
+def _share(size: int, width: int) -> int:
+    """Return how many bytes of 256 to begin with as ones.
+
+    Short of ``size`` by two standard deviations where ones are the minority, beyond it
+    where they are the majority: so that most columns drawn to mend it are useful.
+    """
+    fewer = min(size, width - size)
+    share = int(256 * max(0.0, fewer - 2 * math.sqrt(fewer)) / width)
+    return share if fewer == size else 256 - share
+
+
+def _one_step(
+    rows: Bits, missing: Labels, barred: Labels, which: Labels, entropy: Entropy
+) -> None:
+    """Draw a column for each row in ``which``; put it in, or out, if that helps."""
+    columns = exact.below(rows.shape[1], which.size, entropy)
+    lacking = missing[which] > 0
+    helps = (rows[which, columns] != lacking) & (columns != barred[which])
+    changed, put_in = which[helps], lacking[helps]
+    rows[changed, columns[helps]] = put_in
+    missing[changed] += np.where(put_in, -1, 1)

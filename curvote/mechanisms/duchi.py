@@ -1,0 +1,57 @@
+"""Duchi et al.'s mechanism for one value: one of two outputs, unbiased."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvote.entropy import Entropy
+from curvote.mechanisms import exact
+from curvote.mechanisms.base import FiniteMechanism
+from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
+from curvote.validate import FloatArray
+
+
+class Duchi(FiniteMechanism):
+    """Answers -C or +C with mean x, C = (e^epsilon + 1)/(e^epsilon - 1).
+
+    From Wang et al. (2019, algorithm 1), after Duchi et al. (2018). The value, on the
+    grid of step 2^-20 (halves to even), is rounded at random to a sign with that mean,
+    exactly, and the sign is kept with probability q = threshold/2^64, as in randomized
+    response: so P(+C) is linear in x, the loss is ln(q/(1 - q)), and C = 1/(2q - 1).
+    Above epsilon 44 the loss stays at ln(2^64 - 1).
+    """
+
+    name = "duchi"
+    unbiased = True
+
+    def __init__(self, *, epsilon: float) -> None:
+        super().__init__(epsilon=epsilon)
+        self.threshold = exact.logistic_threshold(self.epsilon)
+        total = 1 << exact.WORD_BITS
+        self.largest = total / (2 * self.threshold - total)
+        self.outputs = np.array([-self.largest, self.largest])
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        words = entropy.words(2 * values.size).reshape(2, *values.shape)
+        uniform = words[0] >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
+        positive = uniform < (grid_index(values) + ONE).view(np.uint64)
+        kept = words[1] < np.uint64(self.threshold)
+        return np.where(positive == kept, self.largest, -self.largest)
+
+    def probabilities(self, x: ArrayLike) -> FloatArray:
+        """Return P(-C) and P(+C), [..., 2], for each input [...]."""
+        total = 1 << exact.WORD_BITS
+        kept, flipped = self.threshold / total, (total - self.threshold) / total
+        up = (grid_index(self.clip(x)[0]) + ONE) / (2 * ONE)
+        sides = up * flipped + (1 - up) * kept, up * kept + (1 - up) * flipped
+        return np.stack(sides, axis=-1)
+
+    def worst_ratio(self) -> Fraction:
+        """Return q / (1 - q) as the integers make it."""
+        return Fraction(self.threshold, (1 << exact.WORD_BITS) - self.threshold)
+
+
+MECHANISM = Duchi

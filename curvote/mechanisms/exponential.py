@@ -1,0 +1,106 @@
+"""The exponential mechanism on a finite grid, calibrated to spend all of epsilon."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.mechanisms import exact
+from curvote.mechanisms.base import FiniteMechanism
+from curvote.validate import FloatArray
+
+MOST_POINTS = 1024
+_SPARE_BITS = 256
+_WORDS = 1 << exact.WORD_BITS
+
+
+class Exponential(FiniteMechanism):
+    """Answers a point y of a grid with probability proportional to e^(-r |x - y|).
+
+    The grid has ``size`` points (2 to 1024) from -1 to 1; x is rounded to it (halves to
+    even). The score -|x - y| with r = epsilon/2 has its worst ratio, e^epsilon, between
+    the two ends, whose sums of weights are equal; McSherry & Talwar's general rate
+    (2007; Zheng & Hu, definition 13, whose score has the wrong sign) spends half of it.
+    Row x of ``counts`` says how many of 2^64 words give each y: rounded up, and the
+    rest is y = x. So the ratios are rounded towards privacy. The output is biased.
+    """
+
+    name = "exponential"
+    unbiased = False
+
+    def __init__(self, *, epsilon: float, size: int = 101) -> None:
+        super().__init__(epsilon=epsilon)
+        self.size = validate.at_least(2, size=size)
+        if self.size > MOST_POINTS:
+            raise UserError(f"size is {size!r}; it must be at most {MOST_POINTS}.")
+        points = np.arange(self.size)
+        self.outputs = (2 * points - (self.size - 1)) / (self.size - 1)
+        weights = _weights(self.epsilon, self.size)
+        self.counts = np.array(
+            [_row(weights, i) for i in range(self.size)], dtype=np.uint64
+        )
+        self._bounds = _bounds(self.counts)
+
+    def _rows(self, values: FloatArray) -> NDArray[np.int64]:
+        return np.asarray(np.rint((values + 1) / 2 * (self.size - 1)).astype(np.int64))
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        words = entropy.words(values.size).reshape(values.shape)
+        found = self._rows(values) * (half := self._bounds.shape[1])
+        # Bisection: how many of the row's bounds has the word reached?
+        while half := half // 2:
+            found += half * (self._bounds.take(found + half - 1) <= words)
+        found %= self._bounds.shape[1]
+        return np.asarray(self.outputs.take(found, mode="clip"))
+
+    def probabilities(self, x: ArrayLike) -> FloatArray:
+        """Return the probability of each output, [..., size], for each input [...]."""
+        return np.asarray(self.counts[self._rows(self.clip(x)[0])] / float(_WORDS))
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the mean of the output, from the channel of the grid points."""
+        return np.asarray(super().mean(self.outputs)[self._rows(self.clip(x)[0])])
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return the variance of the output, from the channel of the grid points."""
+        return np.asarray(super().variance(self.outputs)[self._rows(self.clip(x)[0])])
+
+    def worst_ratio(self) -> Fraction:
+        """Return the largest ratio of two counts in one column."""
+        columns = zip(self.counts.max(axis=0), self.counts.min(axis=0), strict=True)
+        return max(Fraction(int(most), int(least)) for most, least in columns)
+
+
+def _weights(epsilon: float, size: int) -> list[int]:
+    """Return 2^256 e^(-epsilon d/(size - 1)), rounded up, for each distance d."""
+    numerator, denominator = epsilon.as_integer_ratio()
+    upper = [
+        exact.exp_bounds(numerator * d, denominator * (size - 1), _SPARE_BITS)[1]
+        for d in range(1, size)
+    ]
+    return [1 << _SPARE_BITS, *upper]
+
+
+def _row(weights: list[int], i: int) -> list[int]:
+    """Return the share of 2^64 words for each output of input ``i``, a sum of 2^64."""
+    own = [weights[abs(i - j)] for j in range(len(weights))]
+    total = sum(own)
+    row = [-(-(weight << exact.WORD_BITS) // total) for weight in own]
+    row[i] += _WORDS - sum(row)
+    return row
+
+
+def _bounds(counts: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return each row's running sums, filled up to a power of two for the bisection."""
+    size = len(counts)
+    bounds = np.full((size, 1 << (size - 1).bit_length()), _WORDS - 1, dtype=np.uint64)
+    bounds[:, : size - 1] = np.cumsum(counts[:, :-1], axis=1)
+    return bounds
+
+
+MECHANISM = Exponential

@@ -1,0 +1,89 @@
+"""The hybrid mechanism: a public coin between piecewise and Duchi et al."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.entropy import Entropy
+from curvote.mechanisms import exact
+from curvote.mechanisms.base import ScalarMechanism
+from curvote.mechanisms.duchi import Duchi
+from curvote.mechanisms.piecewise import Piecewise
+from curvote.validate import FloatArray
+
+# Below it Duchi et al. alone has the smaller worst variance (Wang et al., eq. 6): the
+# logarithm of the root of a cubic.
+LEAST_PIECEWISE = 0.6093524930273093
+
+
+class Hybrid(ScalarMechanism):
+    """Draws from ``piecewise`` with probability alpha, else from ``duchi``.
+
+    From Wang et al. (2019, section III-C): alpha = 1 - e^(-epsilon/2) above epsilon
+    0.61, where the variance is then the same for every input, else 0. The coin is a
+    64-bit word against an integer that no input changes. Each output belongs to one of
+    the two, so the loss is the larger of theirs; were +-C ever a point of both grids, a
+    mixture of two ratios there would be no larger.
+    """
+
+    name = "hybrid"
+    unbiased = True
+
+    def __init__(self, *, epsilon: float) -> None:
+        super().__init__(epsilon=epsilon)
+        self.piecewise, self.duchi = Piecewise(epsilon=epsilon), Duchi(epsilon=epsilon)
+        total = 1 << exact.WORD_BITS
+        wanted = -math.expm1(-self.epsilon / 2) if epsilon > LEAST_PIECEWISE else 0
+        self.coin = min(int(wanted * total), total - 1)
+        self.shares = self.coin / total, (total - self.coin) / total
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        first = entropy.words(values.size).reshape(values.shape) < np.uint64(self.coin)
+        drawn = np.empty(values.shape)
+        drawn[first] = self.piecewise.randomize(values[first], entropy)
+        drawn[~first] = self.duchi.randomize(values[~first], entropy)
+        return drawn
+
+    def _mixed(self, piecewise: FloatArray, duchi: FloatArray) -> FloatArray:
+        return np.asarray(self.shares[0] * piecewise + self.shares[1] * duchi)
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each output whether one of the two mechanisms in use can give it."""
+        extremes = self.duchi.possible(outputs)
+        return extremes | self.piecewise.possible(outputs) if self.coin else extremes
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the grid point of each input, at most 2^-21 from it."""
+        return self._mixed(self.piecewise.mean(x), self.duchi.mean(x))
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return the mixture's variance: both parts have the same mean."""
+        return self._mixed(self.piecewise.variance(x), self.duchi.variance(x))
+
+    def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return the exact P(output <= at) for each input."""
+        return self._mixed(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
+
+    def mass(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return P(output = at) for each input."""
+        hit = self.duchi.outputs == np.asarray(at)[..., None]
+        extremes = np.sum(self.duchi.probabilities(x) * hit, axis=-1)
+        return self._mixed(self.piecewise.mass(x, at), extremes)
+
+    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x) - ln P(at | x2) for possible outputs ``at``."""
+        first, second = (np.log(self.mass(value, at)) for value in (x, x2))
+        return np.asarray(first - second)
+
+    def worst_ratio(self) -> Fraction:
+        """Return the larger ratio of the two mechanisms in use."""
+        extremes = self.duchi.worst_ratio()
+        return max(self.piecewise.worst_ratio(), extremes) if self.coin else extremes
+
+
+MECHANISM = Hybrid
