@@ -1,114 +1,133 @@
-"""Time the exact samplers against OpenDP's integer Laplace, side by side.
+"""Time curvote's exact samplers beside those of other libraries, in one run.
 
-OpenDP needs no part of curvote's environment, so it lives in its own, and this script
-runs itself there: that run imports neither curvote nor numpy.
+A competitor is a script in ``competitors/`` that runs in its own environment, which
+``make bench`` builds from ``requirements-NAME.txt``. One that is not installed or fails
+is named and left out. Samples smaller than the task are scaled to it.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import statistics
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
-DRAWS = 1_000_000
-EPSILON = 1
-# curvote's grid at epsilon 1: the range [-1, 1] is 2^21 steps, so is the scale.
-SCALE = float(2**21 // EPSILON)
-ENVIRONMENT = Path(".venv-bench/bin/python")
-REQUIREMENTS = Path("benchmarks/requirements-opendp.txt")
-TARGET_SECONDS, TARGET_RATIO = 0.5, 10
+import numpy as np
+from competitors.clock import CLASSES, EPSILON, TASKS, Row, median_seconds
+
+from curvote.entropy import SystemEntropy
+from curvote.mechanisms import make
+
+HERE = Path(__file__).resolve().parent
+TITLES = ("task", "library", "sampler", "exact", "entropy", "measured")
+TITLES += ("seconds", "ratio")
+TARGET_RATIO, TARGET_SECONDS = 10, 0.5
 
 
-def median_seconds(call: Callable[[], object], repeats: int) -> float:
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        call()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+def own_rows() -> list[Row]:
+    entropy = SystemEntropy()
+
+    def row(task: str, name: str, values: object, **params: int) -> Row:
+        mechanism = make(name, epsilon=EPSILON, **params)
+        seconds = median_seconds(lambda: mechanism.randomize(values, entropy), 5)
+        return Row(task, "curvote", name, True, "OS", TASKS[task], seconds)
+
+    labels = np.arange(TASKS["unary symmetric"]) % CLASSES
+    signs = np.where(np.arange(TASKS["binary response"]) % 2, 1.0, -1.0)
+    return [
+        row("Laplace", "laplace", np.zeros(TASKS["Laplace"])),
+        row("binary response", "binary_rr", signs),
+        row("unary symmetric", "unary_symmetric", labels, n_classes=CLASSES),
+        row("unary optimised", "unary_optimised", labels, n_classes=CLASSES),
+    ]
 
 
-def time_curvote(repeats: int) -> dict[str, float]:
-    import numpy as np
-
-    from curvote.entropy import SystemEntropy
-    from curvote.mechanisms import make
-
-    laplace, response = (make(n, epsilon=EPSILON) for n in ("laplace", "binary_rr"))
-    values, labels, entropy = np.zeros(DRAWS), np.ones(DRAWS), SystemEntropy()
-    return {
-        "curvote laplace": median_seconds(
-            lambda: laplace.randomize(values, entropy), repeats
-        ),
-        "curvote binary_rr": median_seconds(
-            lambda: response.randomize(labels, entropy), repeats
-        ),
-    }
+def competitors() -> list[str]:
+    files = HERE.glob("requirements-*.txt")
+    return sorted(path.stem.removeprefix("requirements-") for path in files)
 
 
-def time_opendp(repeats: int) -> dict[str, float]:
-    """Time the draws, and apart from them the way of a list through the library."""
-    import opendp.prelude as dp
+def ask(name: str) -> list[Row]:
+    """Run a competitor's script in its environment; say so where there is nothing."""
+    environment = HERE.parent / f".venv-bench-{name}"
+    if not (environment / ".installed").exists():
+        print(f"{name}: left out, not installed; `make bench` installs it")
+        return []
+    command = [environment / "bin" / "python", "-W", "ignore"]
+    done = subprocess.run(
+        [*command, "-m", f"competitors.{name}"],
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = done.stderr.strip().rpartition("\n")[2]
+        print(f"{name}: left out, it failed: {said}")
+        return []
+    return [Row(**row) for row in json.loads(done.stdout)]
 
-    dp.enable_features("contrib", "honest-but-curious")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
-    noise = dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=SCALE)
-    through = dp.t.make_identity(domain, dp.symmetric_distance())
-    values = [0] * DRAWS
-    conversion = median_seconds(lambda: through(values), repeats)
-    draws = median_seconds(lambda: noise(values), repeats)
-    return {"opendp laplace": draws - conversion, "opendp conversion": conversion}
+
+def line(*cells: object) -> None:
+    widths = (16, 16, 25, 6, 9)
+    words = [f"{cell:<{width}}" for cell, width in zip(cells, widths, strict=False)]
+    numbers = [f"{cell:>11}" for cell in cells[len(widths) :]]
+    print("".join(words + numbers))
 
 
-def ask_opendp(python: Path, repeats: int) -> dict[str, float]:
-    command = [str(python), __file__, "--only-opendp", "--repeats", str(repeats)]
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    seconds: dict[str, float] = json.loads(done.stdout)
-    return seconds
+def print_task(task: str, rows: list[Row], libraries: list[str]) -> None:
+    own = curvote(rows).scaled
+    for row in sorted(rows, key=lambda row: row.scaled):
+        exact = "yes" if row.exact else "no"
+        seconds, ratio = f"{row.scaled:.3f}", f"{row.scaled / own:.1f}x"
+        measured = f"{row.n:,}"
+        line(task, row.library, row.call, exact, row.entropy, measured, seconds, ratio)
+    for library in libraries:
+        if all(row.library != library for row in rows):
+            line(task, library, "n/a")
 
 
-def print_table(seconds: dict[str, float]) -> bool:
-    """Print what was measured; return whether the targets were met."""
-    own = seconds["curvote laplace"]
-    print(f"{DRAWS:,} draws, epsilon {EPSILON}, system entropy for curvote")
-    print(f"{'sampler':<20}{'seconds':>9}{'to curvote laplace':>20}")
-    for name, value in seconds.items():
-        print(f"{name:<20}{value:>9.3f}{value / own:>19.1f}x")
-    ratio = seconds.get("opendp laplace", float("inf")) / own
-    met = {
-        f"at most {TARGET_SECONDS} s": own <= TARGET_SECONDS,
-        f"at least {TARGET_RATIO} times": ratio >= TARGET_RATIO,
-    }
-    for target, reached in met.items():
-        print(f"target: {target}: {reached}")
-    return all(met.values())
+def curvote(rows: list[Row]) -> Row:
+    return next(row for row in rows if row.library == "curvote")
+
+
+def check(task: str, rows: list[Row]) -> bool:
+    """Print the target of a task; True where it was met or there is no rival."""
+    own = curvote(rows)
+    rivals = [row.scaled for row in rows if row.exact and row is not own]
+    if not rivals:
+        print(f"target: {task}: no other exact sampler was measured")
+        return True
+    ratio = min(rivals) / own.scaled
+    print(
+        f"target: {task}: at least {TARGET_RATIO} times faster than every other exact"
+        f" sampler: {ratio:.1f} times: {ratio >= TARGET_RATIO}"
+    )
+    return ratio >= TARGET_RATIO
+
+
+def check_seconds(laplace: Row) -> bool:
+    met = laplace.seconds <= TARGET_SECONDS
+    print(f"target: Laplace: at most {TARGET_SECONDS} s: {met}")
+    return met
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--opendp-python", type=Path, default=ENVIRONMENT)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--only-opendp", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.only_opendp:
-        print(json.dumps(time_opendp(given.repeats)))
-        return 0
-    seconds = time_curvote(given.repeats)
-    if given.opendp_python.exists():
-        seconds |= ask_opendp(given.opendp_python, given.repeats)
-    else:
-        print(
-            f"No OpenDP: {given.opendp_python} is absent. `make bench` makes it, or:"
-            f" python3 -m venv .venv-bench &&"
-            f" .venv-bench/bin/pip install -r {REQUIREMENTS}",
-            file=sys.stderr,
-        )
-    return 0 if print_table(seconds) else 1
+    rows = own_rows()
+    for name in competitors():
+        rows += ask(name)
+    libraries = list(dict.fromkeys(row.library for row in rows))
+    by_task = {task: [row for row in rows if row.task == task] for task in TASKS}
+    print(f"curvote: exact samplers with operating-system entropy, epsilon {EPSILON:g}")
+    sizes = ", ".join(f"{task} {size:,}" for task, size in TASKS.items())
+    print(f"values of a task: {sizes}; {CLASSES} classes")
+    print("seconds: scaled to the whole task from as many values as were measured")
+    line(*TITLES)
+    for task, some in by_task.items():
+        print_task(task, some, libraries)
+    met = [check(task, some) for task, some in by_task.items()]
+    met.append(check_seconds(curvote(by_task["Laplace"])))
+    return 0 if all(met) else 1
 
 
 if __name__ == "__main__":
