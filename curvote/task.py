@@ -45,7 +45,8 @@ class Task:
 
     ``classes`` are the publisher's labels of -1 and +1. A client spends ``epsilon`` on
     the one message that the task ``asks`` for; ``candidates`` are what it is about,
-    where the message is a vote. ``params`` are the mechanism's own parameters.
+    where the message is a vote. ``params`` are the mechanism's own parameters;
+    ``number`` counts the times that the same was asked.
     """
 
     encoding: Encoding
@@ -56,6 +57,7 @@ class Task:
     params: Mapping[str, Any] = field(default_factory=dict)
     protocol: str = "mrma"
     asks: str = "report"
+    number: int = 1
     candidates: Candidates | None = None
 
     @property
@@ -73,6 +75,7 @@ class Task:
             "format": FORMAT,
             "protocol": self.protocol,
             "asks": self.asks,
+            "number": self.number,
             "classes": list(self.classes),
             "epsilon": self.epsilon,
             "mechanism": self.mechanism,
@@ -107,6 +110,7 @@ class Task:
             params=text["params"],
             protocol=text["protocol"],
             asks=text["asks"],
+            number=text["number"],
             candidates=Candidates(**candidates) if candidates else None,
         )
 

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
+from curvote.run.step import Cell
 
 Rows = Iterable[Mapping[str, Any]]
 Metrics = dict[str, float]

@@ -19,9 +19,10 @@ from curvote.run.config import Configured, PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.plan import Plan, Selection, make_plan
 from curvote.run.project import Project
+from curvote.run.publishing import publish
 from curvote.run.store import ArtifactRef
 from flows import tracking
-from flows.display import display, tell_raw
+from flows.display import display, tell_blocked, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.server import mark_alive
 from tasks.aggregate import aggregate
@@ -64,6 +65,7 @@ def chain(
     only: str | None = None,
     start: str | None = None,
     force: Sequence[str] = (),
+    new_release: bool = False,
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
 ) -> str:
@@ -81,7 +83,9 @@ def chain(
         )
         selection = Selection(only, start, tuple(force))
         with file.placing(pipeline):
-            plan = make_plan(place, configured, selection, fetch=True)
+            plan = make_plan(
+                place, configured, selection, fetch=True, new_release=new_release
+            )
             return _run(place, configured, plan, workers or os.cpu_count() or 1, block)
     except UserError as error:
         if scheduled:
@@ -100,9 +104,9 @@ def _run(
         with display(plan) as show:
             context = Context(project, workers, block, show)
             _submit(context, plan)
-            if plan.complete:
+            if plan.complete and not plan.blocked():
                 page.submit(context, record, "page").result()
-        status = "completed" if plan.complete else "partial"
+        status = _status(project, configured, plan)
     except Exception:
         status = "failed"
         raise
@@ -112,9 +116,19 @@ def _run(
     return record.id
 
 
+def _status(project: Project, configured: Configured, plan: Plan) -> str:
+    """Return how the run ended; a blocked one first publishes what it waits for."""
+    if not plan.blocked():
+        return "completed" if plan.complete else "partial"
+    tell_blocked(plan, publish(project, configured, plan.steps))
+    return "blocked"
+
+
 def _submit(context: Context, plan: Plan) -> list[ArtifactRef]:
     futures: dict[tuple[str, str], PrefectFuture[ArtifactRef]] = {}
     for step in plan.steps:
+        if step.action == "blocked":
+            continue
         inputs = [futures[i] for i in step.inputs.items() if i in futures]
         task = TASKS[step.stage.name]
         futures[step.id] = task.submit(context, step, step.name, wait_for=inputs)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from curvote.errors import InternalError, UserError
-from flows import cli_data
+from flows import cli_client, cli_data, cli_intake, cli_ledger
 
 app = typer.Typer(
     name="curvote",
@@ -19,7 +19,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.add_typer(cli_data.app)
+for part in (cli_data, cli_ledger, cli_client, cli_intake):
+    app.add_typer(part.app)
 
 Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
 ProjectOption = cli_data.ProjectOption
@@ -31,6 +32,9 @@ Schema = Annotated[
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
+NewRelease = Annotated[
+    bool, typer.Option("--new-release", help="Production: release again; spends again.")
+]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
@@ -52,6 +56,7 @@ def run(
     start: From = None,
     force: Force = [],  # noqa: B006 - typer copies the default
     overrides: Set = [],  # noqa: B006 - typer copies the default
+    new_release: NewRelease = False,
     replicates: Replicates = None,
     seed: Seed = None,
     workers: Workers = None,
@@ -67,6 +72,7 @@ def run(
             "start": start,
             "force": force,
             "overrides": overrides,
+            "new_release": new_release,
             "replicates": replicates,
             "seed": seed,
             "workers": workers,
@@ -166,6 +172,11 @@ def scores(
 
     place = _project(project)
     rows = summary(place, completed(place, pipeline, run_id))
+    if not rows:
+        raise UserError(
+            f"{pipeline} is in production: no true error is known. `curvote report"
+            f" {pipeline}` shows what is."
+        )
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return

@@ -16,8 +16,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from curvote.run.chain import Step
 from curvote.run.plan import Plan
+from curvote.run.publishing import Published
+from curvote.run.step import Step
 from tasks.perform import Progress as Show
 
 
@@ -52,6 +53,14 @@ def tell_raw(plan: Plan) -> None:
     for raw in {step.raw for step in plan.steps if step.raw}:
         line = f"{raw.path}: SHA-256 {raw.sha256} (decompressed), {raw.origin}"
         print(line, file=sys.stderr, flush=True)
+
+
+def tell_blocked(plan: Plan, published: Iterator[Published]) -> None:
+    """Say what the run waits for, and what was published so that it can come."""
+    for opened in published:
+        print(f"published: {opened.task}\ninvitations: {opened.invitations}")
+        print(f"waiting for {opened.waits_for} envelopes")
+    print(f"blocked ({plan.blocked()[0].reason})", flush=True)
 
 
 def _lines(steps: int) -> Show:

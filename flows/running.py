@@ -42,15 +42,18 @@ def _run(project: Project, given: dict[str, Any]) -> str:
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
     from curvote.run.history import load_all
-    from curvote.run.results import summary
-    from flows.tables import print_scores
+    from curvote.run.results import outcomes, summary
+    from flows.tables import print_outcomes, print_scores
 
     record = next(r for r in load_all(project, pipeline) if r.id == run_id)
     reused = sum(step["action"] == "reuse" for step in record.steps)
     print(f"run {run_id}: {len(record.steps)} steps, {reused} reused", file=sys.stderr)
     if record.status != "completed":
         return
-    print_scores(summary(project, record))
+    if record.config.get("mode") == "production":
+        print_outcomes(outcomes(project, record))
+    else:
+        print_scores(summary(project, record))
     page = project.reports / pipeline / "report.html"
     here = Path.cwd()
     print(f"report: {page.relative_to(here) if page.is_relative_to(here) else page}")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+
+from curvote.run.step import Cell
 
 _STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
 
@@ -54,6 +56,20 @@ def print_scores(rows: Sequence[dict[str, Any]]) -> None:
             style = "bold" if method == "mrma" else None
             table.add_row(method, *texts, style=style)
         _console().print(table, "")
+
+
+def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:
+    """Print what a production run knows: counts and the best estimated utility."""
+    table = Table(box=None, title="estimated from noised votes")
+    names = ("reports", "votes", "classifiers", "passed", "best utility")
+    table.add_column("cell")
+    for name in names:
+        table.add_column(name, justify="right")
+    for cell, row in found.items():
+        counts = [f"{row[name]:,.0f}" for name in names[:-1]]
+        best = f"{100 * row['utility']:.1f} ± {100 * row['utility_se']:.1f} %"
+        table.add_row(str(cell), *counts, best)
+    _console().print(table, "")
 
 
 def _methods(

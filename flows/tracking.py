@@ -12,16 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvote.run import fingerprint, history
-from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.step import Cell
 from flows.cells import Metrics, Rows, by_cell, named, scalars, stage_keys
 from flows.environment import locked, prepare, process_tag
+from flows.mlflow_model import save_model, version_of
 from flows.mlflow_store import connect, delete, experiment_id, sweep
 
 if TYPE_CHECKING:
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 ModelOf = Callable[[Cell], Any]
-
-_LIBRARIES = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
-# Every run is a study so far: seeded noise, which its seed can remove.
-_COMMON = {"mode": "study", "private": "false"}
 
 
 def repair(project: Project) -> None:
@@ -93,15 +89,18 @@ def log_run(
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
+    metrics = by_cell(rows or [])
     if rows is None or model_of is None:
-        from curvote.run.results import final_model, summary
+        from curvote.run.results import final_model, outcomes, summary
 
-        rows = summary(project, record) if rows is None else rows
+        if rows is None:
+            shown = by_cell(summary(project, record))
+            metrics = shown or outcomes(project, record)
         model_of = model_of or partial(final_model, project, record)
     client = connect(project)
     log = _Log(client, experiment_id(client, project, record.pipeline), record)
     known = log.find("curvote.run", record.id)
-    return known.info.run_id if known else log.everything(rows, model_of, report)
+    return known.info.run_id if known else log.everything(metrics, model_of, report)
 
 
 @dataclass(frozen=True)
@@ -122,12 +121,14 @@ class _Log:
         """Milliseconds since 1970."""
         return _millis(self.record.finished or self.record.started)
 
-    def everything(self, rows: Rows, model_of: ModelOf, report: Path | None) -> str:
+    def everything(
+        self, metrics: dict[Cell, Metrics], model_of: ModelOf, report: Path | None
+    ) -> str:
         """Log parent, cells and report; all or nothing."""
         parent = self.open(self.record.id, {"curvote.run": self.record.id})
         try:
-            for cell, metrics in by_cell(rows).items():
-                self.cell(parent, cell, metrics, model_of)
+            for cell, own in metrics.items():
+                self.cell(parent, cell, own, model_of)
             self.report(parent, report)
             self.close(parent)
         except BaseException:
@@ -138,9 +139,16 @@ class _Log:
 
     def open(self, name: str, tags: Mapping[str, str]) -> str:
         """Create a run under way and return its id."""
-        own = {"curvote.pid": process_tag(), "code_version": _version("curvote")}
+        mode = self.record.config.get("mode", "study")
+        own = {
+            "mode": mode,
+            # A study's noise comes from its seed, which can remove it again.
+            "private": str(mode == "production").lower(),
+            "curvote.pid": process_tag(),
+            "code_version": version_of("curvote"),
+        }
         run = self.client.create_run(
-            self.experiment, self.start, {**_COMMON, **own, **tags}, name
+            self.experiment, self.start, own | dict(tags), name
         )
         return str(run.info.run_id)
 
@@ -201,7 +209,7 @@ class _Log:
         place = self.client.create_logged_model(
             self.experiment, "classifier", run_id, params=params
         )
-        return {"model_uri": _save_model(run_id, place.model_id, model_of(cell))}
+        return {"model_uri": save_model(run_id, place.model_id, model_of(cell))}
 
     def exists(self, uri: str) -> bool:
         """Say whether a logged model has not been deleted since."""
@@ -230,31 +238,6 @@ class _Log:
         self.client.set_tag(parent, "figures_run", holder)
 
 
-def _save_model(run_id: str, model_id: str, classifier: Any) -> str:
-    """Store a classifier of raw curves; no row of data goes with it."""
-    import mlflow.sklearn
-    from mlflow.models import Model, ModelSignature
-    from mlflow.types import ColSpec, Schema
-
-    from curvote.curve_classifier import grid_names
-
-    names = grid_names(classifier.grid)
-    inputs = Schema([ColSpec("double", name) for name in names])
-    kind = type(classifier)
-    info = Model.log(
-        None,
-        mlflow.sklearn,
-        run_id=run_id,
-        model_id=model_id,
-        sk_model=classifier,
-        signature=ModelSignature(inputs, Schema([ColSpec("string")])),
-        pip_requirements=[f"{name}=={_version(name)}" for name in _LIBRARIES],
-        serialization_format="skops",
-        skops_trusted_types=[f"{kind.__module__}.{kind.__qualname__}"],
-    )
-    return str(info.model_uri)
-
-
 def _log_missing(project: Project) -> None:
     """Log what the records, read again under the lock, say is missing."""
     runs = [r for r in history.load_all(project) if r.status == "completed"]
@@ -279,13 +262,6 @@ def _report_files(folder: Path) -> list[Path]:
 
 def _millis(moment: str) -> int:
     return int(datetime.fromisoformat(moment).timestamp() * 1000)
-
-
-def _version(distribution: str) -> str:
-    try:
-        return version(distribution)
-    except PackageNotFoundError:
-        return "0"
 
 
 def _warn(error: Exception) -> None:

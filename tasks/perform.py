@@ -11,9 +11,9 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from curvote.errors import InternalError, UserError
-from curvote.run.chain import Step
 from curvote.run.execute import execute
 from curvote.run.project import Project
+from curvote.run.step import Step
 from curvote.run.store import ArtifactRef, artifact
 
 Progress = Callable[[Step, int, int], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prefect import task
 from prefect.client.schemas.objects import State
 
-from curvote.run.chain import Step
+from curvote.run.step import Step
 from curvote.run.store import ArtifactRef
 from tasks.perform import OPTIONS, Context, perform
 

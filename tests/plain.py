@@ -30,6 +30,7 @@ TINY = {
 def write(root: Path, **pipelines: object) -> Project:
     """Write a pipelines.yaml into ``root``."""
     text = yaml.safe_dump({"pipelines": pipelines}, sort_keys=False)
+    root.mkdir(exist_ok=True)
     (root / "pipelines.yaml").write_text(text)
     return Project(root)
 

@@ -22,7 +22,7 @@ def test_the_registry_names_what_a_data_set_offers() -> None:
     """Each module states its parameters, whether it is simulated, facts and clients."""
     for name in registry.DATASETS:
         module = registry.module(name)
-        assert module.Parameters(name=name).name == name
+        assert module.Parameters.model_fields["name"].default == name
         assert isinstance(module.SIMULATED, bool)
         assert callable(module.facts)
         assert callable(module.clients)

@@ -18,7 +18,7 @@ from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
-from curvote.run.chain import Cell
+from curvote.run.step import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from flows import environment, tracking

@@ -59,10 +59,12 @@ class Parameters(BaseModel):
 class ClientTable:
     """One client a row: ``curves`` (n, T), ``labels`` (n,) with 1 = positive.
 
+    ``ids`` (n,) are the publisher's row names, the same whatever classes are chosen.
     ``groups`` (n,) numbers the speakers in order of first appearance; ``classes`` is
     (negative, positive); ``notes`` are facts that a report must state.
     """
 
+    ids: NDArray[np.int64]
     curves: NDArray[np.float64]
     labels: NDArray[np.int64]
     groups: NDArray[np.int64]
@@ -87,6 +89,7 @@ def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
     chosen = frame[frame["g"].isin(classes)]
     speakers, _ = chosen["speaker"].factorize()
     return ClientTable(
+        ids=chosen["row.names"].to_numpy(dtype=np.int64),
         curves=chosen[_CURVE].to_numpy(dtype=np.float64),
         labels=(chosen["g"] == positive).to_numpy().astype(np.int64),
         groups=np.asarray(speakers, dtype=np.int64),
@@ -126,7 +129,7 @@ def clients(parameters: Parameters, path: Path) -> dict[str, NDArray[Any]]:
     """Return the columns client_id, label, group (n,) and curve (n, T)."""
     table = load(path, parameters.positive, parameters.negative)
     return {
-        "client_id": np.arange(len(table.labels)),
+        "client_id": table.ids,
         "label": table.labels,
         "group": table.groups,
         "curve": table.curves,

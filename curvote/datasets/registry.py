@@ -10,6 +10,7 @@ from curvote import validate
 DATASETS = {
     "simulated": "curvote.datasets.simulated",
     "phonemes": "curvote.datasets.phonemes",
+    "remote": "curvote.datasets.remote",
 }
 
 

@@ -13,13 +13,14 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from curvote import validate
 from curvote.entropy import Entropy
+from curvote.envelope import canonical, said
 from curvote.errors import UserError
 from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Columns
+from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import Encoded
 from curvote.task import Task
 
@@ -51,6 +52,18 @@ class Message(Protocol):
     stage: str
     table: str
     payload: type[BaseModel]
+
+    def task(self, stated: Task, inputs: Inputs) -> Task:
+        """Return the task of this round; ``inputs`` are the server's tables so far."""
+        ...
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return a task of this round with stand-ins for what the server would add."""
+        ...
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the complete message's largest privacy loss, from the integers."""
+        ...
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised messages, one row a client; UserError: nothing is drawn."""
@@ -112,3 +125,38 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
     return {name: values[index].tolist() for name, values in messages.items()}
+
+
+def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> None:
+    """Refuse what no honest client sends who is invited to judge candidate ``about``.
+
+    ``about`` is None in a report round. UserError: the payload has not the message's
+    form, holds values that the mechanism never gives, or is about another candidate.
+    """
+    message = message_of(task)
+    try:
+        sent = message.payload.model_validate(payload).model_dump()
+    except ValidationError as error:
+        raise UserError(f"not a {message.name}: {said(error)}.") from None
+    if canonical(sent) != canonical(payload):  # True for 1, or 1 for 1.0
+        raise UserError(f"not a {message.name}: a value is of another kind.")
+    if not message.possible(task, rows([sent]))[0]:
+        raise UserError(
+            f"no client can have sent this {message.name}: {task.mechanism} at epsilon"
+            f" {task.epsilon:g} never gives {_shape(sent)} for this task."
+        )
+    if about is not None and sent["learner"] != about:
+        raise UserError(
+            f"a vote about candidate {sent['learner']}; the invitation asks about"
+            f" candidate {about}."
+        )
+
+
+def _shape(sent: Mapping[str, Any]) -> str:
+    """Describe a payload without its noised numbers."""
+    return ", ".join(
+        f"{len(value)} such numbers in {name}"
+        if isinstance(value, list)
+        else f"{name} {value}"
+        for name, value in sent.items()
+    )

@@ -41,7 +41,8 @@ class Stage:
 
     ``axes`` are the cell coordinates that split it ("epsilon", "learner"); ``params``
     the dotted configuration keys it reads (its key holds just these); ``plugins`` maps
-    a registry module to the configuration key that names the entry.
+    a registry module to the configuration key that names the entry. ``message`` names
+    what leaves the clients here, in production.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Stage:
     plugins: tuple[tuple[str, str], ...] = ()
     tables: tuple[str, ...] = ()
     side: str = "client"
+    message: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from curvote.client.ledger import Entry
 from curvote.errors import InternalError
 from curvote.protocols.stage import Release
+from curvote.run.audited import Loss
 
 FloatArray = NDArray[np.float64]
 
@@ -125,7 +127,9 @@ class PageData:
     (estimated, before reversal, not clipped). ``clients`` maps a role of ``ROLES`` to
     (asked, least, most) over the replicates. ``bayes_error`` in [0, 1] where it is
     known. ``overrides`` are the ``a.b=v`` texts of ``--set``. ``record`` is the word
-    for one record. ``curves`` is None where no record may be shown.
+    for one record. ``curves`` is None where no record may be shown. ``losses`` are the
+    exact privacy losses of the messages, ``audited`` says what an audit found, and
+    ``ledger`` holds the entries of these releases, in production.
     """
 
     pipeline: str
@@ -148,6 +152,9 @@ class PageData:
     bayes_error: float | None = None
     private: bool = False
     overrides: Sequence[str] = ()
+    losses: Sequence[Loss] = ()
+    audited: str = ""
+    ledger: Sequence[Entry] = ()
     record: str = "curve"
 
     def __post_init__(self) -> None:

@@ -10,12 +10,13 @@ import pandas as pd
 
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
-from curvote.reporting.data import CurveSample, PageData
+from curvote.reporting.data import SCORE_COLUMNS, CurveSample, PageData
 from curvote.representation.rescale import RESCALES
-from curvote.run.chain import Cell
+from curvote.run import audited, production
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import cells, encoding_of, find, summary
+from curvote.run.step import Cell
 from curvote.run.store import Artifact
 
 SHOWN = 60
@@ -27,6 +28,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     config = record.config
     encoded = find(project, record, "project", Cell())
     facts = encoded.facts
+    private = config.get("mode") == "production"
     return PageData(
         pipeline=record.pipeline,
         title=facts["title"],
@@ -35,18 +37,22 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         protocol=config["protocol"],
         generated=record.started[:10],
         run_id=record.id,
-        scores=pd.DataFrame(summary(project, record)),
+        scores=pd.DataFrame(summary(project, record), columns=list(SCORE_COLUMNS)),
         utilities=_utilities(project, record),
         cutoff=config["aggregate"]["cutoff"],
         curves=_curves(project, record, encoded),
         clients=_sizes(encoded, config),
         groups=config["source"].get("groups"),
-        releases=_releases(config, facts["d"]),
+        releases=_releases(config, facts["d"], private=private),
         public=_public(config, facts),
         volunteers=config["clients"]["public"],
         notes=_notes(facts),
         bayes_error=facts.get("bayes_error"),
+        private=private,
         overrides=record.overrides,
+        losses=_losses(project, record, facts),
+        audited=_audited(project, record),
+        ledger=_ledger(project, record),
     )
 
 
@@ -63,9 +69,34 @@ def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def _releases(config: dict[str, Any], d: int) -> list[Any]:
+def _releases(config: dict[str, Any], d: int, *, private: bool) -> list[Any]:
     protocol = import_module(PROTOCOLS[config["protocol"]])
-    return list(protocol.releases(config, d))
+    found = protocol.releases(config, d)
+    return [release for release in found if not (private and release.study_only)]
+
+
+def _losses(
+    project: Project, record: RunRecord, facts: dict[str, Any]
+) -> list[audited.Loss]:
+    """Return the exact privacy loss of each message, from the samplers' integers."""
+    stated = audited.stated(encoding_of(project, record, 0), facts, record.config)
+    return audited.exact_losses(stated, record.config["epsilon"])
+
+
+def _audited(project: Project, record: RunRecord) -> str:
+    """Say what the latest audit of what these clients send found, and when."""
+    found = audited.saved(project, record.pipeline)
+    if found is None:
+        return ""
+    verdicts = [row["verdict"] for row in found["rows"]]
+    passed = verdicts.count("pass")
+    return f"{passed} of {len(verdicts)} messages passed on {found['audited'][:10]}"
+
+
+def _ledger(project: Project, record: RunRecord) -> list[Any]:
+    """Return the ledger's entries of this run's releases."""
+    keys = {step["key"] for step in record.steps}
+    return [entry for entry in production.entries(project) if entry.release in keys]
 
 
 def _roles(
@@ -81,6 +112,8 @@ def _sizes(
     encoded: Artifact, config: dict[str, Any]
 ) -> dict[str, tuple[int, int, int]]:
     """Return (asked, least, most) of each role; sizes vary only where groups do."""
+    if config.get("intake"):  # nobody is here; what arrived stands among the counts
+        return {role: (config["clients"][role], 0, 0) for role in ("vote", "train")}
     several = range(config["replicates"]) if config["source"].get("groups") else (0,)
     roles = [_roles(encoded, config, replicate)[1] for replicate in several]
     return {
@@ -98,6 +131,8 @@ def _curves(
 ) -> CurveSample | None:
     """Return records that may be shown: volunteers', or simulated ones; else None."""
     config, facts = record.config, encoded.facts
+    if config.get("intake"):
+        return None
     rows, roles = _roles(encoded, config, 0)
     if len(roles["public"]):
         who, shown = "volunteers", roles["public"][:SHOWN]

@@ -12,7 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from curvote.reporting import data as tables
-from curvote.reporting import figures, style, words
+from curvote.reporting import figures, promises, style, words
 from curvote.reporting.data import PageData
 
 TEMPLATE = "report.html.j2"
@@ -76,6 +76,7 @@ def _context(data: PageData, saved: dict[str, Path]) -> dict[str, object]:
     return {
         "data": data,
         "words": words,
+        "promises": promises,
         "learners": tables.learners(data.scores) or ["all"],
         "score_groups": score_groups(data.scores),
         "methods": methods,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from curvote.run import fingerprint
+from curvote.run import audited, fingerprint
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.store import write_json
@@ -16,7 +16,7 @@ STAMP = "report.json"
 def report(project: Project, record: RunRecord) -> Path:
     """Return the path of a run's report, drawn anew only where it would differ."""
     folder = project.reports / record.pipeline
-    wanted = _digest(record)
+    wanted = _digest(project, record)
     if _stamped(folder) != wanted:
         # The drawing imports seconds' worth of libraries: only when it is needed.
         from curvote.reporting.gather import page_data
@@ -29,13 +29,14 @@ def report(project: Project, record: RunRecord) -> Path:
     return folder / "report.html"
 
 
-def _digest(record: RunRecord) -> str:
+def _digest(project: Project, record: RunRecord) -> str:
     keys = [(step["stage"], step["key"]) for step in record.steps]
     modules = ("gather", "page")
     code = fingerprint.of_code(f"curvote.reporting.{name}" for name in modules)
     templates = sorted(Path(__file__).with_name("templates").iterdir())
     files = [fingerprint.of_file(path) for path in templates]
-    return fingerprint.of_json([keys, record.overrides, code, files])
+    verdict = audited.saved(project, record.pipeline)
+    return fingerprint.of_json([keys, record.overrides, code, files, verdict])
 
 
 def _stamped(folder: Path) -> str | None:

@@ -160,47 +160,6 @@ def none_passed(data: PageData) -> list[tuple[str, list[str]]]:
     return rows
 
 
-def purpose(data: PageData) -> str:
-    """Say whether anybody was protected by the noise of this run."""
-    if data.private:
-        return (
-            "This is a real release. The noise came from the operating system of each"
-            " client and was never stored; only the noised values below left a client."
-        )
-    return (
-        "This is a study: the clients are simulated from a data set, and the noise"
-        f" comes from the seed {data.seed}. Whoever knows the seed can remove the"
-        " noise, so this run protects nobody. It shows what would leave each client"
-        " in a real release, and how good the classifier would be."
-    )
-
-
-def meaning_of_epsilon(data: PageData) -> str:
-    """Explain epsilon to a reader who has never met it."""
-    level = reference_epsilon(data) if len(data.scores) else 1.0
-    return (
-        "Epsilon limits what a release can give away: whatever the client's"
-        f" {data.record} is, every possible message is at most e^epsilon times as"
-        f" likely as under any other {data.record} (at epsilon {level:g}:"
-        f" {math.exp(level):.3g} times). Smaller is more private."
-    )
-
-
-def volunteers(data: PageData) -> str:
-    """Say who the volunteers are, or that there are none."""
-    if not data.volunteers:
-        return "No volunteers were set aside."
-    who = (
-        f"{data.volunteers} volunteers agreed that their {data.record}s are public."
-        if data.private
-        else f"{data.volunteers} records stand for volunteers: theirs are public."
-    )
-    return (
-        f"{who} They serve for the constants above only: they take no part in training,"
-        " voting, testing or the majority baseline, and are counted in no other number."
-    )
-
-
 def no_curves(data: PageData) -> str:
     """Say why no curve is drawn."""
     why = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -11,13 +11,15 @@ from typing import Any
 from curvote.datasets.registry import DATASETS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run import fingerprint
+from curvote.run import fingerprint, identity
 from curvote.run.config import Configured
 from curvote.run.contracts import VERSION
 from curvote.run.schema import Pipeline
+from curvote.run.step import Cell, Raw, Release, Standing, Step
 
 SHARED: tuple[int, ...] = (-1,)
 _CHAIN = "curvote.run.stages"
+RELEASED, COLLECTED = f"{_CHAIN}.released", f"{_CHAIN}.collected"
 
 INGEST = Stage(
     "ingest",
@@ -47,88 +49,32 @@ _CONSTANTS = {
 }
 
 
-@dataclass(frozen=True)
-class Raw:
-    """The publisher's file that ingest reads; its digest counts, its path does not."""
-
-    sha256: str
-    path: str
-    origin: str
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One (protocol, epsilon, learner) of a pipeline; None where a stage shares it."""
-
-    protocol: str | None = None
-    epsilon: float | None = None
-    learner: str | None = None
-
-    def __str__(self) -> str:
-        named = {"epsilon": self.epsilon, "learner": self.learner}
-        parts = (f"{k}={_short(v)}" for k, v in named.items() if v is not None)
-        return " ".join(parts)
-
-
-def _short(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-@dataclass(frozen=True)
-class Step:
-    """One artifact of a plan: what makes it, what names it, what will be done."""
-
-    stage: Stage
-    cell: Cell
-    key: str
-    components: dict[str, Any]
-    inputs: dict[str, str]
-    replicates: tuple[int, ...]
-    raw: Raw | None = None
-    action: str = "run"
-    reason: str = ""
-    forced: bool = False
-
-    @property
-    def id(self) -> tuple[str, str]:
-        """The stage and the key: cells that are computed alike share it."""
-        return self.stage.name, self.key
-
-    @property
-    def name(self) -> str:
-        """The stage, with its cell where it has one."""
-        return f"{self.stage.name} {self.cell}".strip()
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """The resolved parameters that the stage's functions are given."""
-        params: dict[str, Any] = self.components["params"]
-        return params
-
-    def row(self) -> dict[str, str]:
-        """Return the step as ``plan --json`` prints it."""
-        return {
-            "stage": self.stage.name,
-            "cell": str(self.cell),
-            "key": self.key,
-            "action": self.action,
-            "reason": self.reason,
-        }
-
-
 def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     """Return the chain: the shared stages, then the protocol's."""
     protocol = import_module(PROTOCOLS[pipeline.protocol])
-    return (INGEST, PROJECT, *protocol.STAGES)
+    if not pipeline.production:
+        return (INGEST, PROJECT, *protocol.STAGES)
+    module = COLLECTED if pipeline.intake else RELEASED
+    own = (replace(s, module=module) if s.message else s for s in protocol.PRODUCTION)
+    return (INGEST, PROJECT, *own)
 
 
-def expand(configured: Configured, raw: Raw | None) -> Iterator[Step]:
-    """Yield every step with its key; inputs come before the steps that read them."""
+def expand(
+    configured: Configured, raw: Raw | None, standing: Standing | None = None
+) -> Iterator[Step]:
+    """Yield every step with its key; inputs come before the steps that read them.
+
+    In production the steps up to the last release take their names from ``standing``.
+    """
     made: dict[tuple[str, Cell], Step] = {}
-    for stage in stages_of(configured.pipeline):
+    stages = stages_of(configured.pipeline)
+    last = max((i for i, s in enumerate(stages) if s.message), default=-1)
+    for place, stage in enumerate(stages):
         for cell in _cells(stage, configured.pipeline):
             inputs = {name: _input(made, name, cell) for name in stage.inputs}
             step = _step(configured, stage, cell, inputs, raw)
+            if standing and place <= last:
+                step = _frozen(configured, step, standing)
             made[stage.name, cell] = step
             yield step
 
@@ -182,7 +128,45 @@ def _step(
         inputs={name: step.key for name, step in inputs.items()},
         replicates=replicates,
         raw=mine,
+        private=configured.pipeline.production,
     )
+
+
+def _frozen(configured: Configured, step: Step, standing: Standing) -> Step:
+    """Name a step by what was asked of whom; a release also by its number."""
+    values = _values(configured, step.cell, identity.asked(configured.pipeline))
+    asked = {name: _dotted(values, name) for name in step.params}
+    named: dict[str, Any] = {
+        "stage": step.stage.name,
+        "asked": {name: value for name, value in asked.items() if value is not None},
+        "inputs": step.inputs,
+    }
+    if step.stage is INGEST:
+        named["cohort"] = standing.cohort
+    step = replace(step, frozen=True, key=identity.key(named))
+    return _numbered(configured, step, named, standing) if step.stage.message else step
+
+
+def _numbered(
+    configured: Configured, step: Step, named: dict[str, Any], standing: Standing
+) -> Step:
+    base, by_envelope = step.key, configured.pipeline.intake is not None
+    number = standing.number(base)
+    release = Release(step.stage.message, base, number, by_envelope)
+    named = named | {"release": number}
+    if by_envelope:
+        named["accepted"] = standing.accepted(release.id)
+    params = step.params | {"message": step.stage.message, "number": number}
+    accounts = configured.pipeline.ledger
+    about = {
+        "pipeline": configured.name,
+        "population": configured.pipeline.population,
+        "cohort": standing.cohort,
+        "cap": accounts.per_client.model_dump() if accounts else None,
+    }
+    components = step.components | {"params": params, "release": about}
+    key = identity.key(named)
+    return replace(step, key=key, release=release, components=components)
 
 
 def _conditional(stage: Stage, pipeline: Pipeline) -> tuple[str, ...]:
@@ -196,9 +180,11 @@ def _conditional(stage: Stage, pipeline: Pipeline) -> tuple[str, ...]:
     return ()
 
 
-def _values(configured: Configured, cell: Cell) -> dict[str, Any]:
-    """Return the configuration as this cell sees it."""
-    values = configured.values()
+def _values(
+    configured: Configured, cell: Cell, given: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """Return the configuration, or the ``given`` form of it, as this cell sees it."""
+    values = dict(configured.values() if given is None else given)
     learners = (learner.model_dump() for learner in configured.pipeline.learners)
     mine = [learner for learner in learners if learner["label"] == cell.learner]
     values |= {"epsilon": cell.epsilon, "learner": mine[0] if mine else {}}
@@ -208,7 +194,7 @@ def _values(configured: Configured, cell: Cell) -> dict[str, Any]:
 def _dotted(values: Mapping[str, Any], name: str) -> Any:
     here: Any = values
     for part in name.split("."):
-        here = here.get(part)
+        here = here.get(part) if here else None
     return here
 
 

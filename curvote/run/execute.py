@@ -7,7 +7,9 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,14 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from curvote.datasets.raw import digest
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.protocols.stage import Facts, Inputs
 from curvote.run import blocks
-from curvote.run.chain import Raw, Step
 from curvote.run.fingerprint import of_file
+from curvote.run.production import round_of
 from curvote.run.project import Project
+from curvote.run.releasing import provenance, release, temporary_of
+from curvote.run.step import Raw, Step
 from curvote.run.store import (
     MANIFEST,
     Artifact,
@@ -32,6 +36,15 @@ from curvote.run.store import (
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
+
+
+@dataclass(frozen=True)
+class _Parallel:
+    """How the blocks of a step are computed; the tables do not depend on it."""
+
+    workers: int
+    block: int
+    progress: Progress | None
 
 
 def execute(
@@ -50,23 +63,38 @@ def execute(
     target = artifact(project, step.stage.name, step.key).path
     try:
         with _sole_writer(project, target):
+            parallel = _Parallel(workers, block, progress)
+            compute = partial(_compute, project, step, target, parallel)
+            if step.release and not step.release.by_envelope:
+                return release(project, step, target, compute).ref
             made_meanwhile = Artifact(target).problem(content=True) is None
             if made_meanwhile and not step.forced:
                 return Artifact(target).ref
-            job = _job(project, step, target)
-            parts = _parts(step.replicates, block)
-            blocks.run_all(job, parts, workers, progress)
-            _finish(step, Path(job.folder), job.facts, parts)
-            return commit(Path(job.folder), target).ref
+            return commit(compute(), target).ref
     except OSError as error:
         raise _storage_error(error, target) from error
 
 
+def _compute(
+    project: Project,
+    step: Step,
+    target: Path,
+    parallel: _Parallel,
+) -> Path:
+    """Return the temporary folder with everything that the artifact will hold."""
+    job = _job(project, step, target)
+    parts = _parts(step.replicates, parallel.block)
+    blocks.run_all(job, parts, parallel.workers, parallel.progress)
+    _finish(step, Path(job.folder), job.facts, parts)
+    return Path(job.folder)
+
+
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
-    temporary = target.with_name(f".tmp-{target.name}")
+    temporary = temporary_of(target)
     temporary.mkdir(exist_ok=True)
     inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
     params = step.params | ({"raw.path": step.raw.path} if step.raw else {})
+    params |= _round(project, step)
     return blocks.Job(
         module=step.stage.module,
         tables=step.stage.tables,
@@ -75,6 +103,17 @@ def _job(project: Project, step: Step, target: Path) -> blocks.Job:
         facts=_facts(step, inputs, params),
         folder=str(temporary),
     )
+
+
+def _round(project: Project, step: Step) -> dict[str, Any]:
+    """Return where a stage finds the envelopes of its round, and what was asked."""
+    if step.release is None or not step.release.by_envelope:
+        return {}
+    found = round_of(project, step.release.id)
+    if found is None:
+        raise InternalError(f"{step.name}: its round was never opened")
+    place, task = str(project.intake), found.task.to_json()
+    return {"intake.path": place, "intake.round": found.id, "intake.task": task}
 
 
 def _parts(replicates: Sequence[int], block: int) -> list[tuple[int, ...]]:
@@ -111,12 +150,13 @@ def _finish(
         "stage": step.stage.name,
         "side": step.stage.side,
         "key": step.key,
-        "private": False,
+        "private": step.private,
+        "frozen": step.frozen,
         "components": step.components,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "tables": tables,
         "facts": facts,
-    }
+    } | provenance(step)
     write_json(temporary / MANIFEST, manifest)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from curvote.run.history import load_all
 from curvote.run.project import Project
+from curvote.run.store import MANIFEST
 
 
 @dataclass(frozen=True)
@@ -29,7 +31,9 @@ def collect(project: Project, *, keep: int, dry_run: bool) -> Freed:
     unused = [
         folder
         for folder in sorted(project.artifacts.glob("*/*"))
-        if folder.is_dir() and f"{folder.parent.name}/{_key(folder)}" not in needed
+        if folder.is_dir()
+        and f"{folder.parent.name}/{_key(folder)}" not in needed
+        and not _released(folder)
     ]
     size = sum(f.stat().st_size for folder in unused for f in folder.rglob("*"))
     if not dry_run:
@@ -43,8 +47,17 @@ def _needed(project: Project, keep: int) -> Iterator[str]:
     for name in {record.pipeline for record in records}:
         mine = [r for r in records if r.pipeline == name]
         done = [r for r in mine if r.status == "completed"][-keep:]
-        for record in [*done, *(r for r in mine if r.status == "running")]:
+        going_on = [r for r in mine if r.status in ("running", "blocked")]
+        for record in [*done, *going_on]:
             yield from (f"{step['stage']}/{step['key']}" for step in record.steps)
+
+
+def _released(folder: Path) -> bool:
+    """What production released, or released from, cannot be made again."""
+    manifest = folder / MANIFEST
+    if not manifest.is_file():
+        return False
+    return bool(json.loads(manifest.read_text(encoding="utf-8")).get("frozen"))
 
 
 def _key(folder: Path) -> str:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from curvote.errors import UserError
-from curvote.run.chain import Cell, Step
 from curvote.run.config import Configured
 from curvote.run.project import Project
+from curvote.run.step import Cell, Step
 from curvote.run.store import write_json
 
 
@@ -20,8 +20,8 @@ from curvote.run.store import write_json
 class RunRecord:
     """One execution of a pipeline.
 
-    ``status`` is running, completed, partial (``--only``), failed, interrupted or
-    killed; ``owner`` names the process that runs it.
+    ``status`` is running, completed, partial (``--only``), blocked (waits for
+    envelopes), failed, interrupted or killed; ``owner`` names the process that runs it.
     """
 
     id: str

@@ -8,6 +8,7 @@ from importlib import import_module
 import numpy as np
 from pydantic import ValidationError
 
+from curvote.client.report import Reporter
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.mechanisms.registry import MECHANISMS
@@ -15,6 +16,7 @@ from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import too_many
 from curvote.representation import basis
 from curvote.representation.rescale import RESCALES, rescale
+from curvote.run.meaning_production import production_problems
 from curvote.run.schema import Pipeline, Representation
 from curvote.server.learners.registry import LEARNERS, parameters
 
@@ -23,7 +25,8 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
     problems = [*_names(pipeline), *_learners(pipeline), *_source(pipeline)]
     problems += [*_representation(pipeline), *_sizes(pipeline), *_repeats(pipeline)]
-    return problems
+    problems += _budgets(pipeline)
+    return [*problems, *production_problems(pipeline)]
 
 
 def _names(pipeline: Pipeline) -> Iterator[Problem]:
@@ -115,8 +118,24 @@ def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem(message, ("train", "count"))
 
 
+def _budgets(pipeline: Pipeline) -> Iterator[Problem]:
+    """Build every report's randomizers: what they refuse, they refuse here."""
+    privatize, d = pipeline.privatize, pipeline.project.size
+    if privatize.mechanism not in MECHANISMS:
+        return
+    for epsilon in pipeline.epsilon:
+        try:
+            share = privatize.label_share
+            Reporter.build(d, epsilon, privatize.mechanism, share, privatize.params)
+        except UserError as error:
+            yield Problem(str(error), ("privatize", "mechanism"))
+            return
+
+
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
     labels = [learner.label for learner in pipeline.learners]
+    if not (pipeline.production or pipeline.clients.test):
+        yield Problem("a study needs clients to test on.", ("clients", "test"))
     for key, values in (("epsilon", pipeline.epsilon), ("learners", labels)):
         twice = sorted({str(v) for v in values if list(values).count(v) > 1})
         if twice:

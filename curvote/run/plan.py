@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from curvote.errors import UserError, did_you_mean
-from curvote.run.chain import Raw, Step, expand
+from curvote.run import production
+from curvote.run.chain import expand
 from curvote.run.config import Configured
 from curvote.run.history import latest_keys
 from curvote.run.project import Project
 from curvote.run.reasons import difference
 from curvote.run.source import raw_file
+from curvote.run.step import Raw, Step
 from curvote.run.store import Artifact, artifact
 
 TERMINAL = "report"
@@ -29,6 +31,10 @@ class Plan:
     def to_run(self) -> list[Step]:
         """Return the steps that have to be computed."""
         return [step for step in self.steps if step.action == "run"]
+
+    def blocked(self) -> list[Step]:
+        """Return the steps that wait for something outside this run."""
+        return [step for step in self.steps if step.action == "blocked"]
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ def make_plan(
     selection: Selection = EVERYTHING,
     *,
     fetch: bool = False,
+    new_release: bool = False,
 ) -> Plan:
     """Return the plan, with an action and its reason for every step.
 
@@ -69,16 +76,38 @@ def make_plan(
     unknown stage and for ``only`` with inputs that are not there.
     """
     raw = raw_file(project, configured.pipeline, fetch=fetch)
-    steps = list(expand(configured, ABSENT if raw == "absent" else raw))
     if raw == "absent":
+        steps = list(expand(configured, ABSENT))
         return Plan(configured, tuple(_blocked(steps, configured)))
+    steps = _expanded(project, configured, raw, new_release, fetch)
     forced = selection.forced([step.stage.name for step in steps])
+    production.refuse_force(steps, forced)
     latest = latest_keys(project, configured.name)
-    decided = [_decide(project, step, forced, latest) for step in steps]
-    decided = _distrust_what_is_read(project, decided)
+    decided = [_decide(project, configured, step, forced, latest) for step in steps]
+    decided = _distrust_what_is_read(project, production.block_what_waits(decided))
     if selection.only:
         decided = _limited(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)
+
+
+def _expanded(
+    project: Project,
+    configured: Configured,
+    raw: Raw | None,
+    new_release: bool,
+    closing: bool,
+) -> list[Step]:
+    if not configured.pipeline.production:
+        if new_release:
+            raise UserError(
+                f"--new-release: {configured.name} is a study; its noise comes from the"
+                " seed and is drawn anew with --seed."
+            )
+        return list(expand(configured, raw))
+    known = production.standing(
+        project, configured, raw, new_release=new_release, closing=closing
+    )
+    return list(expand(configured, raw, known))
 
 
 def _blocked(steps: Sequence[Step], configured: Configured) -> list[Step]:
@@ -89,6 +118,7 @@ def _blocked(steps: Sequence[Step], configured: Configured) -> list[Step]:
 
 def _decide(
     project: Project,
+    configured: Configured,
     step: Step,
     forced: Mapping[str, str],
     latest: Mapping[tuple[str, str], str],
@@ -96,6 +126,8 @@ def _decide(
     if step.stage.name in forced:
         why = forced[step.stage.name]
         return replace(step, action="run", reason=why, forced=True)
+    if step.release:
+        return production.decide(project, configured, step)
     there = artifact(project, step.stage.name, step.key)
     problem = there.problem(content=step.stage.name == TERMINAL)
     if problem is None:
@@ -122,7 +154,7 @@ def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step
     running = {step.id for step in steps if step.action == "run"}
     altered: dict[tuple[str, str], str] = {}
     for step in reversed(steps):
-        if step.id not in running:
+        if step.id not in running or step.action == "blocked":
             continue
         for source in set(step.inputs.items()) - running:
             problem = artifact(project, *source).problem(content=True)

@@ -37,6 +37,28 @@ class Project:
         return self.root / "data" / "state"
 
     @property
+    def ledger(self) -> Path:
+        """What was released about the clients whose data are here."""
+        return self.state / "ledger.sqlite"
+
+    @property
+    def intake(self) -> Path:
+        """Rounds of envelopes: invitations, and what was accepted."""
+        return self.state / "intake.sqlite"
+
+    def inbox(self, pipeline: str) -> Path:
+        """Where envelopes arrive."""
+        return self.root / "data" / "inbox" / pipeline
+
+    def quarantine(self, pipeline: str) -> Path:
+        """Where refused envelopes are kept, each with the reason."""
+        return self.root / "data" / "quarantine" / pipeline
+
+    def published(self, pipeline: str) -> Path:
+        """The tasks and invitations of the rounds of a pipeline."""
+        return self.root / "data" / "published" / pipeline
+
+    @property
     def reports(self) -> Path:
         """The latest report of each pipeline."""
         return self.root / "data" / "reports"

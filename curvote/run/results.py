@@ -11,9 +11,9 @@ import pandas as pd
 from curvote.classifier import Linear
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
-from curvote.run.chain import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.step import Cell
 from curvote.run.store import Artifact, sound
 from curvote.server.averaging import average
 
@@ -51,8 +51,10 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     """Return the rows of ``scores --json``: means and standard errors over replicates.
 
     misclassification, se and none_passed (a share of replicates) lie in [0, 1]; se is
-    NaN-free: null with one replicate.
+    NaN-free: null with one replicate. Production has no rows: its truth is not known.
     """
+    if not record.keys("report"):
+        return []
     table = scores(project, record)
     rows = [
         _row(record, dict(zip(SCORE, names, strict=True)), group)
@@ -85,6 +87,30 @@ def _place(row: dict[str, Any], learners: list[str]) -> tuple[float, int, int]:
     learner = row["learner"]
     rank = learners.index(learner) if learner in learners else len(learners)
     return row["epsilon"], rank, ORDER.index(row["method"])
+
+
+def outcomes(project: Project, record: RunRecord) -> dict[Cell, dict[str, float]]:
+    """Return what production knows of each cell: counts, and estimated utilities.
+
+    ``utility`` is the estimate of the best classifier after reversal; choosing it makes
+    it look better than it is, so ``utility_se`` is a lower bound on its error.
+    """
+    return {cell: _outcome(project, record, cell) for cell in cells(record)}
+
+
+def _outcome(project: Project, record: RunRecord, cell: Cell) -> dict[str, float]:
+    votes = find(project, record, "evaluate", cell).columns("votes", 0)
+    made = find(project, record, "aggregate", cell).columns("ensemble", 0)
+    utility = np.where(made["reversed"], 1 - made["utility"], made["utility"])
+    best = int(np.argmax(utility))
+    return {
+        "reports": find(project, record, "privatize", cell).rows,
+        "votes": int(votes["n"].sum()),
+        "classifiers": len(utility),
+        "passed": int((utility > record.config["aggregate"]["cutoff"]).sum()),
+        "utility": float(utility[best]),
+        "utility_se": float(made["standard_error"][best]),
+    }
 
 
 def encoding_of(project: Project, record: RunRecord, replicate: int) -> Encoding:

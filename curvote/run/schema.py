@@ -24,7 +24,7 @@ class Clients(Strict):
     public: Count = 0
     train: Whole
     vote: Whole
-    test: Whole
+    test: Count = 0
 
 
 class Representation(Strict):
@@ -48,9 +48,13 @@ class Representation(Strict):
 
 
 class Privatize(Strict):
-    """The mechanism of a report and the part of its budget that the label gets."""
+    """The mechanism of a report and the part of its budget that the label gets.
+
+    ``params`` are the mechanism's own, such as the delta of ``gaussian``.
+    """
 
     mechanism: str = "laplace"
+    params: dict[str, Any] = {}
     label_share: Literal["equal"] | Annotated[float, Field(gt=0, lt=1)] = "equal"
 
 
@@ -101,9 +105,31 @@ class Schedule(Strict):
         return self
 
 
+class Cap(Strict):
+    """The most that may ever be released about one client."""
+
+    epsilon: Epsilon
+    delta: Annotated[float, Field(ge=0, lt=1)] = 0.0
+
+
+class Accounts(Strict):
+    """What the ledger allows; pipelines of one ``population`` share their clients."""
+
+    per_client: Cap
+    population: str | None = None
+
+
+class Intake(Strict):
+    """How many envelopes a round waits for; by default one from everybody invited."""
+
+    min_reports: Whole | None = None
+    min_votes: Whole | None = None
+
+
 class Pipeline(Strict):
     """One pipeline with every default filled in."""
 
+    mode: Literal["study", "production"] = "study"
     protocol: str = "mrma"
     source: dict[str, Any]
     clients: Clients
@@ -116,6 +142,27 @@ class Pipeline(Strict):
     replicates: Whole = 100
     seed: Count = 0
     schedule: Schedule | None = None
+    ledger: Accounts | None = None
+    intake: Intake | None = None
+
+    @property
+    def production(self) -> bool:
+        """Whether real clients release something."""
+        return self.mode == "production"
+
+    @property
+    def population(self) -> str:
+        """Whose clients these are, as the ledger calls them."""
+        named = self.ledger.population if self.ledger else None
+        return named or str(self.source["name"])
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_run(cls, given: Any) -> Any:
+        """A production run is one run: the file's default for studies is no matter."""
+        if isinstance(given, dict) and given.get("mode") == "production":
+            return given | {"replicates": 1}
+        return given
 
     @model_validator(mode="before")
     @classmethod

@@ -7,9 +7,9 @@ from typing import Literal
 
 from curvote.datasets import raw
 from curvote.datasets.registry import DATASETS
-from curvote.run.chain import Raw
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline
+from curvote.run.step import Raw
 
 
 def raw_file(

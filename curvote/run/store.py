@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -184,9 +184,20 @@ def _aside(target: Path) -> Path:
 
 def write_json(path: Path, values: Any) -> None:
     """Write a JSON file whole or not at all, and make it durable."""
+    _write(path, json.dumps(values, indent=1, allow_nan=False))
+
+
+def write_lines(path: Path, rows: Iterable[Any]) -> None:
+    """Write secret rows as JSON Lines, readable by the owner only."""
+    text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
+    _write(path, text, mode=0o600)
+
+
+def _write(path: Path, text: str, mode: int = 0o666) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with temporary.open("w", encoding="utf-8") as stream:
-        json.dump(values, stream, indent=1, allow_nan=False)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(handle, "w", encoding="utf-8") as stream:
+        stream.write(text)
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)

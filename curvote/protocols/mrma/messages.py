@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -15,8 +16,8 @@ from curvote.entropy import Entropy
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.message import Known
-from curvote.protocols.mrma.arms import REPORT_ARMS
-from curvote.protocols.stage import Columns
+from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
+from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import judged
 from curvote.task import Candidates, Task
 
@@ -46,6 +47,20 @@ class Report:
 
     name, role, stage, table = "report", "train", "privatize", "reports"
     payload = ReportPayload
+
+    def task(self, stated: Task, inputs: Inputs) -> Task:
+        """Return the stated task: the first round has nothing to add."""
+        return stated
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return the stated task."""
+        return stated
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of the features and of the label together."""
+        reporter = Reporter.of(task)
+        parts = reporter.features, reporter.label
+        return sum(part.worst_log_ratio() for part in parts)
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return z (n, d) and label (n,), both noised."""
@@ -78,6 +93,23 @@ class Vote:
 
     name, role, stage, table = "vote", "vote", "evaluate", "votes"
     payload = VotePayload
+
+    def task(self, stated: Task, inputs: Inputs) -> Task:
+        """Return the stated task with the weak classifiers that are up for a vote."""
+        weak = inputs["train"].columns("weak", 0)
+        own = weak["arm"] == WEAK_ARMS.index("weak")
+        up = Candidates(weak["coef"][own], weak["intercept"][own])
+        return replace(stated, asks=self.name, candidates=up)
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return the stated task with each axis, and its reverse, up for a vote."""
+        d = stated.encoding.d
+        up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
+        return replace(stated, asks=self.name, candidates=up)
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of the one bit."""
+        return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""

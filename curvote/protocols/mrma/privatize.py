@@ -47,6 +47,7 @@ def _reporter(d: int, params: Params) -> Reporter:
         params["epsilon"],
         params["privatize.mechanism"],
         params["privatize.label_share"],
+        params["privatize.params"],
     )
 
 

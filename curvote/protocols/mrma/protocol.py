@@ -8,12 +8,41 @@ from curvote.privacy import label_share
 from curvote.protocols.mrma.messages import MESSAGES
 from curvote.protocols.stage import Release, Stage
 
-__all__ = ["MESSAGES", "STAGES", "releases"]
+__all__ = ["MESSAGES", "PRODUCTION", "STAGES", "releases"]
 
 _HERE = "curvote.protocols.mrma"
 _LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
 _MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
-_ROLES = ("clients", "source.groups", "seed", "replicates")
+_WHO = ("clients", "source.groups", "seed")
+_ROLES = (*_WHO, "replicates")
+_REPORT = tuple(f"privatize.{key}" for key in ("mechanism", "params", "label_share"))
+
+_TRAIN = Stage(
+    "train",
+    f"{_HERE}.train",
+    inputs=("privatize",),
+    axes=("epsilon", "learner"),
+    params=(
+        "learner.name",
+        "learner.params",
+        "train.count",
+        "train.size",
+        "seed",
+        "replicates",
+    ),
+    plugins=(_LEARNERS,),
+    tables=("weak",),
+    side="server",
+)
+_AGGREGATE = Stage(
+    "aggregate",
+    f"{_HERE}.aggregate",
+    inputs=("evaluate",),
+    axes=("epsilon", "learner"),
+    params=("epsilon", "aggregate.cutoff", "aggregate.when_none_pass", "replicates"),
+    tables=("ensemble",),
+    side="server",
+)
 
 STAGES = (
     Stage(
@@ -21,28 +50,12 @@ STAGES = (
         f"{_HERE}.privatize",
         inputs=("project",),
         axes=("epsilon",),
-        params=("epsilon", "privatize.mechanism", "privatize.label_share", *_ROLES),
+        params=("epsilon", *_REPORT, *_ROLES),
         plugins=(_MECHANISMS,),
         tables=("reports", "labels"),
         side="client -> server",
     ),
-    Stage(
-        "train",
-        f"{_HERE}.train",
-        inputs=("privatize",),
-        axes=("epsilon", "learner"),
-        params=(
-            "learner.name",
-            "learner.params",
-            "train.count",
-            "train.size",
-            "seed",
-            "replicates",
-        ),
-        plugins=(_LEARNERS,),
-        tables=("weak",),
-        side="server",
-    ),
+    _TRAIN,
     Stage(
         "evaluate",
         f"{_HERE}.evaluate",
@@ -52,20 +65,7 @@ STAGES = (
         tables=("votes",),
         side="client -> server",
     ),
-    Stage(
-        "aggregate",
-        f"{_HERE}.aggregate",
-        inputs=("evaluate",),
-        axes=("epsilon", "learner"),
-        params=(
-            "epsilon",
-            "aggregate.cutoff",
-            "aggregate.when_none_pass",
-            "replicates",
-        ),
-        tables=("ensemble",),
-        side="server",
-    ),
+    _AGGREGATE,
     Stage(
         "report",
         f"{_HERE}.score",
@@ -84,6 +84,33 @@ STAGES = (
         tables=("scores",),
         side="client (study)",
     ),
+)
+
+# No baseline and no score: what only a study could draw or know is not asked for.
+PRODUCTION = (
+    Stage(
+        "privatize",
+        "curvote.run.stages.released",
+        inputs=("ingest", "project"),
+        axes=("epsilon",),
+        params=("epsilon", "protocol", "project.judge", *_REPORT, *_WHO),
+        plugins=(_MECHANISMS,),
+        tables=("reports",),
+        side="client -> server",
+        message="report",
+    ),
+    _TRAIN,
+    Stage(
+        "evaluate",
+        "curvote.run.stages.released",
+        inputs=("ingest", "privatize", "train"),
+        axes=("epsilon", "learner"),
+        params=("epsilon", "protocol", *_WHO),
+        tables=("votes",),
+        side="client -> server",
+        message="vote",
+    ),
+    _AGGREGATE,
 )
 
 

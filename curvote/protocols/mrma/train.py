@@ -49,6 +49,8 @@ def _problems(
     count, size = params["train.count"], params["train.size"]
     mrma = np.flatnonzero(rows["arm"] == REPORT_ARMS.index("mrma"))
     drawn = draw(_rng(params, "draw", replicate), len(mrma), count, size)
+    if len(mrma) == len(rows["arm"]):  # production: voters send no reports to pool
+        return [*mrma[drawn]], np.zeros(count, dtype=np.int8)
     pooled = parts(_rng(params, "pool", replicate), len(rows["label"]), count)
     everybody = np.arange(len(rows["label"]))
     indices = [*mrma[drawn], *pooled, everybody]

@@ -1,0 +1,99 @@
+"""What a ledger says: its entries and sums, as values."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.client.ledger_amounts import Amount
+from curvote.privacy import Budget
+
+RESERVED: Final = "reserved"
+CONFIRMED: Final = "confirmed"
+CANCELLED: Final = "cancelled"
+SPENT: Final = "spent"
+
+SELECT: Final = """SELECT release, name, state, epsilon, delta, cap_epsilon,
+cap_delta, n_clients, facts, reserved, settled, place, digest, reason
+FROM releases JOIN populations ON populations.id = releases.population"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One release: whom it concerns, what it costs each of them, and how it ended.
+
+    ``state`` is reserved, confirmed, cancelled or spent. ``cap`` is the limit that the
+    clients' totals were held to. Times are UTC, ISO 8601: ``reserved``, and ``settled``
+    when the release was confirmed, cancelled or spent. ``place`` and ``digest`` say
+    what was published (confirmed), ``reason`` why nobody knows (spent).
+    """
+
+    release: str
+    population: str
+    state: str
+    budget: Budget
+    cap: Budget | None
+    n_clients: int
+    facts: dict[str, str | int | float]
+    reserved: str
+    settled: str | None
+    place: str | None
+    digest: str | None
+    reason: str | None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it counts against a cap: only a cancelled release does not."""
+        return self.state != CANCELLED
+
+    @property
+    def confirmed(self) -> str | None:
+        """When it was confirmed, or None."""
+        return self.settled if self.state == CONFIRMED else None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """What each client of a population has spent in all: three arrays (n,).
+
+    ``clients`` holds the ids as text. The doubles, read as decimal text, are never
+    below the exact sums.
+    """
+
+    clients: NDArray[np.str_]
+    epsilon: NDArray[np.float64]
+    delta: NDArray[np.float64]
+
+
+def read(row: Any) -> Entry:
+    """Return the entry of a row that `SELECT` found."""
+    release, population, state, epsilon, delta, cap_epsilon, cap_delta = row[:7]
+    n_clients, facts, *rest = row[7:]
+    return Entry(
+        release,
+        population,
+        state,
+        _budget(epsilon, delta),
+        None if cap_epsilon is None else _budget(cap_epsilon, cap_delta),
+        n_clients,
+        json.loads(facts),
+        *rest,
+    )
+
+
+def _budget(epsilon: str, delta: str) -> Budget:
+    return Budget(*Amount.read(epsilon, delta).floats())
+
+
+def total(entries: Iterable[Entry]) -> tuple[float, float]:
+    """Return the epsilon and delta that releases about one client add up to."""
+    amount = Amount()
+    for entry in entries:
+        if entry.counts:
+            amount = amount.plus(Amount.of(entry.budget))
+    return amount.floats()

@@ -1,0 +1,115 @@
+"""Whether a ledger is sound: SQLite's own checks, then everything added up again."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.client.ledger_amounts import Amount
+
+Numbers = NDArray[np.int64]
+
+
+def problems(db: sqlite3.Connection) -> list[str]:
+    """Return what is wrong, a line each, inside a transaction of the caller.
+
+    What SQLite itself finds comes alone: nothing else can be trusted then.
+    """
+    found = [*_integrity(db), *_dangling(db)]
+    return found or [*_members(db), *_strangers(db), *_sums(db)]
+
+
+def _integrity(db: sqlite3.Connection) -> Iterator[str]:
+    for (line,) in db.execute("PRAGMA integrity_check"):
+        if line != "ok":
+            yield f"integrity: {line}"
+
+
+def _dangling(db: sqlite3.Connection) -> Iterator[str]:
+    rows = db.execute("PRAGMA foreign_key_check").fetchall()
+    if rows:
+        table, _, parent, _ = rows[0]
+        yield f"{len(rows)} rows name what is not there, the first in {table}: {parent}"
+
+
+def _members(db: sqlite3.Connection) -> Iterator[str]:
+    query = """SELECT release, n_clients,
+        (SELECT count(*) FROM members m WHERE m.release = r.number) AS n
+        FROM releases r WHERE n <> n_clients"""
+    for release, said, n in db.execute(query):
+        yield f"release {release}: recorded about {said} clients but names {n}"
+
+
+def _strangers(db: sqlite3.Connection) -> Iterator[str]:
+    query = """SELECT r.release, count(*) FROM releases r
+        JOIN members m ON m.release = r.number JOIN clients c ON c.number = m.client
+        WHERE c.population <> r.population GROUP BY r.number"""
+    for release, n in db.execute(query):
+        yield f"release {release}: {n} clients are of another population"
+
+
+def _sums(db: sqlite3.Connection) -> Iterator[str]:
+    """Add up all releases in their order; compare with the caps and kept totals.
+
+    A cancelled release is left out, so a sum is at most what it was at the time.
+    """
+    (last,) = db.execute("SELECT coalesce(max(number), 0) FROM clients").fetchone()
+    sums = np.zeros(last + 1, dtype=np.int64)  # client number -> index into `amounts`
+    amounts = [Amount()]
+    query = """SELECT number, release, epsilon, delta, cap_epsilon, cap_delta
+        FROM releases WHERE state <> 'cancelled' ORDER BY number"""
+    for number, release, *texts in db.execute(query).fetchall():
+        clients = _column(
+            db, "SELECT client FROM members WHERE release = ? ORDER BY client", number
+        )
+        _add(sums, clients, amounts, Amount.read(*texts[:2]))
+        if texts[2] is not None:
+            above = _above(sums[clients], amounts, Amount.read(*texts[2:]))
+            if above:
+                yield f"release {release}: {above} clients are above its cap"
+    yield from _kept(db, sums, amounts)
+
+
+def _column(db: sqlite3.Connection, query: str, *values: Any) -> Numbers:
+    rows = db.execute(query, values)
+    return np.fromiter((value for (value,) in rows), dtype=np.int64)
+
+
+def _add(sums: Numbers, clients: Numbers, amounts: list[Amount], more: Amount) -> None:
+    """Add ``more`` to the sums of ``clients``, where few sums are distinct."""
+    distinct, which = np.unique(sums[clients], return_inverse=True)
+    known = {amount: i for i, amount in enumerate(amounts)}
+    after = []
+    for old in distinct:
+        amount = amounts[old].plus(more)
+        if amount not in known:
+            known[amount] = len(amounts)
+            amounts.append(amount)
+        after.append(known[amount])
+    sums[clients] = np.array(after, dtype=np.int64)[which]
+
+
+def _above(sums: Numbers, amounts: list[Amount], cap: Amount) -> int:
+    distinct, n = np.unique(sums, return_counts=True)
+    counted = zip(distinct, n, strict=True)
+    return sum(int(k) for i, k in counted if not amounts[i].within(cap))
+
+
+def _kept(
+    db: sqlite3.Connection, sums: Numbers, amounts: list[Amount]
+) -> Iterator[str]:
+    numbers = _column(db, "SELECT number FROM clients ORDER BY number")
+    totals = _column(db, "SELECT total FROM clients ORDER BY number")
+    rows = db.execute("SELECT id, epsilon, delta FROM totals").fetchall()
+    kept = {id_: Amount.read(*texts) for id_, *texts in rows}
+    pairs, n = np.unique(
+        np.column_stack([sums[numbers], totals]), axis=0, return_counts=True
+    )
+    counted = zip(pairs.tolist(), n.tolist(), strict=True)
+    wrong = sum(k for (own, id_), k in counted if amounts[own] != kept[id_])
+    if wrong:
+        yield f"the totals kept of {wrong} clients are not the sums of their releases"

@@ -1,0 +1,245 @@
+"""One client's release, exactly once: the ledger, the noise and the file in step.
+
+A release is reserved, drawn, written aside, renamed into the outbox (published) and
+confirmed, in this order. Whatever kills the process, the next call settles the matter:
+published: confirmed; never published: given back; nobody knows: spent.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from curvote.client.ledger import Entry, Ledger
+from curvote.client.ledger_entries import CANCELLED, CONFIRMED, RESERVED
+from curvote.envelope import Invitation, canonical, seal
+from curvote.errors import UserError
+from curvote.privacy import Budget
+from curvote.task import Task
+
+Draw = Callable[[], dict[str, Any]]
+NEW = "--new-release draws anew, if the cap has room for it."
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a release is written, and where it is published: never a client's name."""
+
+    outbox: Path
+    release: str
+    invitation: str
+
+    @property
+    def temporary(self) -> Path:
+        return self.outbox / f".tmp-{self.release}"
+
+    @property
+    def final(self) -> Path:
+        return self.outbox / f"{self.invitation}.json"
+
+
+def release(
+    draw: Draw,
+    *,
+    task: Task,
+    invitation: Invitation,
+    client: str,
+    number: int,
+    ledger: Ledger,
+    cap: Budget,
+    outbox: Path,
+    population: str = "self",
+) -> Path:
+    """Publish a client's message for ``task`` in ``outbox`` and return its envelope.
+
+    ``draw`` returns the noised message; it is called at most once in the life of
+    (task, client, ``number``). A repeat returns the same file, draws nothing and spends
+    nothing, whatever its invitation. All that the client released, this included, must
+    stay within ``cap``.
+
+    UserError, and nothing is drawn: an invitation to another task, or one used for
+    another release; no room; a release whose file was altered, was sent away, or of
+    which nobody knows whether it left.
+    """
+    if invitation.task != task.digest():
+        raise UserError(
+            f"the invitation is to task {invitation.task[:12]}, but the task is"
+            f" {task.digest()[:12]}; they belong to different rounds."
+        )
+    here = outbox.resolve()
+    place = _Place(here, release_id(task, client, number), invitation.id)
+    _recover(ledger, client, population, here)
+    with _alone(here):
+        known = ledger.entry(place.release)
+        if known is not None and known.state != CANCELLED:
+            return _released(known, here)
+        _refuse_used(ledger.releases_of(population, client), place)
+        reserve = partial(
+            ledger.reserve,
+            place.release,
+            [client],
+            task.budget,
+            population=population,
+            cap=cap,
+            facts=_facts(place, task, number),
+        )
+        _publish(place, reserve, lambda: seal(invitation, draw()), ledger)
+    return place.final
+
+
+def _facts(place: _Place, task: Task, number: int) -> dict[str, str | int | float]:
+    """Return what recovery, and whoever reads the ledger, must know."""
+    return {
+        "task": task.digest(),
+        "asks": task.asks,
+        "number": number,
+        "invitation": place.invitation,
+        "outbox": str(place.outbox),
+    }
+
+
+def release_id(task: Task, client: str, number: int) -> str:
+    """Return the digest that names a client's release: a cohort of one."""
+    return hashlib.sha256(canonical([task.digest(), client, number])).hexdigest()
+
+
+def latest(ledger: Ledger, task: Task, client: str) -> int:
+    """Return the number of the client's latest release for ``task``, 0 if none."""
+    number = 0
+    while ledger.entry(release_id(task, client, number + 1)) is not None:
+        number += 1
+    return number
+
+
+def _publish(
+    place: _Place,
+    reserve: Callable[[], None],
+    make: Callable[[], bytes],
+    ledger: Ledger,
+) -> None:
+    """Reserve, draw, write, rename, confirm; a kill between any two is recoverable.
+
+    The empty file comes before the reservation: a reserved release with neither file
+    is then one that was published and taken away.
+    """
+    place.temporary.unlink(missing_ok=True)  # of a call killed before it reserved
+    try:
+        with place.temporary.open("xb") as stream:
+            os.fsync(stream.fileno())
+            reserve()
+            stream.write(make())
+            stream.flush()
+            os.fsync(stream.fileno())
+    except UserError:
+        _give_back(ledger, place)
+        raise
+    place.temporary.rename(place.final)
+    _sync_folder(place.outbox)
+    _confirm(ledger, place.release, place.final)
+
+
+def _give_back(ledger: Ledger, place: _Place) -> None:
+    """Undo what was refused before anything was published."""
+    entry = ledger.entry(place.release)
+    if entry is not None and entry.state == RESERVED:
+        ledger.cancel(place.release)
+    place.temporary.unlink(missing_ok=True)
+
+
+def _recover(ledger: Ledger, client: str, population: str, here: Path) -> None:
+    """Settle the client's releases whose process was killed, each in its outbox.
+
+    Under its lock nobody is alive there; one lock at a time, so that none waits for us.
+    """
+    unsettled = [e for e in ledger.releases_of(population, client) if _open(e)]
+    for home in {_home(entry, here) for entry in unsettled}:
+        with _alone(home):
+            for entry in ledger.releases_of(population, client):
+                if _open(entry) and _home(entry, here) == home:
+                    _settle(ledger, entry, home)
+
+
+def _open(entry: Entry) -> bool:
+    return entry.state == RESERVED and "outbox" in entry.facts
+
+
+def _home(entry: Entry, here: Path) -> Path:
+    """Return the outbox that a release began in; one that was moved is ours now."""
+    recorded = Path(str(entry.facts["outbox"]))
+    return recorded if recorded.exists() else here
+
+
+def _settle(ledger: Ledger, entry: Entry, home: Path) -> None:
+    place = _Place(home, entry.release, str(entry.facts["invitation"]))
+    if place.final.exists():
+        _sync_folder(home)
+        _confirm(ledger, entry.release, place.final)
+    elif place.temporary.exists():
+        ledger.cancel(entry.release)  # first: the file proves that nothing left
+        place.temporary.unlink()
+    else:
+        ledger.spend(entry.release, "reserved, but neither file is in the outbox")
+
+
+def _confirm(ledger: Ledger, release_: str, final: Path) -> None:
+    digest = hashlib.sha256(final.read_bytes()).hexdigest()
+    ledger.confirm(release_, place=str(final), digest=digest)
+
+
+def _released(entry: Entry, here: Path) -> Path:
+    """Return the file of a release that counts, as long as it is what was released."""
+    if entry.state == RESERVED:
+        raise UserError("another process is making this release now; run again.")
+    if entry.state != CONFIRMED:
+        raise UserError(
+            f"nobody knows whether the release of {entry.reserved} left, so its"
+            f" {entry.budget} counts as spent. {NEW}"
+        )
+    recorded = Path(str(entry.place))
+    for path in (recorded, here / recorded.name):
+        if path.is_file():
+            if hashlib.sha256(path.read_bytes()).hexdigest() != entry.digest:
+                raise UserError(f"{path} is not what was released: restore it. {NEW}")
+            return path
+    raise UserError(
+        f"released on {entry.confirmed}, and {recorded} is not there any more; its"
+        f" {entry.budget} is spent. {NEW}"
+    )
+
+
+def _refuse_used(entries: list[Entry], place: _Place) -> None:
+    counting = [e for e in entries if e.counts]
+    if place.final.exists() or any(
+        e.facts.get("invitation") == place.invitation for e in counting
+    ):
+        raise UserError(
+            "this invitation was used for another release; a server takes one message"
+            " an invitation. Ask for a new one."
+        )
+
+
+@contextmanager
+def _alone(outbox: Path) -> Iterator[None]:
+    """Hold the outbox: what a live process is writing looks like a killed one's."""
+    try:
+        outbox.mkdir(parents=True, exist_ok=True)
+        with (outbox / ".lock").open("w") as stream:
+            fcntl.flock(stream, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        raise UserError(f"the outbox {outbox}: {error.strerror or error}.") from error
+
+
+def _sync_folder(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,77 @@
+"""What production asks of a pipeline beyond what a study does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from curvote.errors import Problem
+from curvote.run.schema import Pipeline
+
+REMOTE = "remote"
+
+
+def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield what would make a release ambiguous, unbounded or impossible."""
+    if not pipeline.production:
+        yield from _study_only(pipeline)
+        return
+    yield from _exactly_one(pipeline)
+    yield from _accounts(pipeline)
+    yield from _envelopes(pipeline)
+
+
+def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("ledger", "intake"):
+        if getattr(pipeline, key) is not None:
+            message = "only a pipeline with mode: production has one."
+            yield Problem(message, (key,))
+
+
+def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("epsilon", "learners"):
+        count = len(getattr(pipeline, key))
+        if count != 1:
+            message = f"production takes exactly one; {count} are given."
+            yield Problem(message, (key,))
+
+
+def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
+    if pipeline.intake:
+        if pipeline.ledger:
+            message = "with an intake every client keeps a ledger of its own."
+            yield Problem(message, ("ledger",))
+        return
+    if pipeline.ledger is None:
+        message = "production needs a cap: ledger: {per_client: {epsilon: 2}}."
+        yield Problem(message, ("mode",))
+        return
+    cap, delta = pipeline.ledger.per_client, pipeline.privatize.params.get("delta", 0)
+    if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
+        message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
+        yield Problem(message, ("ledger", "per_client"))
+
+
+def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
+    remote = pipeline.source.get("name") == REMOTE
+    if remote == (pipeline.intake is None):
+        message = "source remote and intake go together: envelopes bring the messages."
+        yield Problem(message, ("source", "name"))
+    if remote and pipeline.project.volunteers:
+        message = "no volunteer is here; state centre and scale as numbers."
+        yield Problem(message, ("project", "centre"))
+    if pipeline.intake:
+        yield from _waiting(pipeline)
+
+
+def _waiting(pipeline: Pipeline) -> Iterator[Problem]:
+    waits = pipeline.intake
+    pairs = (("min_reports", "train"), ("min_votes", "vote"))
+    for key, role in pairs:
+        least, invited = getattr(waits, key), getattr(pipeline.clients, role)
+        if least and least > invited:
+            message = f"{least} are waited for, but only {invited} are invited."
+            yield Problem(message, ("intake", key))
+    reports = waits.min_reports if waits else None
+    if reports and reports < pipeline.train.size:
+        message = f"fewer than the {pipeline.train.size} that a learner takes."
+        yield Problem(message, ("intake", "min_reports"))

@@ -1,0 +1,180 @@
+"""What production knows before it plans, and what may be done with each release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from curvote.client.ledger import Entry, Ledger
+from curvote.errors import InternalError, UserError
+from curvote.run import identity
+from curvote.run.config import Configured
+from curvote.run.project import Project
+from curvote.run.step import Raw, Release, Standing, Step
+from curvote.run.store import artifact
+from curvote.server.intake import Intake, Round
+
+COUNTING = ("reserved", "confirmed", "spent")
+
+
+def standing(
+    project: Project,
+    configured: Configured,
+    raw: Raw | None,
+    *,
+    new_release: bool = False,
+    closing: bool = False,
+) -> Standing:
+    """Return cohort, release numbers and complete rounds of a production pipeline.
+
+    ``closing`` freezes a round that has enough envelopes: a run does, a plan does not.
+    """
+    pipeline = configured.pipeline
+    done = _numbers(project, configured)
+
+    def number(base: str) -> int:
+        known = done.get(base, 0)
+        return known + 1 if new_release and known else max(known, 1)
+
+    def accepted(round_id: str) -> str | None:
+        found = round_of(project, round_id)
+        if found is None or not found.complete:
+            return None
+        if found.closed or not closing:
+            return found.accepted_digest or "complete"
+        with Intake(project.intake) as intake:
+            return intake.close(round_id)
+
+    cohort = "by envelope"
+    if pipeline.intake is None:
+        cohort = identity.cohort(configured, raw.path if raw else None)
+    return Standing(cohort, number, accepted)
+
+
+def _numbers(project: Project, configured: Configured) -> dict[str, int]:
+    """Return the latest release number of every base that was ever released."""
+    if configured.pipeline.intake:
+        ids = [r.id.rpartition("-") for r in _rounds(project, configured.name)]
+        pairs = [(base, int(number)) for base, _, number in ids]
+    else:
+        counting = [
+            e
+            for e in entries(project, configured.pipeline.population)
+            if e.state in COUNTING
+        ]
+        pairs = [(str(e.facts["base"]), int(e.facts["number"])) for e in counting]
+    return dict(sorted(pairs))
+
+
+def entries(project: Project, population: str | None = None) -> list[Entry]:
+    """Return what the project's ledger holds; nothing where there is none yet."""
+    if not project.ledger.exists():
+        return []
+    with Ledger(project.ledger) as ledger:
+        return ledger.entries(population)
+
+
+def _rounds(project: Project, pipeline: str) -> list[Round]:
+    if not project.intake.exists():
+        return []
+    with Intake(project.intake) as intake:
+        return intake.rounds(pipeline)
+
+
+def round_of(project: Project, round_id: str) -> Round | None:
+    """Return a round of envelopes, if it was opened."""
+    if not project.intake.exists():
+        return None
+    with Intake(project.intake) as intake:
+        return intake.round(round_id)
+
+
+def decide(project: Project, configured: Configured, step: Step) -> Step:
+    """Return a releasing step with what will be done about it, and why."""
+    release = needed(step)
+    problem = artifact(project, step.stage.name, step.key).problem(content=True)
+    if release.by_envelope:
+        return _by_envelope(project, configured, step, problem)
+    if problem is None:
+        reason = f"released once (release {release.number})"
+        return replace(step, action="reuse", reason=reason)
+    action, reason = _here(project, configured, step, problem)
+    return replace(step, action=action, reason=reason)
+
+
+def needed(step: Step) -> Release:
+    """Return the release of a step that has one."""
+    if step.release is None:
+        raise InternalError(f"{step.name} releases nothing")
+    return step.release
+
+
+def _here(
+    project: Project, configured: Configured, step: Step, problem: str
+) -> tuple[str, str]:
+    """Decide about a release whose artifact is not there, or not what it was."""
+    entry = next((e for e in entries(project) if e.release == step.key), None)
+    state = entry.state if entry else "cancelled"
+    if state == "cancelled":
+        altered = problem != "missing"
+        return ("blocked", LOST) if altered else ("run", "never released")
+    if state == "reserved" and problem == "missing":
+        return "run", "interrupted before it was published"
+    return "blocked", LOST
+
+
+LOST = (
+    "released before, and its artifact is gone or altered: restore it from a backup,"
+    " or draw anew with --new-release (that spends again)"
+)
+
+
+def _by_envelope(
+    project: Project, configured: Configured, step: Step, problem: str | None
+) -> Step:
+    release = needed(step)
+    found = round_of(project, release.id)
+    if found and found.complete:
+        if problem is None:
+            return replace(step, action="reuse", reason="round closed")
+        return replace(step, action="run", reason=f"{found.accepted} envelopes are in")
+    invited = minimum(configured, step)
+    count, of = (found.accepted, found.needed) if found else (0, invited)
+    return replace(step, action="blocked", reason=f"{release.message}s {count} of {of}")
+
+
+def minimum(configured: Configured, step: Step) -> int:
+    """Return how many envelopes a round waits for."""
+    from curvote.protocols.message import messages
+
+    pipeline = configured.pipeline
+    name = needed(step).message
+    role = messages(pipeline.protocol)[name].role
+    stated = getattr(pipeline.intake, f"min_{name}s", None)
+    return int(stated or getattr(pipeline.clients, role))
+
+
+def block_what_waits(steps: Sequence[Step]) -> list[Step]:
+    """Block what reads from a blocked step."""
+    blocked: dict[tuple[str, str], str] = {}
+    made: list[Step] = []
+    for step in steps:
+        waits = [blocked[i] for i in step.inputs.items() if i in blocked]
+        reason = f"waits for {waits[0]}" if waits else step.reason
+        stops = bool(waits) or step.action == "blocked"
+        if stops:
+            blocked[step.id] = step.stage.name
+        made.append(replace(step, action="blocked", reason=reason) if stops else step)
+    return made
+
+
+def refuse_force(steps: Sequence[Step], forced: dict[str, str]) -> None:
+    """Refuse to recompute what production released; aggregate and later are free."""
+    frozen = {step.stage.name for step in steps if step.frozen} & set(forced)
+    if frozen:
+        stage = next(s.stage.name for s in steps if s.stage.name in frozen)
+        given = forced[stage].removeprefix("forced by ")
+        raise UserError(
+            f"{given}: production makes {stage} once; again would be a second release."
+            " --new-release does that on purpose, if every client has room."
+        )

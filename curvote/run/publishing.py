@@ -1,0 +1,87 @@
+"""What a server publishes for a round of envelopes: the task, and invitations.
+
+The task is public. An invitation goes to one client, over a private way: it is what
+lets that client answer, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from curvote.envelope import Invitation, issue
+from curvote.protocols.message import messages
+from curvote.run.config import Configured
+from curvote.run.production import minimum, needed, round_of
+from curvote.run.project import Project
+from curvote.run.stages import released
+from curvote.run.step import Step
+from curvote.run.store import artifact, write_json, write_lines
+from curvote.server.intake import Intake
+from curvote.task import Task
+
+
+@dataclass(frozen=True)
+class Published:
+    """A round that was opened: its two files, and how many envelopes it waits for."""
+
+    task: Path
+    invitations: Path
+    waits_for: int
+
+
+def publish(
+    project: Project, configured: Configured, steps: tuple[Step, ...]
+) -> Iterator[Published]:
+    """Open the rounds whose inputs are there, and yield what was published."""
+    for step in steps:
+        waiting = step.action == "blocked" and step.release is not None
+        if waiting and _ready(project, step) and not round_of(project, _round(step)):
+            yield _open(project, configured, step)
+
+
+def _round(step: Step) -> str:
+    return needed(step).id
+
+
+def _ready(project: Project, step: Step) -> bool:
+    return all(
+        artifact(project, name, key).problem(content=True) is None
+        for name, key in step.inputs.items()
+    )
+
+
+def _open(project: Project, configured: Configured, step: Step) -> Published:
+    inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
+    task = released.task_of(inputs, step.params)
+    folder = project.published(configured.name)
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{task.asks}-{task.number}"
+    public, secret = folder / f"{stem}.task.json", folder / f"{stem}.invitations.jsonl"
+    write_json(public, task.to_json())
+    role = messages(task.protocol)[task.asks].role
+    invitations = _invitations(secret, task, getattr(configured.pipeline.clients, role))
+    least = minimum(configured, step)
+    with Intake(project.intake) as intake:
+        intake.open_round(
+            _round(step),
+            pipeline=configured.name,
+            task=task,
+            needed=least,
+            invitations=invitations,
+        )
+    return Published(public, secret, least)
+
+
+def _invitations(path: Path, task: Task, count: int) -> list[Invitation]:
+    """Issue invitations, or go on with those that a killed run has written down."""
+    if path.exists():
+        lines = path.read_text(encoding="utf-8").splitlines()
+        known = [Invitation.from_json(json.loads(line)) for line in lines]
+        if known and all(invitation.task == task.digest() for invitation in known):
+            return known
+    issued = issue(task, count)
+    write_lines(path, [invitation.to_json() for invitation in issued])
+    return issued

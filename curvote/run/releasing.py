@@ -1,0 +1,148 @@
+"""A release of clients that are here: reserved, drawn, published, confirmed.
+
+One rename publishes; it is the moment at which noise leaves. Before it a kill costs
+nobody anything: the reservation is taken back. After it nothing is drawn again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from curvote.client.ledger import Ledger
+from curvote.errors import UserError
+from curvote.privacy import Budget
+from curvote.run.fingerprint import of_file
+from curvote.run.production import LOST, needed
+from curvote.run.project import Project
+from curvote.run.stages import released
+from curvote.run.step import Step
+from curvote.run.store import MANIFEST, Artifact, artifact, commit, sync_folder
+from curvote.task import Task
+
+Compute = Callable[[], Path]
+
+
+def release(project: Project, step: Step, target: Path, compute: Compute) -> Artifact:
+    """Return the artifact of a release, drawn now or before; the caller holds its lock.
+
+    ``compute`` makes the finished temporary folder. UserError: a client has no room
+    (nothing is drawn), or the release is spent and its artifact is not there.
+    """
+    refuse_lost_ledger(project)
+    with Ledger(project.ledger) as ledger:
+        settle(ledger, project, step, target)
+        if target.exists():
+            return Artifact(target)
+        temporary = temporary_of(target)
+        temporary.mkdir()
+        sync_folder(target.parent)
+        try:
+            _reserve(ledger, project, step)
+            made = commit(compute(), target)
+        except BaseException:
+            _take_back(ledger, step.key, target, temporary)
+            raise
+        _confirm(ledger, project, step.key, made)
+    return made
+
+
+def refuse_lost_ledger(project: Project) -> None:
+    """Refuse to begin a fresh ledger where releases were made: UserError.
+
+    An empty ledger would give every client their whole budget back.
+    """
+    made = (Artifact(path.parent) for path in project.artifacts.glob(f"*/*/{MANIFEST}"))
+    if not project.ledger.exists() and any("release" in a.manifest for a in made):
+        raise UserError(
+            f"{project.ledger} is gone, but {project.artifacts} holds releases that it"
+            " counted. Restore it from a backup; nothing is released without it."
+        )
+
+
+def temporary_of(target: Path) -> Path:
+    """Return the folder in which an artifact is made."""
+    return target.with_name(f".tmp-{target.name}")
+
+
+def settle(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
+    """Bring ledger and store together after whatever happened before.
+
+    Published: confirm. Only a temporary folder: take the reservation back, then delete
+    it. Neither: nobody knows, so it counts as spent.
+    """
+    entry = ledger.entry(step.key)
+    state = entry.state if entry else "cancelled"
+    published = Artifact(target).problem(content=True)
+    if state == "cancelled":
+        if target.exists():
+            raise UserError(f"{target} holds a release that the ledger does not know.")
+        shutil.rmtree(temporary_of(target), ignore_errors=True)
+    elif published is None:
+        _confirm(ledger, project, step.key, Artifact(target))
+    elif state == "reserved" and temporary_of(target).exists() and not target.exists():
+        _take_back(ledger, step.key, target, temporary_of(target))
+    else:
+        if state == "reserved":
+            ledger.spend(step.key, "neither published nor being made")
+        raise UserError(f"{step.name}: {LOST}.")
+
+
+def _take_back(ledger: Ledger, release_id: str, target: Path, temporary: Path) -> None:
+    """Release a reservation whose noise never left; only then delete its traces."""
+    if target.exists():
+        return
+    entry = ledger.entry(release_id)
+    if entry and entry.state == "reserved":
+        ledger.cancel(release_id)
+    with suppress(FileNotFoundError):
+        shutil.rmtree(temporary)
+
+
+def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) -> None:
+    place = made.path.relative_to(project.root).as_posix()
+    ledger.confirm(release_id, place=place, digest=of_file(made.path / MANIFEST))
+
+
+def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
+    facts = step.components["release"]
+    inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
+    task = released.task_of(inputs, step.params)
+    clients = inputs["ingest"].columns("clients", 0)
+    mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
+    cap = facts["cap"]
+    ledger.reserve(
+        step.key,
+        mine,
+        task.budget,
+        population=facts["population"],
+        cap=Budget(cap["epsilon"], cap["delta"]),
+        facts=_facts(step, task),
+    )
+
+
+def _facts(step: Step, task: Task) -> dict[str, Any]:
+    own = needed(step)
+    return {
+        "pipeline": step.components["release"]["pipeline"],
+        "stage": step.stage.name,
+        "message": own.message,
+        "task": task.digest(),
+        "cohort": step.components["release"]["cohort"],
+        "base": own.base,
+        "number": own.number,
+    }
+
+
+def provenance(step: Step) -> dict[str, Any]:
+    """Return what the manifest says of where the messages of a step came from."""
+    if step.release is None:
+        return {}
+    if step.release.by_envelope:
+        return {"round": {"id": step.release.id, "number": step.release.number}}
+    return {"release": {"id": step.key, "number": step.release.number}}

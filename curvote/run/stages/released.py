@@ -1,0 +1,105 @@
+"""A stage of production where clients that are here release their message, once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.entropy import SystemEntropy, generator
+from curvote.protocols.message import Message, knowledge, messages
+from curvote.protocols.roles import split
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
+from curvote.representation.encoding import Encoding
+from curvote.task import Task
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return the published task, which is all that a client obeys."""
+    return described(task_of(inputs, params))
+
+
+def described(task: Task) -> Facts:
+    """Return a task as facts: in whole, and what server-side stages read of it."""
+    return {
+        "task": task.to_json(),
+        "task_digest": task.digest(),
+        "d": task.encoding.d,
+        "gram": task.encoding.projection.gram.tolist(),
+        "epsilon": task.epsilon,
+        "mechanism": task.mechanism,
+    }
+
+
+def block(
+    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the message's table: noise from the operating system, no client id."""
+    task, kind = Task.from_json(facts["task"]), message(params)
+    clients = inputs["ingest"].columns("clients", 0)
+    mine = rows(clients, params)
+    labels = np.where(clients["label"][mine] == 1, 1.0, -1.0)
+    judge = _judge(task, len(mine), params)
+    known = knowledge(task, clients["curve"][mine], labels, judge)
+    drawn = kind.draw(task, known, SystemEntropy())
+    # The order of the rows is drawn anew: it must not tell whose message is whose.
+    order = np.random.default_rng().permutation(len(mine))
+    shuffled = {name: values[order] for name, values in drawn.items()}
+    return {kind.table: [kind.gather(task, shuffled)]}
+
+
+def message(params: Params) -> Message:
+    """Return the message that leaves the clients in this stage."""
+    return messages(params["protocol"])[params["message"]]
+
+
+def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
+    """Return the rows of the clients who release in this stage."""
+    groups = clients["group"] if params["source.groups"] else None
+    n = len(clients["label"])
+    roles = split(params["seed"], 0, n, params["clients"], groups)
+    return roles[message(params).role]
+
+
+def task_of(inputs: Inputs, params: Params) -> Task:
+    """Return the task of this round: the first states it, the later ones go on."""
+    earlier = [source.facts["task"] for source in inputs.values() if _asked(source)]
+    stated = Task.from_json(earlier[-1]) if earlier else _stated(inputs, params)
+    return message(params).task(stated, inputs)
+
+
+def _asked(source: Source) -> bool:
+    return "task" in source.facts
+
+
+def _stated(inputs: Inputs, params: Params) -> Task:
+    project = inputs["project"]
+    constants = project.columns("constants", 0)
+    encoding = replace(
+        Encoding.from_json(project.facts["encoding"]),
+        constants=dict(zip(constants["name"], constants["value"], strict=True)),
+        feature_map=params["project.judge"],
+    )
+    negative, positive = project.facts["classes"]
+    return Task(
+        encoding=encoding,
+        classes=(negative, positive),
+        epsilon=params["epsilon"],
+        mechanism=params["privatize.mechanism"],
+        label_share=params["privatize.label_share"],
+        params=params["privatize.params"],
+        protocol=params["protocol"],
+        asks=params["message"],
+        number=params["number"],
+    )
+
+
+def _judge(task: Task, n: int, params: Mapping[str, Any]) -> NDArray[np.int64] | None:
+    """Return the candidate of each client: random parts whose sizes differ by 1."""
+    if task.candidates is None:
+        return None
+    rng = generator(params["seed"], "evaluate", "split", 0)
+    return np.asarray(rng.permutation(np.arange(n) % len(task.candidates.coef)))

@@ -1,0 +1,116 @@
+"""The values of a plan: cells, steps, and the releases of production."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from curvote.protocols.stage import Stage
+
+
+@dataclass(frozen=True)
+class Raw:
+    """The publisher's file that ingest reads; its digest counts, its path does not."""
+
+    sha256: str
+    path: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One (protocol, epsilon, learner) of a pipeline; None where a stage shares it."""
+
+    protocol: str | None = None
+    epsilon: float | None = None
+    learner: str | None = None
+
+    def __str__(self) -> str:
+        named = {"epsilon": self.epsilon, "learner": self.learner}
+        parts = (f"{k}={_short(v)}" for k, v in named.items() if v is not None)
+        return " ".join(parts)
+
+
+def _short(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+@dataclass(frozen=True)
+class Release:
+    """The message that leaves clients in a step of production, and which time it is.
+
+    ``base`` names (what is asked, cohort); ``number`` counts its releases from 1.
+    """
+
+    message: str
+    base: str
+    number: int
+    by_envelope: bool
+
+    @property
+    def id(self) -> str:
+        """The name of this one release."""
+        return f"{self.base}-{self.number}"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What production knows before a plan: the cohort, releases so far, envelopes.
+
+    ``number`` is the release number of a base, ``accepted`` the digest of a round's
+    accepted envelopes, None while it is not complete.
+    """
+
+    cohort: str
+    number: Callable[[str], int]
+    accepted: Callable[[str], str | None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One artifact of a plan: what makes it, what names it, what will be done.
+
+    ``private`` says that real clients stand behind it; ``frozen`` that it is made once,
+    whatever code or libraries become, because a release was or will be made from it.
+    """
+
+    stage: Stage
+    cell: Cell
+    key: str
+    components: dict[str, Any]
+    inputs: dict[str, str]
+    replicates: tuple[int, ...]
+    raw: Raw | None = None
+    action: str = "run"
+    reason: str = ""
+    forced: bool = False
+    release: Release | None = None
+    frozen: bool = False
+    private: bool = False
+
+    @property
+    def id(self) -> tuple[str, str]:
+        """The stage and the key: cells that are computed alike share it."""
+        return self.stage.name, self.key
+
+    @property
+    def name(self) -> str:
+        """The stage, with its cell where it has one."""
+        return f"{self.stage.name} {self.cell}".strip()
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The resolved parameters that the stage's functions are given."""
+        params: dict[str, Any] = self.components["params"]
+        return params
+
+    def row(self) -> dict[str, str]:
+        """Return the step as ``plan --json`` prints it."""
+        return {
+            "stage": self.stage.name,
+            "cell": str(self.cell),
+            "key": self.key,
+            "action": self.action,
+            "reason": self.reason,
+        }

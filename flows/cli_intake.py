@@ -1,0 +1,127 @@
+"""The command `curvote intake`: envelopes come in, rounds fill and are closed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvote.errors import UserError
+from flows.cli_data import ProjectOption
+
+if TYPE_CHECKING:
+    from curvote.run.project import Project
+    from curvote.server.intake import Round
+
+app = typer.Typer(
+    name="intake",
+    help="Take envelopes in, show and close rounds.",
+    no_args_is_help=True,
+)
+
+Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
+Inbox = Annotated[
+    Path | None,
+    typer.Option("--inbox", help="Folder of envelopes (default: data/inbox/P)."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+COLUMNS = ("round", "asks", "issued", "accepted", "needed", "state")
+
+
+@app.command()
+def take(
+    pipeline: Pipeline,
+    inbox: Inbox = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
+    from curvote.protocols.message import check
+    from curvote.server.inbox import take_all
+    from curvote.server.intake import Intake
+
+    place = _project(project, pipeline)
+    folder = place.inbox(pipeline) if inbox is None else inbox
+    if not folder.is_dir():
+        raise UserError(f"no folder {folder}; envelopes are looked for in there.")
+    with Intake(place.intake) as intake:
+        counts = take_all(intake, folder, place.quarantine(pipeline), check)
+    accepted = counts.pop("accepted", 0)
+    _say_taken(accepted, counts, place.quarantine(pipeline), as_json)
+
+
+@app.command()
+def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
+    """Close the pipeline's open round: go on with the envelopes that are in."""
+    from curvote.server.intake import Intake
+
+    place = _project(project, pipeline)
+    with Intake(place.intake) as intake:
+        still_open = [r for r in intake.rounds(pipeline) if not r.closed]
+        if not still_open:
+            raise UserError(
+                f"{pipeline} has no open round; `curvote run {pipeline}` opens one."
+            )
+        last = still_open[-1]
+        digest = intake.close(last.id)
+    typer.echo(f"closed {last.id}: {last.accepted} of {last.needed} {last.asks}s")
+    typer.echo(f"accepted set {digest}")
+
+
+@app.command()
+def show(
+    pipeline: Pipeline, as_json: Json = False, project: ProjectOption = None
+) -> None:
+    """Show the pipeline's rounds: invited, accepted and needed clients."""
+    from curvote.server.intake import Intake
+
+    place = _project(project, pipeline)
+    with Intake(place.intake) as intake:
+        rows = [_row(each) for each in intake.rounds(pipeline)]
+    if as_json:
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    from flows.tables import print_rows
+
+    print_rows(rows, COLUMNS)
+
+
+def _row(found: Round) -> dict[str, Any]:
+    state = "complete" if found.complete else "open"
+    return {
+        "round": found.id,
+        "asks": found.asks,
+        "issued": found.issued,
+        "accepted": found.accepted,
+        "needed": found.needed,
+        "state": "closed" if found.closed else state,
+    }
+
+
+def _say_taken(
+    accepted: int, refused: Mapping[str, int], quarantine: Path, as_json: bool
+) -> None:
+    if as_json:
+        typer.echo(
+            json.dumps({"accepted": accepted, "refused": dict(refused)}, indent=1)
+        )
+        return
+    typer.echo(f"accepted {accepted}, refused {sum(refused.values())}")
+    for reason, count in sorted(refused.items()):
+        typer.echo(f"  {reason}: {count}")
+    if refused:
+        typer.echo(f"reasons in {quarantine}")
+
+
+def _project(start: Path | None, pipeline: str) -> Project:
+    """Return the project; a pipeline that it does not have is a UserError."""
+    from curvote import validate
+    from curvote.run.config import PipelinesFile
+    from curvote.run.project import find_project
+
+    place = find_project(start)
+    validate.one_of(PipelinesFile(place).names(), pipeline=pipeline)
+    return place

@@ -1,0 +1,172 @@
+"""The command `curvote ledger`: what was released, about whom, and is it in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvote.errors import UserError, did_you_mean
+from flows.cli_data import ProjectOption
+
+if TYPE_CHECKING:
+    from curvote.client.ledger import Entry, Ledger
+
+app = typer.Typer(
+    name="ledger",
+    help="Show, check and export what was released.",
+    no_args_is_help=True,
+)
+
+LedgerOption = Annotated[
+    Path | None,
+    typer.Option("--ledger", help="A ledger of its own (default: the project's)."),
+]
+COLUMNS = ("release", "population", "stage", "clients", "epsilon", "delta", "state")
+
+
+@app.command()
+def show(
+    client: Annotated[str | None, typer.Option(help="Only about this client.")] = None,
+    population: Annotated[str | None, typer.Option(help="Only of this group.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """List the releases, or those about one client with their total."""
+    if client is not None and population is None:
+        raise UserError(
+            "--client also needs --population: an id names a client within one."
+        )
+    with _opened(project, ledger) or nullcontext() as book:
+        entries = _chosen(book, population, client)
+    rows = [_row(entry) for entry in entries]
+    if client is None:
+        _print(rows, rows, as_json)
+        return
+    from curvote.client.ledger import total
+
+    epsilon, delta = total(entries)
+    about = {"population": population, "client": client}
+    spent = {"epsilon": epsilon, "delta": delta}
+    _print(rows, about | spent | {"releases": rows}, as_json)
+    if not as_json:
+        typer.echo(f"total of client {client}: epsilon {epsilon!r}, delta {delta!r}")
+
+
+@app.command()
+def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
+    """Check the ledger and that the store holds no other release; exit 1 if not so.
+
+    A ledger named by --ledger is checked alone.
+    """
+    from curvote.run import ledger_check
+
+    with _opened(project, ledger) or nullcontext() as book:
+        if ledger is None:
+            found = ledger_check.problems(_project(project))
+        else:
+            found = book.problems() if book else []
+        releases, clients = book.counts() if book else (0, 0)
+    for line in found:
+        typer.echo(line)
+    if found:
+        raise typer.Exit(1)
+    typer.echo(f"sound: {releases} releases, {clients} clients")
+
+
+@app.command()
+def export(
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: standard output).")
+    ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option("--format", help="csv, parquet or json (default: as --out ends)."),
+    ] = None,
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Write one row for each client and release."""
+    from curvote import validate
+    from curvote.run.ledger_export import WRITERS
+    from curvote.run.ledger_export import export as write
+
+    ending = out.suffix.removeprefix(".") if out else ""
+    kind = kind or (ending if ending in WRITERS else "csv")
+    validate.one_of(WRITERS, format=kind)
+    if kind == "parquet" and out is None:
+        raise UserError("--format parquet needs --out: a terminal cannot show it.")
+    with _opened(project, ledger) or nullcontext() as book:
+        write(book, kind, out)
+
+
+def _project(start: Path | None) -> Any:
+    from curvote.run.project import find_project
+
+    return find_project(start)
+
+
+def _opened(project: Path | None, path: Path | None) -> Ledger | None:
+    """Open the ledger that is meant; None if the project has released nothing yet."""
+    from curvote.run.ledger_check import existing, ledger_path
+
+    found = existing(path or ledger_path(_project(project)))
+    if path and found is None:
+        raise UserError(f"--ledger {path}: there is no such file.")
+    return found
+
+
+def _chosen(
+    book: Ledger | None, population: str | None, client: str | None
+) -> list[Entry]:
+    if book is None:
+        return []
+    known = {entry.population for entry in book.entries()}
+    if population is not None and population not in known:
+        raise UserError(
+            f"--population {population!r} has no release."
+            f"{did_you_mean(population, known)}"
+        )
+    if client is None or population is None:
+        return book.entries(population)
+    return book.releases_of(population, client)
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    return {
+        "release": entry.release,
+        "population": entry.population,
+        "state": entry.state,
+        "clients": entry.n_clients,
+        "epsilon": entry.budget.epsilon,
+        "delta": entry.budget.delta,
+        "cap_epsilon": entry.cap.epsilon if entry.cap else None,
+        "cap_delta": entry.cap.delta if entry.cap else None,
+        "reserved": entry.reserved,
+        "settled": entry.settled,
+        "place": entry.place,
+        "digest": entry.digest,
+        "reason": entry.reason,
+        "facts": entry.facts,
+    }
+
+
+def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(document, indent=1))
+        return
+    if not rows:
+        typer.echo("nothing was released")
+        return
+    from flows.tables import print_rows
+
+    shown = [
+        row | {"release": row["release"][:12], "stage": row["facts"].get("stage", "")}
+        for row in rows
+    ]
+    print_rows(shown, (*COLUMNS, "reserved"))

@@ -1,0 +1,61 @@
+"""Clients in a process of their own: each has a curve, a label, and its own ledger.
+
+``python -m tests.clients_process TASK INVITATIONS CLIENTS OUT`` answers one invitation
+for each client of the npz file CLIENTS and leaves the envelopes in OUT.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from curvote.client import outbox
+from curvote.client.ledger import Ledger
+from curvote.entropy import SystemEntropy
+from curvote.envelope import Invitation
+from curvote.protocols.message import knowledge, message_of, row
+from curvote.task import Task
+
+
+def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> None:
+    """Let every client answer once."""
+    task = Task.from_json(json.loads(Path(task_file).read_text()))
+    lines = Path(invitation_file).read_text().splitlines()
+    clients = np.load(clients_file)
+    for i, line in enumerate(lines[: len(clients["labels"])]):
+        invitation = Invitation.from_json(json.loads(line))
+        answer(task, invitation, clients["curves"][i], clients["labels"][i], out, i)
+    known = {name for name in sys.modules if name.startswith("curvote.")}
+    assert not any("server" in name or "run." in name for name in known)
+
+
+def answer(
+    task: Task,
+    invitation: Invitation,
+    curve: np.ndarray,
+    label: float,
+    out: str,
+    number: int,
+) -> None:
+    """Release the message of one client, from nothing but what that client has."""
+    judge = None if invitation.about is None else np.array([invitation.about])
+    known = knowledge(task, curve[None], np.array([label]), judge)
+    kind = message_of(task)
+    with Ledger(Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite") as own:
+        outbox.release(
+            lambda: row(kind.draw(task, known, SystemEntropy()), 0),
+            task=task,
+            invitation=invitation,
+            client="me",
+            number=1,
+            ledger=own,
+            cap=task.budget,
+            outbox=Path(out),
+        )
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,82 @@
+"""A server here and clients in another process, with nothing but envelopes between."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from curvote.protocols.message import check
+from curvote.run import history
+from curvote.run.config import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.history import RunRecord
+from curvote.run.plan import Plan, make_plan
+from curvote.run.project import Project
+from curvote.run.publishing import publish
+from curvote.server.intake import Intake
+from flows.environment import process_tag
+
+NAME = "far"
+FAR = {
+    "mode": "production",
+    "source": {"name": "remote", "points": 20, "negative": "-1", "positive": "+1"},
+    "clients": {"train": 60, "vote": 80},
+    "project": {"basis": "bspline", "size": 4, "judge": "coefficients"},
+    "train": {"count": 5, "size": 20},
+    "aggregate": {"cutoff": 0.7},
+    "epsilon": 4,
+    "learners": ["centroid"],
+    "intake": {},
+}
+
+
+@dataclass(frozen=True)
+class Server:
+    """The server's side: a project whose clients are elsewhere."""
+
+    project: Project
+
+    def plan(self) -> Plan:
+        """Return the plan of a run, which closes a complete round."""
+        configured = PipelinesFile(self.project).configured(NAME)
+        return make_plan(self.project, configured, fetch=True)
+
+    def run(self) -> tuple[Plan, RunRecord]:
+        """Do what `curvote run` does: all that is not blocked, then publish."""
+        plan = self.plan()
+        record = history.begin(self.project, plan.configured, plan.steps, process_tag())
+        for step in plan.to_run():
+            execute(self.project, step)
+        list(publish(self.project, plan.configured, plan.steps))
+        status = "blocked" if plan.blocked() else "completed"
+        return plan, history.finish(self.project, record, status)
+
+    def published(self, asks: str) -> tuple[Path, Path]:
+        """Return the task and the invitations of a round."""
+        stem = self.project.published(NAME) / f"{asks}-1"
+        return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
+
+    def take(self, envelopes: list[bytes]) -> None:
+        """Take envelopes in; a refused one raises."""
+        with Intake(self.project.intake) as intake:
+            for data in envelopes:
+                intake.take(data, check)
+
+
+def answers(
+    server: Server, asks: str, curves: np.ndarray, labels: np.ndarray, folder: Path
+) -> list[bytes]:
+    """Return the envelopes of clients who run in a process of their own."""
+    folder.mkdir()
+    (folder / "ledgers").mkdir()
+    np.savez(folder / "clients.npz", curves=curves, labels=labels)
+    words = [*server.published(asks), folder / "clients.npz", folder / "outbox"]
+    command = [sys.executable, "-m", "tests.clients_process", *map(str, words)]
+    root = Path(__file__).parents[1]
+    subprocess.run(command, check=True, cwd=root, timeout=600)
+    files = sorted((folder / "outbox").glob("*.json"))
+    return [file.read_bytes() for file in files]

@@ -1,0 +1,22 @@
+"""``kill -9`` during a client's release, many rounds."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.releasing import kill_round
+
+ROUNDS = 500
+pytestmark = pytest.mark.faults
+
+
+def test_no_kill_loses_a_release_or_draws_one_twice(tmp_path: Path) -> None:
+    """The ledger never counts less than what left, and one release is one envelope."""
+    outcomes = Counter(
+        kill_round(tmp_path / str(seed), seed) for seed in range(100, 100 + ROUNDS)
+    )
+    print(dict(outcomes))
+    assert len(outcomes) >= 3  # killed before, within and after the release

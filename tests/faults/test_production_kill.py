@@ -1,0 +1,110 @@
+"""``kill -9`` while clients release: nobody twice, nothing lost, nothing uncounted."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from curvote.client.ledger import Ledger
+from curvote.run.ledger_check import problems
+from curvote.run.project import Project
+from curvote.run.store import artifact
+from tests import production
+
+ROUNDS = 200
+COHORT = {"train": 2000, "vote": 4000}
+pytestmark = pytest.mark.faults
+
+
+def killed_after(seconds: float, work: Callable[[], object]) -> bool:
+    """Do ``work`` in a child and kill it; return whether it was still at work.
+
+    A fork needs no second to import what this process has imported already.
+    """
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    time.sleep(seconds)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    return os.WIFSIGNALED(status)
+
+
+def counted(project: Project) -> dict[str, set[str]]:
+    """Return the clients of every release that counts against somebody's cap."""
+    if not project.ledger.exists():
+        return {}
+    with Ledger(project.ledger) as ledger:
+        counting = [e for e in ledger.entries() if e.state != "cancelled"]
+        return {e.release: set(ledger.members(e.release).tolist()) for e in counting}
+
+
+def published(project: Project) -> dict[str, str]:
+    """Return the digest of every release that is there under its final name."""
+    found = {}
+    for stage in ("privatize", "evaluate"):
+        for folder in (project.artifacts / stage).glob("[!.]*"):
+            there = artifact(project, stage, folder.name)
+            assert there.problem(content=True) is None, f"torn: {folder}"
+            (table,) = there.manifest["tables"].values()
+            found[folder.name] = table["sha256"]
+    return found
+
+
+def warm(root: Path) -> tuple[Project, float]:
+    """Return a project and the seconds that its releases take, imports done."""
+    project = production.write(root, clients=COHORT)
+    started = time.perf_counter()
+    production.run(project)
+    return project, time.perf_counter() - started
+
+
+def test_kills_while_releasing(tmp_path: Path) -> None:
+    """Kill at a random moment, look, kill again or go on; 200 kills in all.
+
+    At every look what is published is counted for all its clients; what was published
+    before is there byte for byte; in the end both messages are released once.
+    """
+    rng = random.Random(2003)
+    (tmp_path / "warm").mkdir()
+    warm(tmp_path / "warm")
+    _, seconds = warm(_folder(tmp_path, "timed"))
+    kills = rounds = 0
+    while kills < ROUNDS:
+        project = production.write(_folder(tmp_path, f"{rounds}"), clients=COHORT)
+        before: dict[str, str] = {}
+        while killed_after(rng.uniform(0, seconds), lambda p=project: production.run(p)):
+            kills += 1
+            now = published(project)
+            assert set(now) <= set(counted(project)), "published but not counted"
+            assert before.items() <= now.items(), "a release changed or is lost"
+            before = now
+        check_the_end(project, before)
+        rounds += 1
+    print(f"{kills} kills over {rounds} cohorts, a whole run takes {seconds:.2f} s")
+
+
+def check_the_end(project: Project, before: dict[str, str]) -> None:
+    """What was published is kept; every client is counted for one message."""
+    made = production.run(project)
+    final = published(project)
+    assert before.items() <= final.items()
+    assert not made.blocked()
+    assert len(final) == len(production.confirmed(project)) == 2
+    members = list(counted(project).values())
+    assert [len(m) for m in members] == [2000, 4000]
+    assert not members[0] & members[1]
+    assert problems(project) == []
+
+
+def _folder(parent: Path, name: str) -> Path:
+    folder = parent / name
+    folder.mkdir()
+    return folder

@@ -1,0 +1,69 @@
+"""A small production pipeline, and how its tests look at what it did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from curvote.client.ledger import Entry
+from curvote.run.config import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.plan import Plan, make_plan
+from curvote.run.production import entries
+from curvote.run.project import Project
+from curvote.run.step import Step
+from curvote.run.store import artifact
+from tests import plain
+
+NAME = "real"
+REAL = {
+    "mode": "production",
+    "source": {"name": "simulated", "points": 20},
+    "clients": {"train": 60, "vote": 80},
+    "project": {"basis": "bspline", "size": 4, "judge": "coefficients"},
+    "train": {"count": 5, "size": 20},
+    "aggregate": {"cutoff": 0.7},
+    "epsilon": 4,
+    "learners": ["centroid"],
+    "seed": 7,
+    "ledger": {"per_client": {"epsilon": 4}},
+}
+
+
+def write(root: Path, **changes: object) -> Project:
+    """Write a project whose one pipeline is in production."""
+    return plain.write(root, **{NAME: REAL | changes})
+
+
+def plan(project: Project, *, new_release: bool = False, run: bool = True) -> Plan:
+    """Return the plan of the pipeline."""
+    configured = PipelinesFile(project).configured(NAME)
+    return make_plan(project, configured, fetch=run, new_release=new_release)
+
+
+def run(project: Project, *, new_release: bool = False) -> Plan:
+    """Do all that the plan says."""
+    made = plan(project, new_release=new_release)
+    for step in made.to_run():
+        execute(project, step)
+    return made
+
+
+def releases(made: Plan) -> list[Step]:
+    """Return the steps in which something leaves clients."""
+    return [step for step in made.steps if step.release]
+
+
+def confirmed(project: Project) -> list[Entry]:
+    """Return what the ledger knows to have left."""
+    return [entry for entry in entries(project) if entry.state == "confirmed"]
+
+
+def bytes_of(project: Project, made: Plan) -> dict[str, str]:
+    """Return the SHA-256 of the table of each release that is there."""
+    found = {}
+    for step in releases(made):
+        there = artifact(project, step.stage.name, step.key)
+        if there.problem(content=True) is None:
+            (table,) = there.manifest["tables"].values()
+            found[step.stage.name] = table["sha256"]
+    return found

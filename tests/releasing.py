@@ -1,0 +1,98 @@
+"""A client who releases noise that nobody can repeat, and who may be killed."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from curvote.client.ledger import Entry, Ledger
+from curvote.client.outbox import release, release_id
+from curvote.entropy import SystemEntropy
+from curvote.envelope import Invitation, issue
+from curvote.privacy import Budget
+from curvote.task import Task
+from tests.rounds import REPORTS
+
+ONE = Budget(1.0)
+
+
+class Client:
+    """A client with a ledger, an outbox and fresh noise."""
+
+    def __init__(self, root: Path) -> None:
+        self.outbox, self.path = root / "outbox", root / "ledger.sqlite"
+        self.draws = 0
+        with Ledger(self.path):
+            pass  # it is there before anything that a test looks at
+
+    def draw(self) -> dict[str, Any]:
+        """Return noise that nobody can repeat."""
+        self.draws += 1
+        return {"z": SystemEntropy().words(4).tolist(), "label": 1}
+
+    def release(
+        self, invitation: Invitation | None = None, **changes: Any
+    ) -> tuple[Path, bytes]:
+        """Release with a new invitation, unless one is given."""
+        task = changes.get("task", REPORTS)
+        given: dict[str, Any] = {
+            "draw": self.draw,
+            "task": task,
+            "invitation": invitation or issue(task, 1)[0],
+            "client": "me",
+            "number": 1,
+            "cap": ONE,
+            "outbox": self.outbox,
+        }
+        with Ledger(self.path) as ledger:
+            path = release(ledger=ledger, **(given | changes))
+        return path, path.read_bytes()
+
+    def entry(self, number: int = 1, task: Task = REPORTS) -> Entry | None:
+        """Return what the ledger says of a release."""
+        with Ledger(self.path) as ledger:
+            return ledger.entry(release_id(task, "me", number))
+
+    def state(self, number: int = 1) -> str | None:
+        """Return the state of a release."""
+        entry = self.entry(number)
+        return entry and entry.state
+
+    def files(self) -> set[str]:
+        """Return what kinds of files the outbox holds."""
+        found = {p.name for p in self.outbox.iterdir()} - {".lock"}
+        return {name[:4] if name.startswith(".") else "envelope" for name in found}
+
+
+def kill_round(root: Path, seed: int, slowest: float = 0.02) -> str:
+    """Kill a release at a random moment, repeat it; return how far it had come."""
+    root.mkdir()
+    client = Client(root)  # no connection is open across the fork
+    ready, go = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            os.write(go, b"!")
+            client.release()
+        finally:
+            os._exit(0)
+    os.read(ready, 1)  # a busy machine takes its time to fork
+    os.close(ready)
+    os.close(go)
+    time.sleep(random.Random(seed).uniform(0, slowest))
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    state = client.state()
+    before = {p: p.read_bytes() for p in client.outbox.glob("*.json")}
+    assert state is None or state in {"reserved", "confirmed"}
+    assert not before or state is not None, "published, and the ledger knows nothing"
+    path, data = client.release()
+    assert client.state() == "confirmed"
+    assert list(client.outbox.glob("*.json")) == [path]
+    assert before in ({}, {path: data})
+    assert client.release() == (path, data)
+    return f"{state} {len(before)}"

@@ -1,0 +1,248 @@
+"""`curvote client` and `curvote intake`: from a curve to a counted message."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from curvote.client import report as reports
+from curvote.client.ledger import Ledger
+from curvote.envelope import Invitation, issue, seal
+from curvote.errors import UserError
+from curvote.run.project import Project
+from curvote.server.intake import Intake
+from curvote.task import Task
+from flows import cli_client, cli_intake
+from tests.rounds import REPORTS, VOTES, payload
+
+CURVE = "0.5,-1,2.25,0\n"
+
+
+class Home:
+    """A client's folder: curve, task, invitation."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        root.mkdir()
+        monkeypatch.chdir(root)
+        (root / "curve.csv").write_text(CURVE)
+        self.invite(REPORTS)
+
+    def invite(self, task: Task) -> Invitation:
+        """Put a task and a new invitation to it into the folder."""
+        (invitation,) = issue(task, 1)
+        (self.root / "task.json").write_text(json.dumps(task.to_json()))
+        (self.root / "invitation.json").write_text(json.dumps(invitation.to_json()))
+        return invitation
+
+    def client(self, command: str, *more: str, **changes: str) -> Result:
+        """Run `curvote client`."""
+        given = {"task": "task.json", "curve": "curve.csv", "label": "yes"}
+        given |= {"invitation": "invitation.json"} | changes
+        words = [w for name, value in given.items() for w in (f"--{name}", value)]
+        return CliRunner().invoke(cli_client.app, [command, *words, *more])
+
+    def refusal(self, command: str, *more: str, **changes: str) -> str:
+        """Return what a refused command says; it has released nothing."""
+        before = set(self.root.rglob("*.json"))
+        result = self.client(command, *more, **changes)
+        assert isinstance(result.exception, UserError), result.output
+        assert set(self.root.rglob("*.json")) == before
+        return str(result.exception)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return the folder of a client who was invited to report."""
+    return Home(tmp_path / "home", monkeypatch)
+
+
+def printed(result: Result) -> Any:
+    """Return the JSON document that a command printed."""
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)
+
+
+def test_a_report_and_a_vote_travel_from_client_to_server(
+    home: Home, project: Project
+) -> None:
+    """Without a project on the client's side; the intake accepts what it released."""
+    for command, task in (("report", REPORTS), ("vote", VOTES)):
+        invitation = home.invite(task)
+        with Intake(project.intake) as intake:
+            given = {"pipeline": "tiny", "needed": 1, "invitations": [invitation]}
+            intake.open_round(command, task=task, **given)
+        done = printed(home.client(command, "--json", "--cap", "2"))
+        assert (done["message"], done["epsilon"], done["new"]) == (command, 1.0, True)
+        envelope = Path(done["envelope"])
+        assert envelope.name == f"{invitation.id}.json"
+        project.inbox("tiny").mkdir(parents=True, exist_ok=True)
+        envelope.rename(project.inbox("tiny") / envelope.name)
+    assert done["left"] == 0
+    assert taken(project) == {"accepted": 2, "refused": {}}
+    assert list(project.inbox("tiny").iterdir()) == []
+
+
+def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
+    """A second release needs --new-release, an invitation and an explicit cap."""
+    first = home.client("report")
+    assert "released one report, epsilon 1\n" in first.stdout
+    assert "left      epsilon 0 of your cap of 1" in first.stdout
+    again = home.client("report")
+    assert "released before: nothing was drawn, nothing spent" in again.stdout
+    assert first.stdout.splitlines()[1:] == again.stdout.splitlines()[1:]
+    home.invite(REPORTS)
+    assert "room" in home.refusal("report", "--new-release")
+    done = printed(home.client("report", "--new-release", "--cap", "2.5", "--json"))
+    assert (done["new"], done["cap"], done["left"]) == (True, 2.5, 0.5)
+    assert len(list(Path("outbox").glob("*.json"))) == 2
+    latest = printed(home.client("report", "--json", "--cap", "2.5"))
+    assert latest == done | {"new": False}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1,2,3\n", "holds 3 values; the task's grid has 4"),
+        ("1,nan,3,4\n", "value 1 .* is missing or infinite"),
+        ("1,2,inf,4\n", "value 2 .* is missing or infinite"),
+        ("1,2,3,\n", "value 3 .* is missing"),
+        ("1,2,3,four\n", "value 3 .* is no number"),
+        ("1,2,3,4\n5,6,7,8\n", "2 rows and 4 columns"),
+        ("a,b,c,d\n1,2,3,4\n5,6,7,8\n", "2 rows and 4 columns"),
+        ("t,v\n0,1\n1,2\n2,3\n3,4\n", "4 rows and 2 columns"),
+        ("", "no such table"),
+        ("1\n2,3\n", "no such table"),
+        ("a,b,c,d\n", "value 0 .* is no number"),
+    ],
+)
+def test_a_curve_file_that_is_wrong_says_how(home: Home, text: str, words: str) -> None:
+    """And releases nothing: the ledger is not even created."""
+    Path("curve.csv").write_text(text)
+    with pytest.raises(UserError, match=words):
+        raise UserError(home.refusal("report"))
+    assert not Path("curvote-ledger.sqlite").exists()
+
+
+@pytest.mark.parametrize("shape", [(1, 4), (4, 1)])
+@pytest.mark.parametrize("kind", ["csv", "csv with header", "parquet"])
+def test_a_curve_is_one_row_or_one_column(
+    home: Home, shape: tuple[int, int], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In CSV, with a header or not, or Parquet: the same numbers."""
+    seen: list[np.ndarray] = []
+    monkeypatch.setattr(
+        reports.Reporter,
+        "release",
+        lambda self, z, y, *_: (seen.append(z), (z, y))[1],
+    )
+    frame = pd.DataFrame(np.array([0.5, -1, 2.25, 0]).reshape(shape)).add_prefix("x")
+    path = Path("curve.parquet" if kind == "parquet" else "curve.csv")
+    if kind == "parquet":
+        frame.to_parquet(path)
+    else:
+        frame.to_csv(path, index=False, header="header" in kind)
+    assert home.client("report", curve=str(path)).exit_code == 0
+    (z,) = seen
+    assert np.allclose(z, np.array([[0.5, -1, 2.25, 0]]) / 2.25)
+
+
+def test_the_wrong_question_label_task_or_invitation_is_refused(home: Home) -> None:
+    """Each names the file or the way out."""
+    assert "use `curvote client report`" in home.refusal("vote")
+    assert "Did you mean 'yes'" in home.refusal("report", label="yess")
+    assert "not an invitation: id: " in home.refusal("report", invitation="task.json")
+    assert "missing.json cannot be read" in home.refusal("report", task="missing.json")
+    Path("broken.json").write_text("{")
+    assert "no JSON document" in home.refusal("report", task="broken.json")
+    Path("other.json").write_text("[]")
+    assert "no task description" in home.refusal("report", task="other.json")
+    home.invite(VOTES)
+    assert "use `curvote client vote`" in home.refusal("report")
+    Path("reports.json").write_text(json.dumps(REPORTS.to_json()))
+    assert "different rounds" in home.refusal("report", task="reports.json")
+    assert "cap" in home.refusal("vote", "--cap", "nan")
+    with Ledger(Path("curvote-ledger.sqlite")) as ledger:
+        assert ledger.entries() == []
+
+
+def taken(project: Project, *more: str) -> Any:
+    """Run `curvote intake take` and return what it counts."""
+    words = ["take", "tiny", "--json", "--project", str(project.root), *more]
+    return printed(CliRunner().invoke(cli_intake.app, words))
+
+
+def show(project: Project) -> Any:
+    """Return the rounds that `curvote intake show` lists."""
+    words = ["show", "tiny", "--json", "--project", str(project.root)]
+    return printed(CliRunner().invoke(cli_intake.app, words))
+
+
+def test_the_inbox_is_emptied_and_what_is_refused_is_kept_with_its_reason(
+    project: Project,
+) -> None:
+    """Files of one envelope or one a line; of a copy, only the reason is kept."""
+    invitations = issue(REPORTS, 4)
+    sealed = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invitations)]
+    with Intake(project.intake) as intake:
+        given = {"pipeline": "tiny", "needed": 3, "invitations": invitations}
+        intake.open_round("one", task=REPORTS, **given)
+    inbox = project.root / "elsewhere"
+    inbox.mkdir()
+    (inbox / "a.json").write_bytes(sealed[0])
+    (inbox / "torn.json").write_bytes(sealed[1][:50])
+    (inbox / "more.jsonl").write_bytes(sealed[1] + b"\n" + sealed[2])
+    (inbox / "notes.txt").write_text("stays")
+    found = taken(project, "--inbox", str(inbox))
+    assert found == {"accepted": 3, "refused": {"unreadable": 1}}
+    assert [p.name for p in inbox.iterdir()] == ["notes.txt"]
+    kept = project.quarantine("tiny")
+    assert (kept / "torn.json").read_bytes() == sealed[1][:50]
+    assert "cut off" in (kept / "torn.json.reason.txt").read_text()
+    for _ in range(2):
+        (inbox / "copy.json").write_bytes(sealed[0])
+        assert taken(project, "--inbox", str(inbox))["refused"] == {
+            "used invitation": 1
+        }
+    assert not (kept / "copy.json").exists()
+    assert len(list(kept.glob("copy*.reason.txt"))) == 2
+    assert show(project) == [
+        {
+            "round": "one",
+            "asks": "report",
+            "issued": 4,
+            "accepted": 3,
+            "needed": 3,
+            "state": "complete",
+        }
+    ]
+
+
+def test_a_round_is_closed_by_hand(project: Project) -> None:
+    """The open one of the pipeline, with what is in; then there is none left."""
+    words = ["close", "tiny", "--project", str(project.root)]
+    nothing = CliRunner().invoke(cli_intake.app, words)
+    assert "opens one" in str(nothing.exception)
+    (invitation, other) = issue(REPORTS, 2)
+    with Intake(project.intake) as intake:
+        given = {"pipeline": "tiny", "needed": 2, "invitations": [invitation, other]}
+        intake.open_round("one", task=REPORTS, **given)
+        intake.take(seal(invitation, payload(REPORTS, invitation)), lambda *_: None)
+    closed = CliRunner().invoke(cli_intake.app, words)
+    assert "closed one: 1 of 2 reports" in closed.stdout
+    assert [row["state"] for row in show(project)] == ["closed"]
+    assert isinstance(CliRunner().invoke(cli_intake.app, words).exception, UserError)
+
+
+@pytest.mark.parametrize("command", ["take", "close", "show"])
+def test_an_unknown_pipeline_gets_a_suggestion(project: Project, command: str) -> None:
+    """As everywhere on the command line."""
+    words = [command, "tinny", "--project", str(project.root)]
+    result = CliRunner().invoke(cli_intake.app, words)
+    assert "Did you mean 'tiny'" in str(result.exception)

@@ -1,0 +1,232 @@
+"""Invitations and envelopes: written in one way, read strictly, sealed."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curvote import envelope
+from curvote.envelope import Invitation, genuine, issue, read, seal
+from curvote.errors import UserError
+from curvote.protocols.message import check
+from curvote.task import Task
+from tests.rounds import REPORTS, VOTES, edited, payload
+
+(INVITATION,) = issue(REPORTS, 1)
+SEALED = seal(INVITATION, {"label": 1, "z": [0.5, -0.25, 0.0, 2.0]})
+scalars = st.one_of(
+    st.none(), st.booleans(), st.integers(-(2**63), 2**64), st.floats(), st.text()
+)
+values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=5), max_leaves=9)
+
+
+def refusal(data: bytes) -> str:
+    """Return why an envelope is not even read."""
+    with pytest.raises(UserError) as caught:
+        read(data)
+    return str(caught.value)
+
+
+def test_a_task_has_the_same_digest_on_both_sides() -> None:
+    """The client computes it from the published JSON, the server from its own task."""
+    for task in (REPORTS, VOTES):
+        published = json.loads(json.dumps(task.to_json(), indent=1))
+        assert Task.from_json(published).digest() == task.digest()
+
+
+def test_invitations_are_random_and_survive_their_file() -> None:
+    """No id and no key stands twice; JSON and back gives an equal invitation."""
+    many = issue(VOTES, 500)
+    assert len({i.id for i in many} | {i.key for i in many}) == 1000
+    for one in many[:20]:
+        assert Invitation.from_json(json.loads(json.dumps(one.to_json()))) == one
+        assert one.key not in repr(one)
+
+
+def test_candidates_are_spread_evenly_in_random_order() -> None:
+    """Each candidate has equally many judges, or one more than others."""
+    assert {i.about for i in issue(REPORTS, 5)} == {None}
+    for count in (1, 2, 3, 100):
+        shares = Counter(i.about for i in issue(VOTES, count))
+        assert sum(shares.values()) == count
+        assert max(shares.values()) - (count // 3) <= 1
+        assert min([*shares.values(), 10**9]) >= max(count // 3, 1)
+    orders = {tuple(i.about for i in issue(VOTES, 12)) for _ in range(20)}
+    assert len(orders) > 15
+    assert len({issue(VOTES, 1)[0].about for _ in range(200)}) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "00"},
+        {"key": "G" * 32},
+        {"about": -1},
+        {"about": "1"},
+        {"format": 2},
+        {"task": None},
+        {"client": "me"},
+    ],
+)
+def test_what_is_no_invitation_is_refused(change: dict[str, object]) -> None:
+    """Every field has one form, and there are no others; the key is never quoted."""
+    with pytest.raises(
+        UserError, match=f"invitation: {next(iter(change))}: "
+    ) as caught:
+        Invitation.from_json(INVITATION.to_json() | change)
+    assert INVITATION.key not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [None, [], "text", 1])
+def test_no_object_is_no_invitation(other: object) -> None:
+    """A JSON value of another kind is a UserError, too."""
+    with pytest.raises(UserError, match="not an invitation"):
+        Invitation.from_json(other)
+
+
+def test_an_envelope_says_nothing_but_task_invitation_and_payload() -> None:
+    """One line of sorted ASCII; the key is not in it."""
+    assert SEALED.count(b"\n") == 1
+    assert SEALED.isascii()
+    assert set(json.loads(SEALED)) == {
+        "format",
+        "task",
+        "invitation",
+        "payload",
+        "seal",
+    }
+    assert INVITATION.key.encode() not in SEALED
+
+
+@given(content=st.dictionaries(st.text(), values, max_size=4))
+def test_what_is_sealed_is_read_back_and_genuine(content: dict[str, object]) -> None:
+    """For every payload of finite JSON values; others cannot be sealed."""
+    try:
+        sealed = seal(INVITATION, content)
+    except ValueError:
+        assert "nan" in repr(content) or "inf" in repr(content)
+        return
+    found = read(sealed)
+    assert found.payload == content
+    assert genuine(found, INVITATION.key)
+    assert not genuine(found, issue(REPORTS, 1)[0].key)
+
+
+def test_whatever_is_altered_breaks_the_seal() -> None:
+    """Task, invitation, every number and every key of the payload are under it."""
+    other = issue(VOTES, 1)[0]
+    changes = [
+        lambda e: e.update(task=other.task),
+        lambda e: e.update(invitation=other.id),
+        lambda e: e["payload"].update(label=-1),
+        lambda e: e["payload"].update(extra=0),
+        lambda e: e["payload"]["z"].reverse(),
+        lambda e: e["payload"]["z"].__setitem__(0, 0.5000000000000001),
+        lambda e: e.update(seal="0" * 64),
+    ]
+    assert genuine(read(edited(SEALED, lambda _: None)), INVITATION.key)
+    for change in changes:
+        assert not genuine(read(edited(SEALED, change)), INVITATION.key)
+
+
+def test_each_way_of_being_unreadable_has_its_own_reason() -> None:
+    """A steward can tell a torn upload from a foreign file."""
+    body = SEALED.decode().strip()
+    deep = "[" * 100_000
+    reasons = [
+        refusal(data)
+        for data in (
+            SEALED[:-40],
+            b"hello",
+            b"[1, 2]",
+            body.encode("utf-16"),
+            (body + body).encode(),
+            body.replace('"label":1', '"label":1,"label":1').encode(),
+            body.replace("0.5", "NaN").encode(),
+            body.replace("0.5", "1e999").encode(),
+            body.replace("0.5", "9" * 5000).encode(),
+            body.replace("0.5", deep).encode(),
+            body.replace("0.5", "[[[[[[[[[1]]]]]]]]]").encode(),
+            SEALED + b" " * envelope.LARGEST,
+            edited(SEALED, lambda e: e.update(format=2)),
+            edited(SEALED, lambda e: e.update(client="me")),
+            edited(SEALED, lambda e: e.pop("seal")),
+            edited(SEALED, lambda e: e.update(payload=[])),
+            edited(SEALED, lambda e: e.update(seal="ABC")),
+        )
+    ]
+    assert "cut off" in reasons[0]
+    assert "NaN" in reasons[6]
+    assert len(set(reasons)) == len(reasons) - 1  # the two that are nested too deep
+    assert all(len(reason) < 200 for reason in reasons)
+
+
+@given(data=st.one_of(st.binary(), st.binary().map(lambda b: SEALED[:90] + b)))
+def test_no_bytes_can_do_more_than_be_refused(data: bytes) -> None:
+    """Anything but an envelope is a UserError, never another exception."""
+    with pytest.raises(UserError):
+        read(data)
+
+
+def test_what_an_honest_client_sends_passes_the_check() -> None:
+    """Reports and votes about each candidate, for several draws."""
+    for task in (REPORTS, VOTES, replace(REPORTS, epsilon=0.1)):
+        for seed, invitation in enumerate(issue(task, 12)):
+            check(task, invitation.about, payload(task, invitation, seed))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"z": [0.5, 0.5, 0.5]}, "never gives 3 such numbers in z"),
+        ({"z": [0.3, 0.5, 0.5, 0.5]}, "never gives 4 such numbers in z"),
+        ({"z": [0, 0.5, 0.5, 0.5]}, "of another kind"),
+        ({"z": [10**19, 0.5, 0.5, 0.5]}, "of another kind"),
+        ({"z": "0000"}, "z: Input should be a valid list"),
+        ({"label": 0}, "label: Input should be -1 or 1"),
+        ({"label": True}, "label|kind"),
+        ({"age": 41}, "age: Extra inputs"),
+    ],
+)
+def test_what_no_client_can_have_sent_is_refused(
+    change: dict[str, object], reason: str
+) -> None:
+    """Off the mechanism's grid, of another length or kind, no label, or too much."""
+    honest = {"z": [0.5, 0.5, 0.5, 0.5], "label": 1}
+    check(REPORTS, None, honest)
+    with pytest.raises(UserError, match=reason):
+        check(REPORTS, None, honest | change)
+
+
+def test_a_vote_is_about_the_candidate_of_its_invitation() -> None:
+    """Else one client could pick whom it judges."""
+    check(VOTES, 1, {"learner": 1, "positive": False})
+    with pytest.raises(UserError, match="candidate 2; the invitation asks about"):
+        check(VOTES, 1, {"learner": 2, "positive": False})
+    with pytest.raises(UserError, match="no client can have sent this vote"):
+        check(VOTES, 3, {"learner": 3, "positive": False})
+
+
+@given(
+    content=st.fixed_dictionaries({"z": values, "label": values})
+    | st.fixed_dictionaries({"learner": values, "positive": values}),
+    task=st.sampled_from([REPORTS, VOTES]),
+)
+def test_no_payload_can_do_more_than_be_refused(
+    content: dict[str, object], task: Task
+) -> None:
+    """Whatever parses as JSON is accepted or a UserError."""
+    try:
+        sealed = seal(INVITATION, content)
+    except ValueError:  # NaN, infinity: not JSON
+        return
+    try:
+        check(task, None, read(sealed).payload)
+    except UserError:
+        return
+    assert set(content) == set(payload(task, issue(task, 1)[0]))

@@ -1,0 +1,289 @@
+"""The intake: each invited client's message once, and no way back to who sent it."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.envelope import Invitation, canonical, issue, seal
+from curvote.errors import InternalError, UserError
+from curvote.protocols.message import check
+from curvote.server.intake import Intake, Refused
+from curvote.task import Task
+from tests.rounds import REPORTS, VOTES, edited, payload
+
+N = 6
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return where an intake with a round of reports and one of votes stands."""
+    return tmp_path / "state" / "intake.sqlite"
+
+
+@pytest.fixture
+def invited(path: Path) -> dict[str, list[Invitation]]:
+    """Open both rounds and return their invitations."""
+    issued = {task.asks: issue(task, N) for task in (REPORTS, VOTES)}
+    with Intake(path) as intake:
+        for task in (REPORTS, VOTES):
+            opened(intake, task, issued[task.asks])
+    return issued
+
+
+def opened(
+    intake: Intake, task: Task, issued: list[Invitation], **changes: Any
+) -> None:
+    """Open the round named after its message."""
+    given = {"pipeline": "p", "task": task, "needed": 4, "invitations": issued}
+    intake.open_round(task.asks, **(given | changes))
+
+
+def sealed(task: Task, invitation: Invitation, seed: int = 0) -> bytes:
+    """Return the envelope of an honest client."""
+    return seal(invitation, payload(task, invitation, seed))
+
+
+def contents(path: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Return every row of every table."""
+    db = sqlite3.connect(path)
+    names = db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+    found = {name: db.execute(f"SELECT * FROM {name}").fetchall() for (name,) in names}
+    db.close()
+    return found
+
+
+def test_a_round_fills_and_is_closed(path: Path, invited: dict[str, Any]) -> None:
+    """Complete at `needed`; closing names the set, twice the same, and is final."""
+    sent = [payload(REPORTS, i, k) for k, i in enumerate(invited["report"][:5])]
+    with Intake(path) as intake:
+        for k, each in enumerate(sent):
+            found = intake.round("report")
+            assert (found.accepted, found.complete, found.closed) == (k, k >= 4, False)
+            intake.take(seal(invited["report"][k], each), check)
+        first = intake.close("report")
+        assert intake.close("report") == first == intake.round("report").accepted_digest
+        assert intake.round("report").complete
+        with pytest.raises(Refused, match="closed"):
+            intake.take(sealed(REPORTS, invited["report"][5]), check)
+        assert sorted(map(canonical, intake.payloads("report"))) == sorted(
+            map(canonical, sent)
+        )
+        assert [r.id for r in intake.rounds("p")] == ["report", "vote"]
+        assert intake.rounds("q") == []
+
+
+def test_the_accepted_set_has_one_digest_in_whatever_order_it_came(
+    tmp_path: Path,
+) -> None:
+    """And another one as soon as one message differs."""
+    issued = issue(REPORTS, N)
+    sent = [sealed(REPORTS, i, k) for k, i in enumerate(issued)]
+    other = [*sent[1:], sealed(REPORTS, issued[0], 99)]
+    digests = []
+    for k, order in enumerate([sent, sent[::-1], other]):
+        with Intake(tmp_path / f"{k}.sqlite") as intake:
+            opened(intake, REPORTS, issued)
+            for data in order:
+                intake.take(data, check)
+            digests.append(intake.close("report"))
+    assert digests[0] == digests[1] != digests[2]
+
+
+def test_ten_ways_of_tampering_are_refused_for_ten_reasons(
+    path: Path, invited: dict[str, Any]
+) -> None:
+    """Each with a reason of its own; nothing of it is stored."""
+    report, used, *_ = invited["report"]
+    vote = invited["vote"][0]
+    (stranger,) = issue(REPORTS, 1)
+    good = payload(REPORTS, report)
+    honest = seal(report, good)
+    tampered: list[bytes] = [
+        honest[:-30],
+        b"not an envelope",
+        edited(honest, lambda e: e.update(name="me")),
+        edited(honest, lambda e: e.update(format=2)),
+        edited(honest, lambda e: e.update(task="0" * 64)),
+        sealed(REPORTS, stranger),
+        sealed(REPORTS, used),
+        edited(honest, lambda e: e.update(invitation=vote.id)),
+        edited(honest, lambda e: e["payload"]["z"].__setitem__(0, 0.0)),
+        seal(report, good | {"z": [0.3, *good["z"][1:]]}),
+        seal(report, good | {"z": good["z"][1:]}),
+        seal(report, good | {"label": 2}),
+        seal(vote, {"learner": (vote.about + 1) % 3, "positive": True}),
+        honest.replace(b'"z":[', b'"z":[NaN,'),
+    ]
+    with Intake(path) as intake:
+        intake.take(sealed(REPORTS, used), check)
+        reasons = []
+        for data in tampered:
+            with pytest.raises(Refused) as caught:
+                intake.take(data, check)
+            reasons.append(str(caught.value))
+        assert len(set(reasons)) == len(reasons) == 14
+        assert [r.accepted for r in intake.rounds()] == [1, 0]
+        intake.take(honest, check)  # its invitation is still good
+        intake.close("report")
+        with pytest.raises(Refused, match="closed"):
+            intake.take(sealed(REPORTS, invited["report"][2]), check)
+
+
+def test_a_refusal_changes_nothing(path: Path, invited: dict[str, Any]) -> None:
+    """Not even when the check itself breaks: all of a transaction, or nothing."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    before = contents(path)
+    with Intake(path) as intake:
+        with pytest.raises(ZeroDivisionError):
+            intake.take(sealed(REPORTS, invited["report"][0]), broken)
+        assert contents(path) == before
+        intake.take(sealed(REPORTS, invited["report"][0]), check)
+
+
+def test_nothing_links_a_message_to_its_invitation(
+    path: Path, invited: dict[str, Any]
+) -> None:
+    """Messages have random keys, no invitation and no time; the log is gone, too."""
+    with Intake(path) as intake:
+        for k, each in enumerate(invited["report"]):
+            intake.take(sealed(REPORTS, each, k), check)
+        intake.close("report")
+    stored = contents(path)
+    assert {name for (name, *_) in _columns(path, "messages")} == {
+        "row",
+        "round",
+        "payload",
+    }
+    keys = [row for row, *_ in stored["messages"]]
+    assert len(set(keys)) == N
+    assert max(keys) > 2**40
+    marks = {tuple(row[1:2] + row[3:]) for row in stored["invitations"] if row[1] == 1}
+    assert marks == {(1, None, 1)}
+    for _, _, text in stored["messages"]:
+        assert set(json.loads(text)) == {"z", "label"}
+        assert not any(each.id in text for each in invited["report"])
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def _columns(path: Path, table: str) -> list[tuple[str]]:
+    db = sqlite3.connect(path)
+    found = db.execute(f"SELECT name FROM pragma_table_info('{table}')").fetchall()
+    db.close()
+    return found
+
+
+def test_messages_come_out_in_random_order(path: Path, invited: dict[str, Any]) -> None:
+    """Each time another one; and the order of keys is not the order of arrival."""
+    with Intake(path) as intake:
+        for k, each in enumerate(invited["report"]):
+            intake.take(sealed(REPORTS, each, k), check)
+        orders = {str(intake.payloads("report")) for _ in range(30)}
+    assert len(orders) > 20
+
+
+def test_an_envelope_that_two_take_counts_once(
+    path: Path, invited: dict[str, Any]
+) -> None:
+    """Two takers, all envelopes each, at the same time."""
+    sent = [sealed(REPORTS, each, k) for k, each in enumerate(invited["report"])]
+
+    def take_each(_: int) -> int:
+        with Intake(path) as intake:
+            return sum(_accepts(intake, data) for data in sent)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(take_each, range(4))) == N
+    with Intake(path) as intake:
+        assert intake.round("report").accepted == N
+
+
+def _accepts(intake: Intake, data: bytes) -> bool:
+    try:
+        intake.take(data, check)
+    except Refused as refused:
+        if refused.reason != "used invitation":
+            raise
+        return False
+    return True
+
+
+def test_opening_a_round_again_changes_what_is_needed_and_nothing_else(
+    path: Path, invited: dict[str, Any]
+) -> None:
+    """A killed run opens it again; a round that differs is a bug, not a new round."""
+    with Intake(path) as intake:
+        before = contents(path)
+        opened(intake, REPORTS, invited["report"])
+        assert contents(path) == before
+        opened(intake, REPORTS, invited["report"], needed=1)
+        assert intake.round("report").needed == 1
+        with pytest.raises(UserError, match="needs 7 messages, but invites only 6"):
+            opened(intake, REPORTS, invited["report"], needed=7)
+        for change in (
+            {"pipeline": "q"},
+            {"invitations": issue(REPORTS, N)},
+            {"invitations": invited["vote"]},
+        ):
+            with pytest.raises(InternalError):
+                opened(intake, REPORTS, invited["report"], **change)
+
+
+def test_an_empty_round_and_an_unknown_one_are_not_closed(
+    path: Path, invited: dict[str, Any]
+) -> None:
+    """No digest names nothing."""
+    with Intake(path) as intake:
+        with pytest.raises(UserError, match="no message yet"):
+            intake.close("report")
+        with pytest.raises(UserError, match="Did you mean 'report'"):
+            intake.close("reports")
+        assert not intake.round("report").closed
+        assert intake.round("reports") is None
+
+
+def _pragma(path: Path, setting: str) -> None:
+    db = sqlite3.connect(path)
+    db.execute(f"PRAGMA {setting}")
+    db.close()
+
+
+def _overwrite(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[4096 + 8 : 4096 * 3] = b"\xff" * (4096 * 2 - 8)
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda p: p.write_bytes(b""), "empty or another application's"),
+        (lambda p: p.write_bytes(b"x" * 5000), "not a database"),
+        (lambda p: _pragma(p, "user_version = 2"), "format 2"),
+        (lambda p: _pragma(p, "application_id = 7"), "another application's"),
+        (_overwrite, "damaged|malformed"),
+    ],
+)
+def test_a_file_that_is_no_intake_is_refused_and_kept(
+    path: Path, invited: object, damage: Callable[[Path], object], words: str
+) -> None:
+    """It is never replaced by an empty one, in which every reuse would be new."""
+    damage(path)
+    before = path.read_bytes()
+    with pytest.raises(UserError, match=words):
+        Intake(path)
+    assert path.read_bytes() == before
+
+
+def test_the_file_is_for_its_owner_only(path: Path, invited: object) -> None:
+    """It holds the keys of invitations."""
+    assert path.stat().st_mode & 0o077 == 0

@@ -1,0 +1,251 @@
+"""A client's release: drawn once, published once, counted whatever happens."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.client import outbox
+from curvote.client.ledger import Ledger
+from curvote.client.outbox import latest, release
+from curvote.envelope import issue, read
+from curvote.errors import UserError
+from curvote.privacy import Budget
+from tests.releasing import ONE, Client, kill_round
+from tests.rounds import REPORTS, VOTES
+
+
+class Killed(Exception):  # noqa: N818 - what happens to the process
+    """Stands for the end of the process: nobody tidies up."""
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    """Return a client who has released nothing yet."""
+    return Client(tmp_path)
+
+
+def test_a_release_is_published_and_confirmed(client: Client) -> None:
+    """One envelope named by its invitation; the ledger knows place and bytes."""
+    (invitation,) = issue(REPORTS, 1)
+    path, data = client.release(invitation)
+    assert path.name == f"{invitation.id}.json"
+    assert read(data).invitation == invitation.id
+    entry = client.entry()
+    assert entry is not None
+    assert (entry.state, entry.budget, entry.place) == ("confirmed", ONE, str(path))
+    assert entry.digest == hashlib.sha256(data).hexdigest()
+    assert client.files() == {"envelope"}
+
+
+def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
+    """Whatever invitation they bring: averaging reruns teaches nobody anything."""
+    first = client.release()
+    with Ledger(client.path) as ledger:
+        for invitation in issue(REPORTS, 1000):
+            again = release(
+                client.draw,
+                task=REPORTS,
+                invitation=invitation,
+                client="me",
+                number=1,
+                ledger=ledger,
+                cap=ONE,
+                outbox=client.outbox,
+            )
+            assert again == first[0]
+            assert again.read_bytes() == first[1]
+        assert len(ledger.entries()) == 1
+    assert client.draws == 1
+    assert client.files() == {"envelope"}
+
+
+def test_a_second_release_needs_room_in_the_cap(client: Client) -> None:
+    """Refused before a word is drawn; with room it is another envelope."""
+    _, first = client.release()
+    for changes in ({"number": 2}, {"task": VOTES}):
+        with pytest.raises(UserError, match="room"):
+            client.release(**changes)
+    assert client.draws == 1
+    assert client.files() == {"envelope"}
+    _, second = client.release(number=2, cap=Budget(2.0))
+    assert second != first
+    with Ledger(client.path) as ledger:
+        assert latest(ledger, REPORTS, "me") == 2
+        assert latest(ledger, REPORTS, "you") == latest(ledger, VOTES, "me") == 0
+
+
+def test_an_invitation_is_for_one_task_and_one_release(client: Client) -> None:
+    """Another task: refused before anything. Used: the budget would be wasted."""
+    (invitation,) = issue(VOTES, 1)
+    with pytest.raises(UserError, match="different rounds"):
+        client.release(invitation)
+    assert not client.outbox.exists()
+    (invitation,) = issue(REPORTS, 1)
+    path, data = client.release(invitation)
+    for _ in range(2):
+        with pytest.raises(UserError, match="used for another release"):
+            client.release(invitation, number=2, cap=Budget(2.0))
+        path.rename(path.with_suffix(".sent")) if path.exists() else None
+    assert client.state(2) is None
+    assert path.with_suffix(".sent").read_bytes() == data
+
+
+def test_an_envelope_that_was_sent_away_is_not_drawn_again(client: Client) -> None:
+    """It says when it was released; an altered one is not passed on either."""
+    path, data = client.release()
+    path.write_bytes(data + b" ")
+    with pytest.raises(UserError, match="not what was released"):
+        client.release()
+    path.unlink()
+    entry = client.entry()
+    assert entry is not None
+    with pytest.raises(UserError, match="1 is spent") as caught:
+        client.release()
+    for words in (f"released on {entry.confirmed}", "--new-release draws anew"):
+        assert words in str(caught.value)
+    assert client.draws == 1
+
+
+def test_a_moved_outbox_still_holds_the_release(client: Client, tmp_path: Path) -> None:
+    """The folder may be renamed, and another outbox gets the old path."""
+    path, data = client.release()
+    assert client.release(outbox=tmp_path / "other")[0] == path
+    client.outbox = client.outbox.rename(tmp_path / "moved")
+    assert client.release(outbox=client.outbox) == (client.outbox / path.name, data)
+    assert client.draws == 1
+
+
+def test_a_refused_record_costs_nothing(client: Client) -> None:
+    """A mechanism that refuses gives the reservation back and leaves no file."""
+
+    def refuse() -> dict[str, Any]:
+        raise UserError("NaN")
+
+    with pytest.raises(UserError, match="NaN"):
+        client.release(draw=refuse)
+    assert client.state() == "cancelled"
+    assert client.files() == set()
+    client.release()
+    assert client.state() == "confirmed"
+
+
+def killing(function: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+    """Return a function that ends the process before, or after, it did its work."""
+
+    def wrapped(*given: Any, **named: Any) -> Any:
+        if after:
+            function(*given, **named)
+        raise Killed
+
+    return wrapped
+
+
+STEPS: list[tuple[Any, str, bool, str | None, set[str], str | None]] = [
+    # kill at, before or after; then state and files; then the state when settled
+    (os, "fsync", False, None, {".tmp"}, None),
+    (Ledger, "reserve", False, None, {".tmp"}, None),
+    (Ledger, "reserve", True, "reserved", {".tmp"}, "cancelled"),
+    (outbox, "seal", True, "reserved", {".tmp"}, "cancelled"),
+    (Path, "rename", False, "reserved", {".tmp"}, "cancelled"),
+    (Path, "rename", True, "reserved", {"envelope"}, "confirmed"),
+    (Ledger, "confirm", False, "reserved", {"envelope"}, "confirmed"),
+    (Ledger, "confirm", True, "confirmed", {"envelope"}, "confirmed"),
+]
+
+
+@pytest.mark.parametrize(("where", "name", "after", "state", "files", "settled"), STEPS)
+def test_a_kill_at_any_step_is_settled_by_the_next_call(
+    client: Client,
+    where: Any,
+    name: str,
+    after: bool,
+    state: str | None,
+    files: set[str],
+    settled: str | None,
+) -> None:
+    """What may have left counts from then on; what was published is never redrawn."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, name, killing(getattr(where, name), after=after))
+        with pytest.raises(Killed):
+            client.release()
+    assert (client.state(), client.files()) == (state, files)
+    published = {p: p.read_bytes() for p in client.outbox.glob("*.json")}
+    with pytest.raises(UserError, match="different rounds"):
+        client.release(issue(VOTES, 1)[0])
+    assert client.state() == state  # a refused call settles nothing
+    if settled == "confirmed":
+        with pytest.raises(UserError, match="room"):
+            client.release(number=2)
+    else:
+        client.release(number=2)
+    assert client.state() == settled
+    if settled == "confirmed":
+        path, data = client.release()
+        assert published == {path: data}
+    assert client.draws <= 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "settled"),
+    [
+        ((Path, "rename", False), (Ledger, "cancel", False), "reserved"),
+        ((Path, "rename", False), (Ledger, "cancel", True), "cancelled"),
+        ((Ledger, "confirm", False), (Ledger, "confirm", False), "reserved"),
+        ((Ledger, "confirm", False), (Ledger, "confirm", True), "confirmed"),
+    ],
+)
+def test_a_recovery_may_be_killed_as_well(
+    client: Client, first: Any, second: Any, settled: str
+) -> None:
+    """The third call finishes what the second could not."""
+    for where, name, after in (first, second):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(where, name, killing(getattr(where, name), after=after))
+            with pytest.raises(Killed):
+                client.release()
+    assert client.state() == settled
+    before = [path.read_bytes() for path in client.outbox.glob("*.json")]
+    _, data = client.release()
+    assert before in ([], [data])
+    assert (client.state(), client.files()) == ("confirmed", {"envelope"})
+    assert client.draws == 2 - len(before)
+
+
+def test_nobody_knows_whether_it_left(client: Client) -> None:
+    """Reserved, and both files gone: it counts for ever, and is not drawn again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "confirm", killing(Ledger.confirm, after=False))
+        with pytest.raises(Killed):
+            client.release()
+    for path in client.outbox.glob("*.json"):
+        path.unlink()
+    for _ in range(2):
+        with pytest.raises(UserError, match="nobody knows"):
+            client.release()
+    assert client.state() == "spent"
+    assert client.draws == 1
+
+
+def test_an_unfinished_release_is_settled_in_the_outbox_it_began_in(
+    client: Client, tmp_path: Path
+) -> None:
+    """Another outbox finds it, confirms it there, and draws nothing."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Ledger, "confirm", killing(Ledger.confirm, after=False))
+        with pytest.raises(Killed):
+            client.release()
+    path, _ = client.release(outbox=tmp_path / "other")
+    assert path.parent == client.outbox
+    assert (client.state(), client.draws) == ("confirmed", 1)
+
+
+def test_kill_9_at_random_moments_loses_nothing(tmp_path: Path) -> None:
+    """Thirty rounds of a real process that is killed and called again."""
+    outcomes = [kill_round(tmp_path / str(seed), seed) for seed in range(30)]
+    assert len(set(outcomes)) > 1  # some before, some after the envelope was there
