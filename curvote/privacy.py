@@ -15,7 +15,9 @@ class Budget:
     """An (epsilon, delta) differential-privacy budget under replace-one adjacency.
 
     ``0 < epsilon < inf`` and ``0 <= delta < 1``; anything else, NaN included, is a
-    UserError. ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14).
+    UserError. ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14);
+    ``|`` is parallel composition, the larger of each, for releases about different
+    clients (McSherry 2009, theorem 4).
     """
 
     epsilon: float
@@ -28,6 +30,9 @@ class Budget:
 
     def __add__(self, other: Budget) -> Budget:
         return Budget(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __or__(self, other: Budget) -> Budget:
+        return Budget(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
 
     def part(self, share: float) -> Budget:
         """Return the ``share`` in (0, 1] of this budget."""
@@ -55,6 +60,46 @@ class Budget:
     def __str__(self) -> str:
         tail = f", delta {self.delta:g}" if self.delta else ""
         return f"epsilon {self.epsilon:g}{tail}"
+
+
+@dataclass(frozen=True, order=True)
+class ZCDP:
+    """A zero-concentrated budget rho, 0 < rho < inf (Bun & Steinke 2016).
+
+    Gaussian noise of standard deviation sigma on a value of L2 sensitivity D, discrete
+    or not, has rho = D^2 / (2 sigma^2). ``+`` is sequential composition.
+    """
+
+    rho: float
+
+    def __post_init__(self) -> None:
+        validate.positive(rho=self.rho)
+
+    def __add__(self, other: ZCDP) -> ZCDP:
+        return ZCDP(self.rho + other.rho)
+
+    def to_budget(self, delta: float) -> Budget:
+        """Return the least epsilon at ``delta``, 0 < delta < 1.
+
+        With b > 0, epsilon = (1 + b) rho + (ln(1/delta) - ln(1 + b))/b + ln(b/(1 + b))
+        (Canonne, Kamath & Steinke 2020, section 2.3, order 1 + b). It holds for every
+        b, so a rough minimum is a valid one, and has no local minimum but the least.
+        """
+        from scipy.optimize import minimize_scalar
+
+        rest = -math.log(validate.fraction(delta=delta))
+
+        def epsilon(log_b: float) -> float:
+            b = math.exp(log_b)
+            more = math.log1p(b)
+            return (1 + b) * self.rho + (rest - more) / b + log_b - more
+
+        near = math.log(rest / self.rho) / 2
+        found = minimize_scalar(
+            epsilon, bounds=(near - 20, near + 20), options={"xatol": 1e-9}
+        )
+        # A budget is never 0, even where delta alone would do.
+        return Budget(max(float(found.fun), math.ulp(0.0)), delta)
 
 
 def label_share(share: float | str, d: int) -> float:

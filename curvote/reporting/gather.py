@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -71,8 +72,11 @@ def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
 
 def _releases(config: dict[str, Any], d: int, *, private: bool) -> list[Any]:
     protocol = import_module(PROTOCOLS[config["protocol"]])
-    found = protocol.releases(config, d)
-    return [release for release in found if not (private and release.study_only)]
+    found = list(protocol.releases(config, d))
+    if not private:
+        return found
+    real = [release for release in found if not release.study_only]
+    return [replace(release, epsilon=config["epsilon"][0]) for release in real]
 
 
 def _losses(

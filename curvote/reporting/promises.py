@@ -26,7 +26,7 @@ def purpose(data: PageData) -> str:
 
 def meaning_of_epsilon(data: PageData) -> str:
     """Explain epsilon to a reader who has never met it."""
-    level = reference_epsilon(data) if len(data.scores) else 1.0
+    level = reference_epsilon(data)
     return (
         "Epsilon limits what a release can give away: whatever the client's"
         f" {data.record} is, every possible message is at most e^epsilon times as"

@@ -30,8 +30,9 @@ ROLE_WORDS = {
 
 
 def reference_epsilon(data: PageData) -> float:
-    """Return the level the headline speaks of: 1, or the nearest on a log scale."""
-    return min(epsilons(data.scores), key=lambda level: abs(math.log(level)))
+    """Return the level the page speaks of: 1, or the nearest on a log scale."""
+    levels = epsilons(data.scores) or [loss.claimed for loss in data.losses] or [1.0]
+    return min(levels, key=lambda level: abs(math.log(level)))
 
 
 def main_row(data: PageData) -> pd.Series | None:
@@ -226,6 +227,12 @@ def commands(data: PageData) -> list[tuple[str, str]]:
     if not data.private:
         options += [f"--replicates {data.replicates}", f"--seed {data.seed}"]
     run = " ".join([f"curvote run {name}", *options])
+    if data.private:
+        return [
+            (run, "returns the same release: nothing is drawn, nothing is spent"),
+            ("curvote ledger show", "lists what was released, about how many clients"),
+            ("curvote ledger check", "holds the ledger against what is stored"),
+        ]
     return [
         (run, "runs it again; whatever has not changed is reused"),
         (f"curvote scores {name}", "prints the table above"),

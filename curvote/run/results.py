@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from curvote.classifier import Linear
+from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
@@ -103,13 +104,16 @@ def _outcome(project: Project, record: RunRecord, cell: Cell) -> dict[str, float
     made = find(project, record, "aggregate", cell).columns("ensemble", 0)
     utility = np.where(made["reversed"], 1 - made["utility"], made["utility"])
     best = int(np.argmax(utility))
+    keep = BinaryRR(epsilon=cell.epsilon or 0.0).keep
+    n = int(votes["n"][best])
+    share = (votes["positive"][best] + 2) / (n + 4)  # never 0: Agresti & Coull (1998)
     return {
         "reports": find(project, record, "privatize", cell).rows,
         "votes": int(votes["n"].sum()),
         "classifiers": len(utility),
         "passed": int((utility > record.config["aggregate"]["cutoff"]).sum()),
         "utility": float(utility[best]),
-        "utility_se": float(made["standard_error"][best]),
+        "utility_se": float(np.sqrt(share * (1 - share) / n) / (2 * keep - 1)),
     }
 
 

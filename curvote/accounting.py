@@ -1,0 +1,130 @@
+"""Composition that is no plain addition, by the library dp-accounting.
+
+A client's releases are composed as distributions of their privacy losses (Koskela,
+Jalko & Honkela 2020), each rounded upwards to a grid, so every answer is a true bound.
+Adjacency is replace-one, as in `curvote.privacy`: every release below is given by the
+two laws that replacing the client's record can make most different. dp-accounting's
+own relation ``REPLACE_SPECIAL`` compares a record with none at all instead: for a
+label by randomized response of epsilon 1 that understates the loss, so it is not used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.privacy import Budget
+
+# Losses are rounded upwards to whole multiples of it: a hair above 1e-4, so that the
+# rounding error of a loss such as 1 does not lift it by a whole step.
+STEP = 1e-4 * (1 + 1e-12)
+# Above it a release is as good as public, and its losses would fill the memory.
+LARGEST_EPSILON = 100.0
+# The loss of Gaussian noise has mean ratio^2/2, the ratio being diameter/sigma.
+LARGEST_RATIO = 14.0
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a client's releases lose together; ``+`` adds those of further releases."""
+
+    _distribution: Any
+
+    def __add__(self, other: Losses) -> Losses:
+        return Losses(self._distribution.compose(other._distribution))
+
+    def times(self, n: int) -> Losses:
+        """Return the losses of ``n`` >= 1 such releases, each with fresh noise."""
+        return Losses(self._distribution.self_compose(validate.at_least(1, n=n)))
+
+    def delta(self, epsilon: float) -> float:
+        """Return a delta, in [0, 1], that holds with ``epsilon`` >= 0."""
+        if not 0 <= epsilon < math.inf:
+            raise UserError(f"epsilon is {epsilon!r}; it must be finite, at least 0.")
+        return float(self._distribution.get_delta_for_epsilon(epsilon))
+
+    def epsilon(self, delta: float) -> float:
+        """Return the least epsilon that holds with ``delta``, 0 <= delta < 1.
+
+        A delta below what the releases need is a UserError; composing takes 1e-15.
+        """
+        if not 0 <= delta < 1:
+            raise UserError(f"delta is {delta!r}; it must lie in [0, 1).")
+        found = float(self._distribution.get_epsilon_for_delta(delta))
+        if math.isinf(found):
+            raise UserError(f"delta is {delta!r}; no epsilon holds with so little.")
+        return found
+
+    def to_budget(self, delta: float) -> Budget:
+        """Return the (epsilon, delta) budget that the releases spend."""
+        return Budget(max(self.epsilon(delta), math.ulp(0.0)), delta)
+
+
+def _library() -> ModuleType:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    module: ModuleType = privacy_loss_distribution
+    return module
+
+
+def _modest(epsilon: float) -> float:
+    if validate.positive(epsilon=epsilon) > LARGEST_EPSILON:
+        raise UserError(
+            f"epsilon is {epsilon!r}; losses are composed up to {LARGEST_EPSILON:g}."
+        )
+    return float(epsilon)
+
+
+def pure(epsilon: float) -> Losses:
+    """Return the losses of any epsilon-private release: a randomized sign is the worst.
+
+    ``0 < epsilon <= 100`` (Kairouz, Oh & Viswanath 2015).
+    """
+    return randomized_response(epsilon, 2)
+
+
+def randomized_response(epsilon: float, n_classes: int) -> Losses:
+    """Return the losses of one of ``n_classes`` >= 2 labels by randomized response.
+
+    It is kept e^epsilon times as likely as turned into any one other label.
+    """
+    odds = math.exp(-_modest(epsilon))
+    n_classes = validate.at_least(2, n_classes=n_classes)
+    # The library's parameter: the share of labels that are drawn uniformly instead.
+    uniform = n_classes * odds / (1 + (n_classes - 1) * odds)
+    return Losses(
+        _library().from_randomized_response(
+            uniform, n_classes, value_discretization_interval=STEP
+        )
+    )
+
+
+def laplace(epsilon: float) -> Losses:
+    """Return the losses of Laplace noise of scale (the value's range) / epsilon."""
+    return Losses(
+        _library().from_laplace_mechanism(
+            1 / _modest(epsilon), value_discretization_interval=STEP
+        )
+    )
+
+
+def gaussian(sigma: float, diameter: float) -> Losses:
+    """Return the losses of Gaussian noise of standard deviation ``sigma``.
+
+    ``diameter`` is the largest L2 distance of two records: 2 sqrt(d) for [-1, 1]^d.
+    """
+    ratio = validate.positive(diameter=diameter) / validate.positive(sigma=sigma)
+    if ratio > LARGEST_RATIO:
+        raise UserError(
+            f"sigma is {sigma!r}; losses are composed from {1 / LARGEST_RATIO:.2g} of"
+            f" the diameter {diameter!r} on."
+        )
+    return Losses(
+        _library().from_gaussian_mechanism(
+            1 / ratio, value_discretization_interval=STEP
+        )
+    )

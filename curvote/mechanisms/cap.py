@@ -1,0 +1,80 @@
+"""Spherical caps: their share of the sphere, their moments, and the best for PrivUnit.
+
+The height h = <v, u> of a uniform unit vector v of R^d has the density
+c (1 - h^2)^((d-3)/2); its square is Beta(1/2, (d-1)/2).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special
+
+from curvote.validate import FloatArray
+
+# So that some 4096 candidates a client are enough, whatever epsilon is.
+SMALLEST_SHARE = 2.0**-12
+
+
+@dataclass(frozen=True)
+class Cap:
+    """The cap {v: <v, u> >= gamma} of the unit sphere of R^d, 0 <= gamma < 1."""
+
+    gamma: float
+    d: int
+
+    @property
+    def _rest(self) -> float:
+        """1 - gamma^2, without cancellation."""
+        return (1 - self.gamma) * (1 + self.gamma)
+
+    @property
+    def share(self) -> float:
+        """The cap's share of the sphere."""
+        return float(special.betainc((self.d - 1) / 2, 0.5, self._rest)) / 2
+
+    @property
+    def first(self) -> float:
+        """E[h; h >= gamma] = c (1 - gamma^2)^((d-1)/2) / (d - 1)."""
+        power = (self.d - 1) / 2
+        log = power * math.log(self._rest) - special.betaln(0.5, power)
+        return float(math.exp(log) / (self.d - 1))
+
+    @property
+    def second(self) -> float:
+        """E[h^2; h >= gamma], by parts from ``first`` and ``share``."""
+        return ((self.d - 1) * self.gamma * self.first + self.share) / self.d
+
+    def heights(self, inside: NDArray[np.bool_], uniform: FloatArray) -> FloatArray:
+        """Return heights inside the cap or outside it by the inverse of P(H >= h)."""
+        above = np.where(
+            inside, uniform * self.share, self.share + uniform * (1 - self.share)
+        )
+        tail = 2 * np.minimum(above, 1 - above)
+        square = special.betainccinv(0.5, (self.d - 1) / 2, tail)
+        return np.asarray(np.copysign(np.sqrt(square), 0.5 - above))
+
+
+def _mean_height(gamma: float, d: int, epsilon: float) -> float:
+    """Return E<v, u> where v is e^epsilon times as likely inside the cap."""
+    cap, gain = Cap(gamma, d), -math.expm1(-epsilon)
+    return cap.first * gain / (1 - (1 - cap.share) * gain)
+
+
+def best_cap(epsilon: float, d: int) -> Cap:
+    """Return the cap of the largest E<v, u>, that is, of the least variance.
+
+    The derivative of E<v, u> in gamma has the sign of E<v, u> - gamma, so the best
+    gamma is the mean height itself. The cap's share is ``SMALLEST_SHARE`` at least.
+    """
+    square = special.betainccinv(0.5, (d - 1) / 2, 2 * SMALLEST_SHARE)
+    highest = math.sqrt(square)
+    if _mean_height(highest, d, epsilon) >= highest:
+        return Cap(highest, d)
+    gamma = optimize.brentq(
+        lambda gamma: _mean_height(gamma, d, epsilon) - gamma, 0.0, highest
+    )
+    return Cap(float(gamma), d)

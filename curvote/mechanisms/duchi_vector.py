@@ -1,0 +1,115 @@
+"""Duchi et al.'s mechanism for a record: a corner of a cube, unbiased."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote.entropy import Entropy
+from curvote.mechanisms import exact
+from curvote.mechanisms.base import VectorMechanism
+from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
+from curvote.validate import FloatArray
+
+_TOTAL = 1 << exact.WORD_BITS
+
+
+class DuchiVector(VectorMechanism):
+    """Answers a corner of [-B, B]^d with mean x (Wang et al. 2019, algorithm 3).
+
+    After Duchi et al. (2018). Each coordinate, on the grid of step 2^-20 (halves to
+    even), is rounded at random to a sign with that mean, exactly. With probability
+    q = threshold/2^64 the answer is uniform over the ``inside`` corners that agree with
+    those signs in more than half of the coordinates, otherwise over the ``outside``
+    ones. **Ties**, in which exactly half agrees (even d), are outside. The papers put
+    them on both sides, so that ties are 1 + e^epsilon times as likely as corners
+    beyond: a loss of ln(1 + e^epsilon). Here it is epsilon, and B is smaller too:
+    1/B = C(d-1, floor(d/2)) (q/inside - (1 - q)/outside), their B for odd d.
+    """
+
+    name = "duchi_vector"
+    unbiased = True
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__(epsilon=epsilon, d=d)
+        ties = 0 if self.d % 2 else math.comb(self.d, self.d // 2)
+        self.inside = ((1 << self.d) - ties) // 2
+        self.outside = (1 << self.d) - self.inside
+        self.threshold = exact.logistic_threshold(
+            self.epsilon, self.inside, self.outside
+        )
+        near = Fraction(self.threshold, _TOTAL * self.inside)
+        far = Fraction(_TOTAL - self.threshold, _TOTAL * self.outside)
+        self.largest = float(1 / (math.comb(self.d - 1, self.d // 2) * (near - far)))
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        near = entropy.words(len(values)) < np.uint64(self.threshold)
+        agrees = self._agreements(near, entropy)
+        positive = self._rounded(values, entropy) == agrees
+        return np.where(positive, self.largest, -self.largest)
+
+    def _rounded(self, values: FloatArray, entropy: Entropy) -> NDArray[np.bool_]:
+        """Say for each coordinate whether its sign is +: (1 + x)/2 of 2^21 words."""
+        words = entropy.words(values.size).reshape(values.shape)
+        uniform = words >> np.uint64(exact.WORD_BITS - GRID_BITS - 1)
+        up = (grid_index(values) + ONE).view(np.uint64)
+        return np.asarray(uniform < up)
+
+    def _agreements(
+        self, near: NDArray[np.bool_], entropy: Entropy
+    ) -> NDArray[np.bool_]:
+        """Return rows of which more than half is true iff ``near``, uniformly."""
+        rows, waiting = np.empty((near.size, self.d), np.bool_), np.arange(near.size)
+        while waiting.size:
+            some = self._bits(waiting.size, entropy)
+            kept = (2 * some.sum(axis=1) > self.d) == near[waiting]
+            rows[waiting[kept]] = some[kept]
+            waiting = waiting[~kept]
+        return rows
+
+    def _bits(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
+        width = -(-self.d // exact.WORD_BITS)
+        raw = entropy.words(n * width).reshape(n, width).view(np.uint8)
+        return np.unpackbits(raw, axis=1, count=self.d).view(np.bool_)
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each record whether it is a corner of [-B, B]^d."""
+        return np.asarray((np.abs(outputs) == self.largest).all(axis=-1))
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the grid point of each coordinate, at most 2^-21 from it, (n, d)."""
+        clipped, _ = self.clip(x)
+        return grid_index(clipped) / ONE
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return B^2 - x^2 for each coordinate, (n, d)."""
+        return np.asarray(self.largest**2 - self.mean(x) ** 2)
+
+    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x) - ln P(at | x2), (n,), for corners ``at``."""
+        first, second = (np.log(self._likelihood(value, at)) for value in (x, x2))
+        return np.asarray(first - second)
+
+    def _likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return P(at | x) relative to a corner outside: from the agreement's law."""
+        agrees = (1 + np.sign(at) * self.mean(x)) / 2
+        counts = np.zeros((len(agrees), self.d + 1))
+        counts[:, 0] = 1
+        for column in agrees.T[..., None]:
+            more = column * counts[:, :-1]
+            counts *= 1 - column
+            counts[:, 1:] += more
+        inside = 2 * np.arange(self.d + 1) > self.d
+        return np.asarray(counts @ np.where(inside, float(self.worst_ratio()), 1.0))
+
+    def worst_ratio(self) -> Fraction:
+        """Return how much likelier a corner inside is than one outside."""
+        far = (_TOTAL - self.threshold) * self.inside
+        return Fraction(self.threshold * self.outside, far)
+
+
+MECHANISM = DuchiVector

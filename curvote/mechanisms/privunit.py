@@ -1,0 +1,196 @@
+"""PrivUnit: a direction of R^d, reported as an unbiased vector of constant length."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.entropy import Entropy, Words
+from curvote.mechanisms import exact
+from curvote.mechanisms.base import VectorMechanism
+from curvote.mechanisms.cap import best_cap
+from curvote.validate import FloatArray
+
+_TOTAL = 1 << exact.WORD_BITS
+# Bounds, for each coordinate, by how much the probability that a candidate falls into
+# a cap depends on where the cap is: see ``PrivUnit``.
+CAP_ERROR = 2.0**-42
+# A row this close to length 1 is a unit vector, rounded.
+UNIT_ERROR = 1e-9
+# Coordinates of candidates worked on at once: they stay in the processor's cache.
+_CHUNK = 1 << 16
+
+
+class PrivUnit(VectorMechanism):
+    """Reports a unit vector u by one of length 1/m with mean u (Bhowmick et al. 2018).
+
+    The domain is the unit sphere of R^d, d >= 2. ``clip`` normalises a row of another
+    length, turns a zero row into the first axis, and counts both. With a cap
+    {v: <v, u> >= gamma} the answer is v/m, v uniform in the cap with probability p and
+    uniform outside it otherwise. Gamma, and with it p, is the one of least variance
+    (Asi, Feldman & Talwar 2022), the cap's share of the sphere being 2^-12 at least.
+
+    **The draw** is a rejection: candidates v come from words alone, and one is kept if
+    its 64-bit word is below ``threshold_in`` (2^64: always) or ``threshold_out``. So
+    every answer is possible for every u, and P(v | u)/P(v | u') is the ratio of two
+    thresholds, whose largest is ``worst_ratio``, times Z(u')/Z(u), where Z(u) is the
+    chance that a candidate is kept. Were candidates exactly uniform, Z would be the
+    same for every u. They are normalised Gaussians in floating point (Box and Muller's
+    formula on 52-bit uniforms): within about d 2^-46 radians of exactly uniform ones
+    in the mean, so a cap holds its share up to d ``CAP_ERROR``, a bound with room to
+    spare, and ln Z varies by ``margin``, of which the thresholds' ratio is less than
+    epsilon.
+    """
+
+    name = "privunit"
+    unbiased = True
+
+    def __init__(self, *, epsilon: float, d: int) -> None:
+        super().__init__(epsilon=epsilon, d=validate.at_least(2, d=d))
+        self.cap = best_cap(self.epsilon, self.d)
+        gain = -np.expm1(-self.epsilon)
+        kept = 1 - (1 - self.cap.share) * gain
+        self.margin = float(4 * self.d * CAP_ERROR * gain / kept)
+        self.threshold_in = _TOTAL
+        self.threshold_out = _threshold_out(self.epsilon - self.margin)
+
+    @property
+    def kept(self) -> float:
+        """The share of the candidates that are kept, Z."""
+        inside, outside = self._weights
+        return inside * self.cap.share + outside * (1 - self.cap.share)
+
+    @property
+    def p(self) -> float:
+        """The probability that the answer is in the cap."""
+        return self.cap.share / self.kept
+
+    @property
+    def m(self) -> float:
+        """The mean of <v, u>: answers have length 1/m."""
+        inside, outside = self._weights
+        return (inside - outside) * self.cap.first / self.kept
+
+    @property
+    def _weights(self) -> tuple[float, float]:
+        return self.threshold_in / _TOTAL, self.threshold_out / _TOTAL
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the rows normalised, and how many were no unit vectors."""
+        rows = self._records(values)
+        largest = np.abs(rows).max(axis=1, keepdims=True)
+        scaled = rows / np.where(largest == 0, 1, largest)
+        scaled[largest[:, 0] == 0, 0] = 1
+        length = np.linalg.norm(scaled, axis=1, keepdims=True)
+        unit = np.isclose(largest, 1 / length, rtol=UNIT_ERROR, atol=0)
+        return scaled / length, int(np.count_nonzero(~unit))
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        out, size = np.empty(values.shape), max(1, _CHUNK // self.d)
+        for start in range(0, len(values), size):
+            block = slice(start, start + size)
+            out[block] = self._reject(values[block], entropy)
+        out /= self.m
+        return out
+
+    def _reject(self, u: FloatArray, entropy: Entropy) -> FloatArray:
+        """Return each client's first candidate that is kept."""
+        found, waiting = np.empty(u.shape), np.arange(len(u))
+        most = int(2 / self.kept) + 1
+        while waiting.size:
+            each = min(most, max(1, _CHUNK // (self.d * waiting.size)))
+            shape = (waiting.size, each, self.d)
+            candidates = normals(waiting.size * each * self.d, entropy).reshape(shape)
+            words = entropy.words(waiting.size * each).reshape(shape[:2])
+            kept = self._kept(candidates, u[waiting], words)
+            done = kept.any(axis=1)
+            first = candidates[done, kept[done].argmax(axis=1)]
+            found[waiting[done]] = first / np.linalg.norm(first, axis=1, keepdims=True)
+            waiting = waiting[~done]
+        return found
+
+    def _kept(self, candidates: FloatArray, u: FloatArray, words: Words) -> Any:
+        """Say for each candidate, (n, each), whether its word keeps it."""
+        lengths = np.sqrt(np.einsum("ijk,ijk->ij", candidates, candidates))
+        heights = np.einsum("ijk,ik->ij", candidates, u)
+        inside = heights >= self.cap.gamma * lengths
+        return inside | (words < np.uint64(self.threshold_out))
+
+    def draw_direct(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
+        """Return draws of the same law by its parts, in floating point: studies only.
+
+        In the cap or outside it by an integer threshold, the height by its inverse
+        distribution function, the tangent uniform. Its low bits may betray the input.
+        """
+        u, _ = self.clip(values)
+        threshold = min(int(self.p * _TOTAL), _TOTAL - 1)
+        inside = entropy.words(len(u)) < np.uint64(threshold)
+        heights = self.cap.heights(inside, uniforms(len(u), entropy))[:, None]
+        tangent = normals(u.size, entropy).reshape(u.shape)
+        tangent -= np.sum(tangent * u, axis=1, keepdims=True) * u
+        tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+        return np.asarray((heights * u + np.sqrt(1 - heights**2) * tangent) / self.m)
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each record whether it has the length 1/m, up to rounding."""
+        length = np.linalg.norm(outputs, axis=-1) * self.m
+        return np.asarray(np.abs(length - 1) <= UNIT_ERROR)
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the unit vector itself, (n, d)."""
+        return self.clip(x)[0]
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return the variance of each coordinate, (n, d): 1/m^2 - 1 in all."""
+        inside, outside = self._weights
+        rest = 1 / self.d - self.cap.second
+        along = (inside * self.cap.second + outside * rest) / self.kept
+        square = self.mean(x) ** 2
+        across = (1 - along) / (self.d - 1) * (1 - square)
+        return np.asarray((along * square + across) / self.m**2 - square)
+
+    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x) - ln P(at | x2), (n,), but for ``margin``."""
+        v = np.asarray(at) / np.linalg.norm(at, axis=-1, keepdims=True)
+        first, second = (
+            (np.sum(v * self.mean(value), axis=-1) >= self.cap.gamma).astype(int)
+            for value in (x, x2)
+        )
+        return np.asarray((first - second) * exact.log(self.worst_ratio()))
+
+    def worst_ratio(self) -> Fraction:
+        """Return ``threshold_in`` / ``threshold_out``."""
+        return Fraction(self.threshold_in, self.threshold_out)
+
+    def worst_log_ratio(self) -> float:
+        """Return the thresholds' log ratio and, on top, ``margin``: at most epsilon."""
+        return min(exact.log(self.worst_ratio()) + self.margin, self.epsilon)
+
+
+def _threshold_out(epsilon: float) -> int:
+    """Return 2^64 e^-epsilon, rounded up."""
+    spare = exact.WORD_BITS
+    ratio = epsilon.as_integer_ratio()
+    _, high = exact.exp_bounds(*ratio, exact.WORD_BITS + spare)
+    return -(-high // (1 << spare))
+
+
+def uniforms(n: int, entropy: Entropy) -> FloatArray:
+    """Return ``n`` uniform numbers, the middles of 2^52 equal parts of (0, 1)."""
+    leading = (entropy.words(n) >> np.uint64(12)).view(np.int64)
+    return np.asarray((leading + 0.5) * 2.0**-52)
+
+
+def normals(n: int, entropy: Entropy) -> FloatArray:
+    """Return ``n`` standard normal numbers by the formula of Box and Muller (1958)."""
+    first, second = uniforms(n + n % 2, entropy).reshape(2, -1)
+    radius = np.sqrt(-2 * np.log(first))
+    second *= 2 * np.pi
+    return np.concatenate([radius * np.cos(second), radius * np.sin(second)])[:n]
+
+
+MECHANISM = PrivUnit

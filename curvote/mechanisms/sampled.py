@@ -1,0 +1,165 @@
+"""A scalar mechanism on k random coordinates of a record, the others left out."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.mechanisms import exact
+from curvote.mechanisms.base import VectorMechanism
+from curvote.mechanisms.coordinates import PerCoordinate, per_coordinate
+from curvote.validate import FloatArray
+
+# The epsilon that one more coordinate is worth (Wang et al. 2019, equation 12).
+EPSILON_EACH = 2.5
+
+
+def best_k(epsilon: float, d: int) -> int:
+    """Return max(1, min(d, floor(epsilon / 2.5))) (Wang et al. 2019, equation 12)."""
+    return max(1, math.floor(min(d, epsilon / EPSILON_EACH)))
+
+
+class Sampled(VectorMechanism):
+    """Reports k of d coordinates, times d/k, and 0 for the others.
+
+    Wang et al. (2019), algorithm 4. Which k is drawn uniformly, exactly, and without
+    the data; each of them gets epsilon/k and the scalar mechanism named by
+    ``mechanism`` (domain [-1, 1]; any other is a UserError). ``k`` is ``best_k`` if
+    none is given. Unbiased where the scalar mechanism is.
+    """
+
+    name = "sampled"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        d: int,
+        mechanism: str = "hybrid",
+        k: int | None = None,
+    ) -> None:
+        super().__init__(epsilon=epsilon, d=d)
+        self.k = _share(best_k(epsilon, self.d) if k is None else k, self.d)
+        self.part = _part(mechanism, self.k, epsilon)
+        self.scalar = self.part.scalar
+        self.unbiased, self.tight = self.part.unbiased, self.part.tight
+        self.scale = self.d / self.k
+
+    def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
+        chosen = self._subsets(len(values), entropy)
+        reported = self.part.randomize(values[chosen].reshape(-1, self.k), entropy)
+        out = np.zeros(values.shape)
+        out[chosen] = reported.ravel() * self.scale
+        return out
+
+    def _subsets(self, n: int, entropy: Entropy) -> NDArray[np.bool_]:
+        """Return n rows with k true ones each, uniform over all such (Floyd)."""
+        chosen, rows = np.zeros((n, self.d), dtype=np.bool_), np.arange(n)
+        for last in range(self.d - self.k, self.d):
+            at = exact.below(last + 1, n, entropy)
+            chosen[rows, np.where(chosen[rows, at], last, at)] = True
+        return chosen
+
+    def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
+        """Return the records clipped, and how many coordinates were outside."""
+        return self.scalar.clip(self._records(values))
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the scalar mechanism's mean for each coordinate, (n, d)."""
+        return self.scalar.mean(x)
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return d/k (v + m^2) - m^2, (n, d), of the scalar's mean m and variance v."""
+        square = self.scalar.mean(x) ** 2
+        return np.asarray(self.scale * (self.scalar.variance(x) + square) - square)
+
+    def _reported(self, outputs: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+        """Return what the scalar mechanism gave, and whether it can have done so.
+
+        Multiplying by d/k and dividing again is off by two units in the last place.
+        """
+        outputs = np.asarray(outputs, dtype=np.float64)
+        found = outputs / self.scale
+        unit, fits = np.spacing(np.abs(found)), np.zeros(found.shape, dtype=np.bool_)
+        for candidate in [found + step * unit for step in range(-2, 3)]:
+            hit = (candidate * self.scale == outputs) & self.scalar.possible(candidate)
+            found, fits = np.where(hit, candidate, found), fits | hit
+        return found, fits
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each record whether k coordinates, and only they, are reported.
+
+        Fewer may be visible where the scalar mechanism itself can give 0.
+        """
+        _, fits = self._reported(outputs)
+        hidden, visible = outputs == 0, np.count_nonzero(outputs, axis=-1)
+        enough = (visible == self.k) | ((visible < self.k) & self._gives_zero)
+        return np.asarray((fits | hidden).all(axis=-1) & enough)
+
+    @property
+    def _gives_zero(self) -> bool:
+        return bool(self.scalar.possible(np.zeros(1))[0])
+
+    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x) - ln P(at | x2), (n,), for possible outputs ``at``."""
+        first, second = (self._log_likelihood(value, at) for value in (x, x2))
+        return np.asarray(first - second)
+
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x), but for what does not depend on x.
+
+        A sum over the subsets that hold every visible coordinate, one coordinate
+        after the other; column j stands for j of them being in the subset so far.
+        """
+        given, _ = self._reported(at)
+        terms = self._relative(np.broadcast_to(x, given.shape), given)
+        sums = np.full((len(terms), self.k + 1), -np.inf)
+        sums[:, 0] = 0
+        for term, visible in zip(terms.T, given.T != 0, strict=True):
+            taken = sums[:, :-1] + term[:, None]
+            sums[visible] = -np.inf
+            sums[:, 1:] = np.logaddexp(sums[:, 1:], taken)
+        return np.asarray(sums[:, self.k])
+
+    def _relative(self, x: ArrayLike, given: FloatArray) -> FloatArray:
+        """Return ln P(given | x) - ln P(given | low) of the scalar; -inf if never."""
+        terms, known = np.full(given.shape, -np.inf), given != 0
+        known |= self._gives_zero
+        inputs, low = np.asarray(x)[known], np.full(known.sum(), self.scalar.low)
+        terms[known] = self.scalar.log_ratio(inputs, low, given[known])
+        return terms
+
+    def worst_ratio(self) -> Fraction | None:
+        """Return the ratio of one coordinate to the power k."""
+        return self.part.worst_ratio()
+
+    def worst_log_ratio(self) -> float:
+        """Return k times the loss of one coordinate."""
+        return self.part.worst_log_ratio()
+
+
+def _share(k: int, d: int) -> int:
+    if validate.at_least(1, k=k) > d:
+        raise UserError(f"k is {k!r}; it must be at most d, which is {d}.")
+    return int(k)
+
+
+def _part(mechanism: str, k: int, epsilon: float) -> PerCoordinate:
+    """Return ``mechanism`` for k coordinates within epsilon; its domain is [-1, 1]."""
+    part = per_coordinate(mechanism, k, epsilon)
+    if part.scalar.low != -1:
+        raise UserError(
+            f"mechanism is {mechanism!r}, which takes values in [0, 1]; records are in"
+            " [-1, 1]^d, and a coordinate left out would not be 0 in the middle."
+        )
+    return part
+
+
+MECHANISM = Sampled
