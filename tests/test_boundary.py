@@ -127,7 +127,7 @@ def test_a_report_that_echoes_a_record_is_found(
     from curvote.client.report import Reporter
 
     monkeypatch.setattr(
-        Reporter, "release", lambda self, z, labels, *noise: (z, labels)
+        Reporter, "release", lambda self, z, labels, *noise, **how: (z, labels)
     )
     plain.run(project)
     held = artifacts(project)

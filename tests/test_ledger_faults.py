@@ -41,6 +41,12 @@ def _execute(statement: str) -> Callable[[Path], None]:
     return change
 
 
+def _bad_page(path: Path) -> None:
+    with path.open("r+b") as stream:
+        stream.seek(-4096, os.SEEK_END)
+        stream.write(b"\xff" * 100)
+
+
 def _folder(path: Path) -> None:
     path.unlink()
     path.mkdir()
@@ -59,6 +65,7 @@ def _only_journal(path: Path) -> None:
         (lambda path: os.truncate(path, path.stat().st_size - 1), "damaged"),
         (lambda path: path.write_bytes(random.Random(1).randbytes(9000)), "damaged"),
         (lambda path: path.write_text("client,epsilon\n" * 99), "damaged"),
+        (_bad_page, "damaged"),
         (_other_application, "another application's"),
         (_execute("PRAGMA application_id = 7"), "another application's"),
         (_execute("PRAGMA user_version = 2"), "update curvote"),
@@ -82,6 +89,15 @@ def test_what_is_no_ledger_is_refused_and_left_alone(
 
 def _content(path: Path) -> bytes | bool:
     return path.read_bytes() if path.is_file() else path.exists()
+
+
+def test_creating_a_ledger_never_replaces_one(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that another process made in the same moment is opened instead."""
+    before = says(path)
+    monkeypatch.setattr(os.path, "lexists", lambda _: False)
+    assert says(path) == before
 
 
 def _look(path: Path, found: list[Says]) -> None:

@@ -21,10 +21,10 @@ from tests.ledgers import ONE, refusal, reserve, says
 FORK = multiprocessing.get_context("fork")
 
 
-def _crowd(path: Path, me: int, start: Barrier) -> None:
-    """Reserve overlapping cohorts until nobody has room."""
+def _crowd(path: Path, me: int, together: Barrier) -> None:
+    """Reserve overlapping cohorts until nobody has room; all of it must stay."""
     rng = np.random.default_rng(me)
-    start.wait()
+    together.wait()
     with Ledger(path) as ledger:
         for i in range(12):
             name, ids = f"{me}-{i}", rng.permutation(40)[:30]
@@ -33,13 +33,17 @@ def _crowd(path: Path, me: int, start: Barrier) -> None:
                 ledger.confirm(name, place="x", digest="y")
             else:
                 assert "no room" in message
+        own = [e for e in ledger.entries() if e.release.startswith(f"{me}-")]
+    together.wait()
+    with Ledger(path) as ledger:
+        assert [ledger.entry(e.release) for e in own] == own
 
 
 def test_processes_together_never_exceed_the_cap(tmp_path: Path) -> None:
     """Four of them create one ledger at once and fill every client to the brim."""
     path = tmp_path / "new" / "ledger.sqlite"
-    start = FORK.Barrier(4)
-    crowd = [FORK.Process(target=_crowd, args=(path, me, start)) for me in range(4)]
+    together = FORK.Barrier(4)
+    crowd = [FORK.Process(target=_crowd, args=(path, me, together)) for me in range(4)]
     for process in crowd:
         process.start()
     for process in crowd:

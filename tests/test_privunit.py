@@ -130,7 +130,7 @@ def test_rejection_and_direct_law_agree(epsilon):
     u = rows([1, -2, 0.5], n)
     first, second = (
         heights_and_angles(mechanism, draw(u, SeededEntropy(SEED)), u)
-        for draw in (mechanism.randomize, mechanism.draw_direct)
+        for draw in (mechanism.randomize, mechanism.simulate)
     )
     for a, b in zip(first, second, strict=True):
         assert stats.ks_2samp(a, b).pvalue > ALPHA
@@ -147,7 +147,7 @@ def test_another_cap_is_told_apart():
     mechanism, other = (make("privunit", epsilon=e, d=3) for e in (4, 5))
     u = rows([1, -2, 0.5], 4000)
     one = mechanism.randomize(u, SeededEntropy(SEED)) * mechanism.m
-    two = other.draw_direct(u, SeededEntropy(SEED)) * other.m
+    two = other.simulate(u, SeededEntropy(SEED)) * other.m
     assert stats.ks_2samp(one @ u[0], two @ u[0]).pvalue < ALPHA
 
 

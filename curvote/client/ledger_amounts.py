@@ -66,8 +66,8 @@ class Amount:
         return _at_least(self.epsilon), _at_least(self.delta)
 
     def __str__(self) -> str:
-        epsilon, delta = self.texts()
-        return f"epsilon {epsilon}" + (f", delta {delta}" if self.delta else "")
+        epsilon, delta = self.floats()
+        return f"epsilon {epsilon:g}" + (f", delta {delta:g}" if delta else "")
 
 
 def _at_least(exact: Decimal) -> float:

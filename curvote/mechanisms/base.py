@@ -56,6 +56,13 @@ class Mechanism(ABC):
         clipped, _ = self.clip(values)
         return self._draw(clipped, entropy)
 
+    def simulate(self, values: ArrayLike, entropy: Entropy) -> NDArray[Any]:
+        """Return draws of the same law for a study, which protects nobody.
+
+        A mechanism whose exact draws are slow may take a quicker way here.
+        """
+        return self.randomize(values, entropy)
+
     @abstractmethod
     def _draw(self, values: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
         """Return the noised values; the given ones are checked and in the domain."""

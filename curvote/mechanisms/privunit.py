@@ -120,7 +120,7 @@ class PrivUnit(VectorMechanism):
         inside = heights >= self.cap.gamma * lengths
         return inside | (words < np.uint64(self.threshold_out))
 
-    def draw_direct(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
+    def simulate(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
         """Return draws of the same law by its parts, in floating point: studies only.
 
         In the cap or outside it by an integer threshold, the height by its inverse

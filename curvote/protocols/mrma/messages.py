@@ -99,13 +99,14 @@ class Vote:
         weak = inputs["train"].columns("weak", 0)
         own = weak["arm"] == WEAK_ARMS.index("weak")
         up = Candidates(weak["coef"][own], weak["intercept"][own])
-        return replace(stated, asks=self.name, candidates=up)
+        # The bit is randomized response: the report's mechanism has no part in it.
+        return replace(stated, asks=self.name, candidates=up, params={})
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task with each axis, and its reverse, up for a vote."""
         d = stated.encoding.d
         up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
-        return replace(stated, asks=self.name, candidates=up)
+        return replace(stated, asks=self.name, candidates=up, params={})
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one bit."""

@@ -74,7 +74,7 @@ def _release(
     )
     for (part, noise), (_, label_noise) in streams:
         noised_z[part], noised[part] = reporter.release(
-            z[part], labels[part], noise, label_noise
+            z[part], labels[part], noise, label_noise, study=True
         )
     return noised_z, noised
 
