@@ -68,21 +68,21 @@ class Client:
         return {name[:4] if name.startswith(".") else "envelope" for name in found}
 
 
-def kill_round(root: Path, seed: int, slowest: float = 0.02) -> str:
+def undisturbed(root: Path) -> float:
+    """Return how many seconds a release takes in a process of its own."""
+    root.mkdir()
+    client = Client(root)
+    child, started = _start(client), time.monotonic()
+    os.waitpid(child, 0)
+    assert client.state() == "confirmed"
+    return time.monotonic() - started
+
+
+def kill_round(root: Path, seed: int, slowest: float) -> str:
     """Kill a release at a random moment, repeat it; return how far it had come."""
     root.mkdir()
-    client = Client(root)  # no connection is open across the fork
-    ready, go = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            os.write(go, b"!")
-            client.release()
-        finally:
-            os._exit(0)
-    os.read(ready, 1)  # a busy machine takes its time to fork
-    os.close(ready)
-    os.close(go)
+    client = Client(root)
+    child = _start(client)
     time.sleep(random.Random(seed).uniform(0, slowest))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -96,3 +96,19 @@ def kill_round(root: Path, seed: int, slowest: float = 0.02) -> str:
     assert before in ({}, {path: data})
     assert client.release() == (path, data)
     return f"{state} {len(before)}"
+
+
+def _start(client: Client) -> int:
+    """Release in a child and return its number as soon as it is about to begin."""
+    ready, go = os.pipe()
+    child = os.fork()  # no connection is open across it
+    if not child:
+        try:
+            os.write(go, b"!")
+            client.release()
+        finally:
+            os._exit(0)
+    os.read(ready, 1)  # a busy machine takes its time to fork
+    os.close(ready)
+    os.close(go)
+    return child

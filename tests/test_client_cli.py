@@ -116,6 +116,7 @@ def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
         ("1,2,3,four\n", "value 3 .* is no number"),
         ("1,2,3,4\n5,6,7,8\n", "2 rows and 4 columns"),
         ("a,b,c,d\n1,2,3,4\n5,6,7,8\n", "2 rows and 4 columns"),
+        ("a,b,c,4\n1,2,3,4\n", "2 rows and 4 columns"),
         ("t,v\n0,1\n1,2\n2,3\n3,4\n", "4 rows and 2 columns"),
         ("", "no such table"),
         ("1\n2,3\n", "no such table"),

@@ -16,7 +16,7 @@ from curvote.client.outbox import latest, release
 from curvote.envelope import issue, read
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from tests.releasing import ONE, Client, kill_round
+from tests.releasing import ONE, Client, kill_round, undisturbed
 from tests.rounds import REPORTS, VOTES
 
 
@@ -247,5 +247,6 @@ def test_an_unfinished_release_is_settled_in_the_outbox_it_began_in(
 
 def test_kill_9_at_random_moments_loses_nothing(tmp_path: Path) -> None:
     """Thirty rounds of a real process that is killed and called again."""
-    outcomes = [kill_round(tmp_path / str(seed), seed) for seed in range(30)]
+    slowest = 2 * undisturbed(tmp_path / "whole")
+    outcomes = [kill_round(tmp_path / f"{seed}", seed, slowest) for seed in range(30)]
     assert len(set(outcomes)) > 1  # some before, some after the envelope was there
