@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from numbers import Real
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,7 +39,7 @@ def fraction(**named: float) -> float:
 
 def at_least(least: int, /, **named: int) -> int:
     """Return the value if it is a whole number of at least ``least``."""
-    name, value = _only(named)
+    name, value = _only(dict[str, Any](named))
     whole = isinstance(value, Real) and math.isfinite(value) and value % 1 == 0
     if isinstance(value, bool) or not whole or value < least:
         raise UserError(f"{name} is {value!r}; it must be a whole number >= {least}.")

@@ -56,42 +56,31 @@ LEDGER = Path("curvote-ledger.sqlite")
 OUTBOX = Path("outbox")
 
 
-@app.command()
-def report(
-    *,
-    task: TaskFile,
-    curve: Curve,
-    label: Label,
-    invitation: InvitationFile,
-    ledger: LedgerFile = LEDGER,
-    outbox: Outbox = OUTBOX,
-    client: ClientId = "me",
-    cap: Cap = None,
-    new_release: NewRelease = False,
-    as_json: Json = False,
-) -> None:
-    """Release your noised curve and label, to train classifiers."""
-    who = _Client(ledger, outbox, client, cap, new_release)
-    _say(who.release("report", task, curve, label, invitation), as_json)
+def _command(name: str, asks: str | None, text: str) -> None:
+    """Add a command that answers tasks asking for ``asks``; None: any task."""
+
+    def command(
+        *,
+        task: TaskFile,
+        curve: Curve,
+        label: Label,
+        invitation: InvitationFile,
+        ledger: LedgerFile = LEDGER,
+        outbox: Outbox = OUTBOX,
+        client: ClientId = "me",
+        cap: Cap = None,
+        new_release: NewRelease = False,
+        as_json: Json = False,
+    ) -> None:
+        who = _Client(ledger, outbox, client, cap, new_release)
+        _say(who.release(asks, task, curve, label, invitation), as_json)
+
+    app.command(name, help=text)(command)
 
 
-@app.command()
-def vote(
-    *,
-    task: TaskFile,
-    curve: Curve,
-    label: Label,
-    invitation: InvitationFile,
-    ledger: LedgerFile = LEDGER,
-    outbox: Outbox = OUTBOX,
-    client: ClientId = "me",
-    cap: Cap = None,
-    new_release: NewRelease = False,
-    as_json: Json = False,
-) -> None:
-    """Release one noised bit: was the classifier you are asked about right for you?"""
-    who = _Client(ledger, outbox, client, cap, new_release)
-    _say(who.release("vote", task, curve, label, invitation), as_json)
+_command("report", "report", "Release your noised curve and label, once.")
+_command("vote", "vote", "Release one noised bit: was the classifier right for you?")
+_command("answer", None, "Release whatever the task asks for, of whatever protocol.")
 
 
 @dataclass(frozen=True)
@@ -105,7 +94,12 @@ class _Client:
     anew: bool
 
     def release(
-        self, asks: str, task_file: Path, curve: Path, label: str, invitation: Path
+        self,
+        asks: str | None,
+        task_file: Path,
+        curve: Path,
+        label: str,
+        invitation: Path,
     ) -> dict[str, Any]:
         """Check everything, release at most once, and say what happened."""
         from curvote.client import outbox
@@ -186,14 +180,14 @@ class _Draw:
         return row(message.draw(self.task, self.known, SystemEntropy()), 0)
 
 
-def _task(path: Path, asks: str) -> Task:
+def _task(path: Path, asks: str | None) -> Task:
     from curvote.task import Task
 
     try:
         task = Task.from_json(_json(path))
     except (AttributeError, ValueError) as error:
         raise UserError(f"{path} is no task description: {error}") from None
-    if task.asks != asks:
+    if asks not in (None, task.asks):
         raise UserError(
             f"{path} asks for a {task.asks}: use `curvote client {task.asks}`."
         )

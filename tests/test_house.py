@@ -169,3 +169,12 @@ def test_no_file_names_a_registry_or_a_machine() -> None:
         for match in pattern.finditer(_text(each))
     }
     assert found == {}
+
+
+def test_the_privacy_page_names_tests_that_exist() -> None:
+    """An attack that a page calls covered is covered by a test of that name."""
+    text = (ROOT / "docs" / "privacy.md").read_text()
+    named = re.findall(r"`(tests/\S+\.py)::(\w+)`", text)
+    assert len(named) > 10
+    for file, name in named:
+        assert f"def {name}(" in (ROOT / file).read_text(), f"{file}::{name}"
