@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,3 +32,22 @@ def until(happened: Callable[[], bool], seconds: float) -> bool:
             return True
         time.sleep(0.1)
     return happened()
+
+
+def in_child(work: Callable[[], object]) -> int:
+    """Do ``work`` in a forked child; return its id. It ends with 1 if work raises.
+
+    A fork needs no second to import what this process has imported already, and
+    nothing of this process is finished or flushed a second time when it ends.
+    """
+    child = os.fork()
+    if child:
+        return child
+    status = 1
+    try:
+        work()
+        status = 0
+    except BaseException:  # noqa: BLE001 - the child must end here, whatever happens
+        traceback.print_exc()
+    finally:
+        os._exit(status)

@@ -17,6 +17,7 @@ import numpy as np
 from curvote.client.ledger import Ledger
 from curvote.privacy import Budget
 from tests.ledgers import ONE, refusal, reserve, says
+from tests.processes import in_child
 
 FORK = multiprocessing.get_context("fork")
 
@@ -43,12 +44,8 @@ def test_processes_together_never_exceed_the_cap(tmp_path: Path) -> None:
     """Four of them create one ledger at once and fill every client to the brim."""
     path = tmp_path / "new" / "ledger.sqlite"
     together = FORK.Barrier(4)
-    crowd = [FORK.Process(target=_crowd, args=(path, me, together)) for me in range(4)]
-    for process in crowd:
-        process.start()
-    for process in crowd:
-        process.join(60)
-        assert process.exitcode == 0
+    crowd = [in_child(partial(_crowd, path, me, together)) for me in range(4)]
+    assert [os.waitpid(child, 0)[1] for child in crowd] == [0] * 4
     entries, sums, problems = says(path)
     assert problems == []
     assert max(epsilon for _, epsilon, _ in sums) == ONE.epsilon
@@ -78,12 +75,10 @@ def test_a_killed_process_leaves_a_sound_ledger(tmp_path: Path) -> None:
     """Twenty kills, some while the file is created; what was confirmed stays."""
     path, rng, known = tmp_path / "ledger.sqlite", random.Random(3), 0
     for _ in range(20):
-        victim = FORK.Process(target=_busy, args=(path,))
-        victim.start()
+        victim = in_child(partial(_busy, path))
         time.sleep(rng.choice([0.003, 0.01, 0.1]) * rng.random())
-        assert victim.pid is not None
-        os.kill(victim.pid, signal.SIGKILL)
-        victim.join()
+        os.kill(victim, signal.SIGKILL)
+        os.waitpid(victim, 0)
         with Ledger(path) as ledger:
             assert ledger.problems() == []
             assert len(ledger.entries()) >= known

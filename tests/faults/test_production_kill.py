@@ -16,6 +16,7 @@ from curvote.run.ledger_check import problems
 from curvote.run.project import Project
 from curvote.run.store import artifact
 from tests import production
+from tests.processes import in_child
 
 ROUNDS = 200
 COHORT = {"train": 2000, "vote": 4000}
@@ -23,14 +24,8 @@ pytestmark = pytest.mark.faults
 
 
 def killed_after(seconds: float, work: Callable[[], object]) -> bool:
-    """Do ``work`` in a child and kill it; return whether it was still at work.
-
-    A fork needs no second to import what this process has imported already.
-    """
-    child = os.fork()
-    if child == 0:
-        work()
-        os._exit(0)
+    """Do ``work`` in a child and kill it; return whether it was still at work."""
+    child = in_child(work)
     time.sleep(seconds)
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
@@ -80,7 +75,9 @@ def test_kills_while_releasing(tmp_path: Path) -> None:
     while kills < ROUNDS:
         project = production.write(_folder(tmp_path, f"{rounds}"), clients=COHORT)
         before: dict[str, str] = {}
-        while killed_after(rng.uniform(0, seconds), lambda p=project: production.run(p)):
+        while killed_after(
+            rng.uniform(0, seconds), lambda p=project: production.run(p)
+        ):
             kills += 1
             now = published(project)
             assert set(now) <= set(counted(project)), "published but not counted"
