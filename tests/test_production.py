@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -11,12 +12,13 @@ import pytest
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.protocols.roles import split
-from curvote.run import chain, fingerprint, garbage
+from curvote.run import chain, fingerprint, garbage, ledger_check, releasing
 from curvote.run.config import PipelinesFile
 from curvote.run.plan import Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.store import artifact
 from tests import production
+from tests.processes import in_child
 
 BOTH = {"privatize", "evaluate"}
 FROZEN = ["ingest", "project", "privatize", "train", "evaluate"]
@@ -144,9 +146,53 @@ def test_without_its_ledger_nothing_is_released(real: Project) -> None:
     """A fresh ledger would give everybody their budget back."""
     for file in real.state.glob("ledger.sqlite*"):
         file.unlink()
+    told = {step.stage.name: step.reason for step in production.plan(real).blocked()}
+    assert "restore the ledger" in told["privatize"]
     production.write(real.root, seed=8)
     with pytest.raises(UserError, match="Restore it from a backup"):
         production.run(real)
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("_reserve", "interrupted before it was published"),
+        ("commit", "interrupted before it was published"),
+        ("_confirm", "published, not yet confirmed"),
+    ],
+)
+@pytest.mark.parametrize("after", [False, True])
+def test_a_kill_at_any_step_is_settled_by_the_next_run(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    where: str,
+    reason: str,
+    after: bool,
+) -> None:
+    """Before or after each step; the next run ends it and draws nothing twice."""
+    project = production.write(tmp_path)
+    step = getattr(releasing, where)
+
+    def dies(*given: object, **named: object) -> None:
+        if after:
+            step(*given, **named)
+        os._exit(9)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(releasing, where, dies)
+        os.waitpid(in_child(lambda: production.run(project)), 0)
+    before = production.bytes_of(project, production.plan(project))
+    told = {s.stage.name: s.reason for s in production.plan(project).steps}
+    expected = {
+        ("_reserve", False): "never released",
+        ("commit", True): "published, not yet confirmed",
+        ("_confirm", True): "released once (release 1)",
+    }
+    assert told["privatize"] == expected.get((where, after), reason)
+    made = production.run(project)
+    assert before.items() <= production.bytes_of(project, made).items()
+    assert len(production.confirmed(project)) == 2
+    assert ledger_check.problems(project) == []
 
 
 def test_another_split_cannot_overspend(real: Project) -> None:

@@ -95,10 +95,7 @@ def decide(project: Project, configured: Configured, step: Step) -> Step:
     problem = artifact(project, step.stage.name, step.key).problem(content=True)
     if release.by_envelope:
         return _by_envelope(project, configured, step, problem)
-    if problem is None:
-        reason = f"released once (release {release.number})"
-        return replace(step, action="reuse", reason=reason)
-    action, reason = _here(project, configured, step, problem)
+    action, reason = _here(project, step, problem)
     return replace(step, action=action, reason=reason)
 
 
@@ -109,18 +106,25 @@ def needed(step: Step) -> Release:
     return step.release
 
 
-def _here(
-    project: Project, configured: Configured, step: Step, problem: str
-) -> tuple[str, str]:
-    """Decide about a release whose artifact is not there, or not what it was."""
+def _here(project: Project, step: Step, problem: str | None) -> tuple[str, str]:
+    """Decide about a release of clients that are here."""
     entry = next((e for e in entries(project) if e.release == step.key), None)
     state = entry.state if entry else "cancelled"
-    if state == "cancelled":
-        altered = problem != "missing"
-        return ("blocked", LOST) if altered else ("run", "never released")
+    if problem is None:
+        return _published(state, needed(step).number)
+    if state == "cancelled" and problem == "missing":
+        return "run", "never released"
     if state == "reserved" and problem == "missing":
         return "run", "interrupted before it was published"
     return "blocked", LOST
+
+
+def _published(state: str, number: int) -> tuple[str, str]:
+    if state == "reserved":
+        return "run", "published, not yet confirmed"
+    if state == "cancelled":
+        return "blocked", "the ledger does not know this release: restore the ledger"
+    return "reuse", f"released once (release {number})"
 
 
 LOST = (
