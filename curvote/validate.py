@@ -54,10 +54,21 @@ def one_of(known: Collection[str], /, **named: str) -> str:
     return value
 
 
+def _numbers(name: str, value: ArrayLike) -> FloatArray:
+    given = np.asarray(value)
+    try:
+        # "0.5" and 0.5 + 1j would be converted without a word.
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        return given.astype(np.float64)
+    except (TypeError, ValueError):
+        raise UserError(f"{name} holds {given.dtype} values; give numbers.") from None
+
+
 def finite(**named: ArrayLike) -> FloatArray:
     """Return the array as float64 if it holds no NaN and no infinity."""
     name, value = _only(named)
-    array = np.asarray(value, dtype=np.float64)
+    array = _numbers(name, value)
     bad = ~np.isfinite(array)
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])

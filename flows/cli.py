@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from curvote.errors import InternalError, UserError
-from flows import cli_client, cli_data, cli_intake, cli_ledger
+from flows import cli_audit, cli_client, cli_data, cli_intake, cli_ledger
 
 app = typer.Typer(
     name="curvote",
@@ -240,6 +240,9 @@ def gc(
     freed = collect(_project(project), keep=keep, dry_run=dry_run)
     verb = "would free" if dry_run else "freed"
     typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
+
+
+app.command()(cli_audit.audit)
 
 
 def _project(start: Path | None) -> Any:

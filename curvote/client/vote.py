@@ -28,7 +28,10 @@ def vote(
 ) -> NDArray[np.bool_]:
     """Return one noised bit a client: was sign(f(x)) the true label? (MRMA eqs 6, 7).
 
-    A client's whole ``epsilon`` goes into this bit; f(x) = 0 predicts -1.
+    A client's whole ``epsilon`` goes into this bit; f(x) = 0 predicts -1. A label other
+    than -1 and +1 is a UserError, and nothing is drawn.
     """
+    mechanism = BinaryRR(epsilon=epsilon)
+    labels, _ = mechanism.clip(labels)
     right = np.where(sign(decision) == labels, 1.0, -1.0)
-    return BinaryRR(epsilon=epsilon).randomize(right, entropy) > 0
+    return mechanism.randomize(right, entropy) > 0

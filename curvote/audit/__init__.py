@@ -1,0 +1,28 @@
+"""Try to falsify a privacy claim: exact losses, events, supports, odd inputs."""
+
+from typing import TYPE_CHECKING
+
+from curvote.lazy import exports
+
+__all__ = ["MessageSubject", "Row", "Subject", "gallery", "of_task", "run", "shipped"]
+
+if TYPE_CHECKING:
+    from curvote.audit.broken.registry import gallery
+    from curvote.audit.choice import of_task, shipped
+    from curvote.audit.message_subject import MessageSubject
+    from curvote.audit.row import Row
+    from curvote.audit.subject import Subject
+    from curvote.audit.verdict import run
+else:
+    __getattr__ = exports(
+        __name__,
+        {
+            "MessageSubject": "message_subject",
+            "Row": "row",
+            "Subject": "subject",
+            "gallery": "broken.registry",
+            "of_task": "choice",
+            "run": "verdict",
+            "shipped": "choice",
+        },
+    )

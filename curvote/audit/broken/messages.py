@@ -1,0 +1,70 @@
+"""Twins of what leaves a client: each part is within the budget, not the whole."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.entropy import Entropy
+from curvote.protocols.message import Known
+from curvote.protocols.mrma.messages import Report, Vote
+from curvote.protocols.stage import Columns
+from curvote.task import Task
+
+Array = NDArray[np.float64]
+
+
+def _twice(task: Task) -> Task:
+    """Return the task at which label and features get the task's epsilon each."""
+    return replace(task, epsilon=2 * task.epsilon, label_share=0.5)
+
+
+class ReportNotSplit(Report):
+    """Spends the full epsilon on the label and again on the features."""
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss that is really spent."""
+        return super().worst_loss(_twice(task))
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return z (n, d) and label (n,), both noised."""
+        return super().draw(_twice(task), known, entropy)
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the loss that is really spent."""
+        return super().log_ratio(_twice(task), one, other, messages)
+
+
+class NakedLabel(Report):
+    """Noises the features, and forgets the label."""
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return noised z (n, d) and the true label (n,)."""
+        sent = super().draw(task, known, entropy)
+        return {**sent, "label": known.labels.astype(np.int8)}
+
+
+class VoteTwice(Vote):
+    """Answers twice about its candidate, with epsilon each time."""
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of both bits together."""
+        return 2 * super().worst_loss(task)
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return two noised bits about the candidate."""
+        bits = [super(VoteTwice, self).draw(task, known, entropy) for _ in range(2)]
+        return {**bits[0], "second": bits[1]["positive"]}
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the loss of both bits together."""
+        second: dict[str, Any] = {**messages, "positive": messages["second"]}
+        first = super().log_ratio(task, one, other, messages)
+        return first + super().log_ratio(task, one, other, second)

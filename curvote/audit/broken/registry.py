@@ -1,0 +1,83 @@
+"""The gallery by name; a new fault is a twin in this folder and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, cast
+
+from curvote.audit.broken import choices, messages, noise, records, releases
+from curvote.audit.broken.doubled import doubled
+from curvote.audit.examples import task
+from curvote.audit.mechanism_subject import MechanismSubject, subject_of
+from curvote.audit.memo import Memo
+from curvote.audit.message_subject import MessageSubject, of_message
+from curvote.audit.row import BROKEN
+from curvote.mechanisms.base import Mechanism
+from curvote.mechanisms.registry import names
+from curvote.privacy import Budget
+from curvote.protocols.message import Message
+from curvote.protocols.mrma.messages import Report, Vote
+from curvote.validate import FloatArray
+
+Broken = MechanismSubject | MessageSubject | Memo
+
+
+def _twin(
+    kind: Callable[..., Mechanism],
+    epsilon: float,
+    extra: tuple[FloatArray, ...] = (),
+    **params: Any,
+) -> MechanismSubject:
+    return subject_of(kind(epsilon=epsilon, **params), "", params, extra)
+
+
+def _sent(message: Report | Vote, epsilon: float) -> MessageSubject:
+    honest = of_message(task("mrma", message.name, epsilon))
+    return replace(honest, message=cast("Message", message))
+
+
+def _memo(epsilon: float) -> Memo:
+    release = partial(releases.rerandomised_memo, epsilon)
+    return Memo("", {}, Budget(epsilon), releases.TRUTH, release)
+
+
+# Small, so that few draws prove a larger one.
+EPSILON = 0.5
+TWINS: Mapping[str, Callable[[float], Broken]] = {
+    "sensitivity_halved": partial(_twin, noise.SensitivityHalved),
+    "budget_not_split": partial(_twin, records.BudgetNotSplit, d=3),
+    "report_budget_not_split": partial(_sent, messages.ReportNotSplit()),
+    "float_laplace": partial(_twin, noise.FloatLaplace),
+    "min_max_2023": partial(_twin, records.MinMax2023, extra=records.FAR_APART, d=4),
+    "unary_full_epsilon": partial(_twin, choices.UnaryFullEpsilon, n_classes=4),
+    "rerandomised_memo": _memo,
+    "raw_echo": partial(_twin, noise.RawEcho),
+    "no_noise": partial(_twin, noise.NoNoise),
+    "off_by_one_threshold": partial(_twin, choices.OffByOneThreshold),
+    "off_by_one_comparison": partial(_twin, choices.OffByOneComparison),
+    "same_seed": partial(_twin, noise.SameSeed),
+    "shared_noise": partial(_twin, noise.SharedNoise),
+    "repeated_blocks": partial(_twin, noise.RepeatedBlocks),
+    "passes_nan": partial(_twin, noise.PassesNaN),
+    "missing_for_large": partial(_twin, noise.MissingForLarge),
+    "no_clipping": partial(_twin, noise.NoClipping),
+    "subset_with_label": partial(_twin, choices.SubsetWithLabel, n_classes=4),
+    "gaussian_halved": partial(_twin, records.GaussianHalved, d=3, delta=1e-5),
+    "naked_label": partial(_sent, messages.NakedLabel()),
+    "vote_twice": partial(_sent, messages.VoteTwice()),
+}
+
+
+def gallery_names() -> list[str]:
+    """Return ``broken.<name>`` for each fault, and one twin for each mechanism."""
+    return [BROKEN + name for name in (*TWINS, *(f"doubled_{n}" for n in names()))]
+
+
+def gallery(name: str, epsilon: float = EPSILON) -> Broken:
+    """Return one of the gallery; ``name`` is one of ``gallery_names()``."""
+    key = name.removeprefix(BROKEN)
+    if key in TWINS:
+        return replace(TWINS[key](epsilon), name=name)
+    return replace(doubled(key.removeprefix("doubled_"), epsilon), name=name)

@@ -1,0 +1,84 @@
+"""What is audited: shipped mechanisms and messages, a task, the broken gallery."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curvote.audit import examples
+from curvote.audit.broken.registry import gallery, gallery_names
+from curvote.audit.mechanism_subject import built
+from curvote.audit.memo import Memo
+from curvote.audit.message_subject import of_message
+from curvote.audit.outbox_memo import PREFIX, outbox_memo
+from curvote.audit.row import BROKEN, Row
+from curvote.audit.subject import Subject
+from curvote.audit.verdict import SEED, run
+from curvote.errors import UserError, did_you_mean
+from curvote.mechanisms.registry import names
+from curvote.protocols.message import messages
+from curvote.protocols.registry import PROTOCOLS
+from curvote.task import Task
+
+EPSILONS = (0.5, 2.0)
+# Exact checks only: no affordable number of draws says much there.
+FAR_EPSILONS = (0.01, 10.0)
+QUICK = 30_000
+
+
+def of_task(task: Task, samples: int = QUICK, seed: int = SEED) -> list[Row]:
+    """Return the verdict on the message that ``task`` asks of a client, one row.
+
+    ``samples`` draws for each of five inputs: at the default about a second.
+    """
+    return run(of_message(task), samples=samples, seed=seed)
+
+
+def shipped_names() -> list[str]:
+    """Return the mechanisms, the messages, and the outbox that releases each.
+
+    A message is ``protocol.message``, its release ``outbox.protocol.message``.
+    """
+    sent = [f"{name}.{message}" for name in PROTOCOLS for message in messages(name)]
+    return [*names(), *sent, *(PREFIX + name for name in sent)]
+
+
+def shipped(name: str, epsilon: float) -> Subject | Memo:
+    """Return what ``name`` stands for, at ``epsilon``; a message is of a small task."""
+    if name.startswith(PREFIX):
+        return outbox_memo(name, epsilon)
+    protocol, _, asks = name.partition(".")
+    if not asks:
+        return built(name, epsilon)
+    return of_message(examples.task(protocol, asks, epsilon))
+
+
+def checked(given: Sequence[str]) -> list[str]:
+    """Return the names to audit: all of them where none is given.
+
+    An unknown name is a UserError that suggests a close one.
+    """
+    known = [*shipped_names(), *gallery_names()]
+    for name in given:
+        if name not in known:
+            raise UserError(
+                f"nothing to audit is named {name!r}.{did_you_mean(name, known)}"
+            )
+    return list(given) or known
+
+
+def jobs(
+    given: Sequence[str], epsilons: Sequence[float], samples: int
+) -> list[tuple[Subject | Memo, int]]:
+    """Return what the names stand for, with the number of draws for each.
+
+    The gallery claims its own epsilon. Without ``epsilons``, shipped ones are examined
+    at ``EPSILONS``, and in their exact parts at ``FAR_EPSILONS``.
+    """
+    asked: list[tuple[Subject | Memo, int]] = []
+    for name in checked(given):
+        if name.startswith(BROKEN):
+            asked.append((gallery(name), samples))
+            continue
+        asked += [(shipped(name, e), samples) for e in epsilons or EPSILONS]
+        asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
+    return asked

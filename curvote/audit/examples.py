@@ -1,0 +1,34 @@
+"""Small examples of what the audit examines where nothing else is named."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from curvote.protocols.message import messages
+from curvote.representation.basis import projection
+from curvote.representation.encoding import Encoding
+from curvote.task import Task
+
+
+def params(epsilon: float) -> dict[str, Any]:
+    """Return what mechanisms are built with here, where they need more than epsilon."""
+    return {
+        "d": 3,
+        "n_classes": 4,
+        "delta": 1e-5,
+        "prior": (0.4, 0.3, 0.2, 0.1),
+        # A unary code with a third of epsilon on the bit of the label.
+        "p": 1 / (1 + math.exp(-epsilon / 3)),
+        "q": 1 / (1 + math.exp(2 * epsilon / 3)),
+    }
+
+
+def task(protocol: str, asks: str, epsilon: float) -> Task:
+    """Return a task of four coefficients that asks for one message of a protocol."""
+    onto = projection("bspline", 4, np.linspace(0, 1, 30))
+    encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
+    stated = Task(encoding, ("-1", "+1"), epsilon, protocol=protocol, asks=asks)
+    return messages(protocol)[asks].rehearsal(stated)

@@ -1,0 +1,151 @@
+"""The audit's figure: what is claimed, what the law loses, what draws have proved."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from curvote.audit.row import BROKEN, Row
+
+INK, MUTED, LINE = "#22262b", "#6a717b", "#e2e5e9"
+GOOD, BAD, PROVED = "#009e73", "#d55e00", "#0072b2"
+RC: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 8,
+    "text.color": INK,
+    "text.parse_math": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 9.5,
+    "axes.titleweight": "bold",
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": MUTED,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "xtick.color": MUTED,
+    "ytick.major.size": 0,
+    "legend.frameon": False,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "curvote",
+}
+ROW_INCHES = 0.17
+LEAST = 0.05
+
+
+def write(rows: Sequence[Row], folder: Path) -> list[Path]:
+    """Write audit.json, audit.svg and audit.png to ``folder``; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = folder / "audit.json"
+    text = json.dumps([row.to_json() for row in rows], indent=1)
+    table.write_text(text + "\n", encoding="utf-8")
+    return [table, *_draw(rows, folder)]
+
+
+def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    groups = _groups(rows)
+    if not groups:
+        return []
+    paths = [folder / "audit.svg", folder / "audit.png"]
+    with mpl.rc_context(RC):
+        figure = Figure(figsize=_size(groups), layout="constrained")
+        for ax, (title, group) in zip(
+            _axes(figure, groups), groups.items(), strict=True
+        ):
+            _panel(ax, title, group)
+        handles, labels = figure.axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=2)
+        for path in paths:
+            date = {"Date": None} if path.suffix == ".svg" else {}
+            figure.savefig(path, dpi=160, metadata=date)
+    return paths
+
+
+def _columns(groups: Mapping[str, list[Row]]) -> list[list[int]]:
+    """Return the sizes of the panels in each column: shipped ones, then broken ones."""
+    sizes: dict[bool, list[int]] = {}
+    for group in groups.values():
+        sizes.setdefault(group[0].broken, []).append(len(group))
+    return list(sizes.values())
+
+
+def _size(groups: Mapping[str, list[Row]]) -> tuple[float, float]:
+    columns = _columns(groups)
+    tallest = max(ROW_INCHES * sum(sizes) + 0.8 * len(sizes) for sizes in columns)
+    return 5.6 * len(columns), tallest + 0.7
+
+
+def _axes(figure: Any, groups: Mapping[str, list[Row]]) -> list[Any]:
+    columns = _columns(groups)
+    grid = figure.add_gridspec(1, len(columns))
+    axes: list[Any] = []
+    for i, sizes in enumerate(columns):
+        ratios = [size + 2 for size in sizes]
+        column = grid[i].subgridspec(len(sizes), 1, height_ratios=ratios)
+        axes += [figure.add_subplot(column[j]) for j in range(len(sizes))]
+    return axes
+
+
+def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return the panels: shipped ones by epsilon, then the gallery; worst on top."""
+    groups: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.lower_bound is None:
+            continue
+        title = f"shipped, epsilon {row.claimed:g}"
+        if row.broken:
+            title = f"broken on purpose, epsilon {row.claimed:g}"
+        groups.setdefault(title, []).append(row)
+    shipped_first = sorted(groups, key=lambda title: title.startswith("broken"))
+    return {title: sorted(groups[title], key=_proved) for title in shipped_first}
+
+
+def _proved(row: Row) -> tuple[float, str]:
+    return row.lower_bound or 0.0, row.mechanism
+
+
+def _panel(ax: Any, title: str, rows: Sequence[Row]) -> None:
+    places = range(len(rows))
+    claimed, broken = rows[0].claimed, rows[0].broken
+    proved = [max(row.lower_bound or 0.0, LEAST if broken else 0.0) for row in rows]
+    ax.axvline(claimed, color=INK, lw=1, label="claimed", zorder=1)
+    ax.hlines(places, 0, proved, color=LINE, lw=1, zorder=0)
+    declared = {"marker": "|", "s": 60, "color": GOOD}
+    ax.scatter([r.exact for r in rows], places, **declared, label="loss of the law")
+    above = [bound > claimed for bound in proved]
+    colours = [BAD if over else PROVED for over in above]
+    ax.scatter(proved, places, s=14, c=colours, zorder=3)
+    ax.scatter([], [], s=14, color=PROVED, label="proved by draws")
+    ax.scatter([], [], s=14, color=BAD, label="proved by draws, above the claim")
+    ax.set_ylim(-0.7, len(rows) - 0.3)
+    _names(ax, rows)
+    _scale(ax, claimed, max(proved), broken=broken)
+    ax.set_title(title)
+
+
+def _names(ax: Any, rows: Sequence[Row]) -> None:
+    """Name the rows; say of broken ones which checks caught them."""
+    names = [row.mechanism.removeprefix(BROKEN) for row in rows]
+    ax.set_yticks(range(len(rows)), names)
+    for i, (label, row) in enumerate(zip(ax.get_yticklabels(), rows, strict=True)):
+        label.set_color(INK if row.good else BAD)
+        if row.caught_by:
+            said = ", ".join(row.caught_by)
+            side = ax.get_yaxis_transform()
+            ax.text(1.02, i, said, transform=side, va="center", color=MUTED, size=6.5)
+
+
+def _scale(ax: Any, claimed: float, most: float, *, broken: bool) -> None:
+    if broken:
+        ax.set_xscale("log")
+        ax.set_xlim(LEAST, max(most, claimed) * 1.3)
+        ticks = [claimed * 2**k for k in range(-2, 6) if claimed * 2**k < most * 1.3]
+        ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks], minor=False)
+        ax.set_xticks([], minor=True)
+        ax.set_xlabel("epsilon (logarithmic)")
+    else:
+        ax.set_xlim(0, max(most, claimed) * 1.1)
+        ax.set_xlabel("epsilon")

@@ -1,0 +1,181 @@
+"""A mechanism as a subject of the audit: one value, one label or one record."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.audit import channel, declared, examples, oddities, sampler
+from curvote.audit.row import Finding
+from curvote.audit.subject import Loss, OddInput, Subject
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.mechanisms.base import (
+    FiniteMechanism,
+    LabelMechanism,
+    Mechanism,
+    ScalarMechanism,
+    VectorMechanism,
+)
+from curvote.mechanisms.labels import PackedMechanism
+from curvote.mechanisms.registry import kind, make
+from curvote.privacy import Budget
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MechanismSubject(Subject):
+    """One mechanism; an input is the array of one client: (), () or (d,)."""
+
+    mechanism: Mechanism
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+    extra: tuple[FloatArray, ...] = ()
+
+    def inputs(self, rng: np.random.Generator) -> list[FloatArray]:
+        """Return labels; or ends, middle, a random and an outlying place."""
+        if isinstance(self.mechanism, LabelMechanism):
+            return [np.array(float(x)) for x in range(min(self.mechanism.n_classes, 4))]
+        return [*self.extra, *self._places(rng)]
+
+    def _places(self, rng: np.random.Generator) -> list[FloatArray]:
+        low, high, shape = _domain(self.mechanism)
+        middle = (low + high) / 2
+        places = [
+            np.full(shape, low),
+            np.full(shape, high),
+            np.full(shape, middle),
+            rng.uniform(low, high, shape),
+            np.full(shape, high + 2 * (high - low)),  # to be clipped
+        ]
+        if shape:
+            places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
+        return [place for place in places if self._taken(place)]
+
+    def _taken(self, x: FloatArray) -> bool:
+        try:
+            self.mechanism.clip(x[None])
+        except UserError:
+            return False
+        return True
+
+    def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
+        """Return the outputs of ``n`` clients that all hold ``x``."""
+        return self.mechanism.randomize(repeat(x, n), entropy)
+
+    def view(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return numbers, codes, or the bits of packed codes, (n, k)."""
+        if isinstance(self.mechanism, PackedMechanism):
+            bits = np.unpackbits(outputs, axis=1, count=self.mechanism.n_classes)
+            return bits.astype(np.float64)
+        return np.asarray(outputs, dtype=np.float64).reshape(len(outputs), -1)
+
+    def shown(self, x: FloatArray) -> FloatArray | None:
+        """Return the value, the record, the label, or its one-hot bits."""
+        if isinstance(self.mechanism, PackedMechanism):
+            return np.asarray(np.arange(self.mechanism.n_classes) == x, dtype=float)
+        return np.atleast_1d(x)
+
+    def log_ratio(
+        self, x: FloatArray, x2: FloatArray, outputs: NDArray[Any]
+    ) -> FloatArray:
+        """Return the mechanism's declared loss for each output."""
+        n = len(outputs)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.mechanism.log_ratio(repeat(x, n), repeat(x2, n), outputs)
+
+    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say which outputs the mechanism declares possible."""
+        return self.mechanism.possible(outputs)
+
+    def loss(self) -> Loss:
+        """Return what the mechanism's integers make of its loss."""
+        mechanism = self.mechanism
+        return Loss(mechanism.worst_log_ratio(), mechanism.worst_ratio())
+
+    def law_gap(self, x: FloatArray, outputs: NDArray[Any], alpha: float) -> str | None:
+        """Compare with the declared channel or distribution function."""
+        if isinstance(self.mechanism, FiniteMechanism):
+            shares = self.mechanism.probabilities(x)
+            return declared.cells(outputs, self.mechanism.outputs, shares, alpha)
+        if isinstance(self.mechanism, LabelMechanism):
+            return self._label_gap(self.mechanism, x, outputs, alpha)
+        if isinstance(self.mechanism, ScalarMechanism):
+            return declared.distance(self.mechanism, x, outputs, alpha)
+        return None
+
+    def _label_gap(
+        self,
+        mechanism: LabelMechanism,
+        x: FloatArray,
+        outputs: NDArray[Any],
+        alpha: float,
+    ) -> str | None:
+        try:
+            codes = mechanism.outputs()
+        except UserError:
+            return None
+        # Rows of codes or bits as single numbers: both have at most 12 bits here.
+        weights = 2.0 ** np.arange(self.view(codes[:1]).shape[1])
+        known, drawn = self.view(codes) @ weights, self.view(outputs) @ weights
+        order = np.argsort(known)
+        shares = mechanism.probabilities(np.atleast_1d(x))[0][order]
+        return declared.cells(drawn, known[order], shares, alpha)
+
+    def own_checks(self) -> list[Finding]:
+        """Check the channel by brute force and the sampler word by word."""
+        return [channel.check(self.mechanism), sampler.check(self.mechanism)]
+
+    def odd_inputs(self) -> list[OddInput]:
+        """Return values that are no input, or stand for another."""
+        base = self.inputs(np.random.default_rng(0))[-1]
+        return oddities.of(self.mechanism, base)
+
+    def release(self, given: Any, entropy: Entropy) -> bytes:
+        """Return the bytes that the mechanism makes of ``given``."""
+        return np.asarray(self.mechanism.randomize(given, entropy)).tobytes()
+
+
+def repeat(x: FloatArray, n: int) -> FloatArray:
+    """Return ``n`` clients that all hold ``x``."""
+    return np.repeat(np.asarray(x)[None], n, axis=0)
+
+
+def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
+    if isinstance(mechanism, VectorMechanism):
+        return mechanism.low, mechanism.high, (mechanism.d,)
+    if isinstance(mechanism, ScalarMechanism):
+        return mechanism.low, mechanism.high, ()
+    raise UserError(f"{mechanism.name} is of no kind that the audit knows.")
+
+
+def built(name: str, epsilon: float) -> MechanismSubject:
+    """Return the shipped mechanism ``name`` as a subject, built as in ``examples``."""
+    known = inspect.signature(kind(name)).parameters
+    needed = [
+        param
+        for param, fact in known.items()
+        if fact.default is fact.empty and param != "epsilon"
+    ]
+    params = {param: examples.params(epsilon)[param] for param in needed}
+    return subject_of(make(name, epsilon=epsilon, **params), name, params)
+
+
+def subject_of(
+    mechanism: Mechanism,
+    name: str,
+    params: Mapping[str, Any] | None = None,
+    extra: tuple[FloatArray, ...] = (),
+) -> MechanismSubject:
+    """Return ``mechanism`` as a subject that claims its own epsilon and delta.
+
+    ``extra`` are inputs that are tried before the usual ones.
+    """
+    budget = Budget(mechanism.epsilon, mechanism.delta)
+    return MechanismSubject(mechanism, name, dict(params or {}), budget, extra)

@@ -1,0 +1,121 @@
+"""What leaves a client, whole: a message of a protocol as a subject of the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.audit.subject import Loss, OddInput, Subject
+from curvote.entropy import Entropy
+from curvote.privacy import Budget
+from curvote.protocols.message import Known, Message, message_of
+from curvote.protocols.stage import Columns
+from curvote.task import Task
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class MessageSubject(Subject):
+    """The complete record that one client sends for a task.
+
+    An input is a ``Known`` of one client. Inputs are opposite corners of [-1, 1]^d with
+    opposite labels, records that differ in one coordinate, and random ones.
+    """
+
+    task: Task
+    message: Message
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+
+    def inputs(self, rng: np.random.Generator) -> list[Known]:
+        """Return corners first, then their neighbours and a random record."""
+        d = self.task.encoding.d
+        one = np.ones(d)
+        flipped = np.where(np.arange(d) == 0, -one, one)
+        places = [
+            (-one, -1.0),
+            (one, 1.0),
+            (flipped, 1.0),
+            (np.zeros(d), 1.0),
+            (rng.uniform(-1, 1, d), -1.0),
+        ]
+        return [self._known(z, label) for z, label in places]
+
+    def _known(self, z: FloatArray, label: float) -> Known:
+        judge = None if self.task.candidates is None else np.zeros(1, dtype=np.int64)
+        return Known(z[None], z[None], np.array([label]), judge)
+
+    def draw(self, x: Known, n: int, entropy: Entropy) -> Columns:
+        """Return the messages of ``n`` clients that all know ``x``."""
+        return self.message.draw(self.task, _times(x, n), entropy)
+
+    def view(self, outputs: Columns) -> FloatArray:
+        """Return all columns side by side, (n, k)."""
+        columns = [np.asarray(v, dtype=np.float64) for v in outputs.values()]
+        return np.hstack([c.reshape(len(c), -1) for c in columns])
+
+    def shown(self, x: Known) -> FloatArray | None:
+        """Return z and the label where the message is made of them."""
+        if set(self.message.payload.model_fields) != {"z", "label"}:
+            return None
+        return np.append(x.z[0], x.labels[0])
+
+    def log_ratio(self, x: Known, x2: Known, outputs: Columns) -> FloatArray:
+        """Return the declared loss of each whole message."""
+        n = len(next(iter(outputs.values())))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            pair = _times(x, n), _times(x2, n)
+            return self.message.log_ratio(self.task, *pair, outputs)
+
+    def possible(self, outputs: Columns) -> NDArray[np.bool_]:
+        """Say which messages an honest client can have sent."""
+        return self.message.possible(self.task, outputs)
+
+    def loss(self) -> Loss:
+        """Return what the message declares to lose, its parts together."""
+        return Loss(self.message.worst_loss(self.task))
+
+    def odd_inputs(self) -> list[OddInput]:
+        """Return records with no number, no label, or out of bounds."""
+        good = self._known(np.full(self.task.encoding.d, 0.25), 1.0)
+        odd = [
+            OddInput(f"a label of {bad:g}", replace(good, labels=np.array([bad])))
+            for bad in (np.nan, 0.0, 2.0, np.inf)
+        ]
+        if self.task.candidates is not None:
+            return odd
+        for bad in (np.nan, np.inf, -np.inf):
+            z = np.where(np.arange(good.z.size) == 0, bad, good.z)
+            odd.append(OddInput(f"a coordinate of {bad:g}", replace(good, z=z)))
+        far, edge = (replace(good, z=np.full_like(good.z, v)) for v in (7.0, 1.0))
+        two = replace(good, labels=np.ones(2))
+        return [*odd, OddInput("z = 7", far, edge), OddInput("two labels", two)]
+
+    def release(self, given: Known, entropy: Entropy) -> bytes:
+        """Return the bytes of the messages that ``given`` leads to."""
+        sent = self.message.draw(self.task, given, entropy)
+        return b"".join(np.asarray(column).tobytes() for column in sent.values())
+
+
+def _times(x: Known, n: int) -> Known:
+    """Return ``n`` clients who know what one knows."""
+    judge = None if x.judge is None else np.repeat(x.judge, n)
+    return Known(
+        np.repeat(x.coefficients, n, axis=0),
+        np.repeat(x.z, n, axis=0),
+        np.repeat(x.labels, n),
+        judge,
+    )
+
+
+def of_message(task: Task) -> MessageSubject:
+    """Return the message that ``task`` asks for as a subject."""
+    message = message_of(task)
+    params = {"d": task.encoding.d, "mechanism": task.mechanism, **task.params}
+    name = f"{task.protocol}.{message.name}"
+    return MessageSubject(task, message, name, params, task.budget)

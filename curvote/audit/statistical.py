@@ -1,0 +1,74 @@
+"""A lower bound on epsilon from draws alone, whatever the mechanism declares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from curvote.audit.bounds import least_epsilon
+from curvote.audit.events import Event, best, scores
+from curvote.audit.row import Finding
+from curvote.audit.subject import Subject
+
+# How many events are judged on the held-out draws; each shares the error rate.
+JUDGED = 8
+# How sure the choice is of what an event promises: rare events must not be passed over.
+CHOICE_ALPHA = 1e-4
+SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two inputs and what was drawn for each."""
+
+    x: Any
+    x2: Any
+    outputs: Any
+    outputs2: Any
+
+
+def candidates(subject: Subject, pair: Pair) -> list[Event]:
+    """Return the most telling event of each score, in both directions."""
+    first = scores(subject, pair.x, pair.x2, pair.outputs)
+    second = dict(scores(subject, pair.x, pair.x2, pair.outputs2))
+    delta = subject.budget.delta
+    return [
+        event
+        for name, draws in first
+        if name in second
+        for event in best(name, draws, second[name], delta, CHOICE_ALPHA)
+    ]
+
+
+def lower_bound(
+    subject: Subject, pairs: Sequence[Pair], alpha: float
+) -> tuple[float, Event]:
+    """Return an epsilon that the draws prove, and the event that proves it.
+
+    Too large with probability ``alpha`` at most: Clopper-Pearson bounds, Bonferroni
+    over the ``JUDGED`` events and their two sides.
+    """
+    each = alpha / (2 * JUDGED)
+    found = [event for pair in pairs for event in candidates(subject, pair)]
+    found.sort(key=lambda event: -event.promise)
+    delta = subject.budget.delta
+
+    def proved(event: Event) -> float:
+        bound = least_epsilon(event.hits, event.hits2, event.n, delta, each)
+        return float(bound)
+
+    top = max(found[:JUDGED], key=proved)
+    return max(proved(top), 0.0), top
+
+
+def check(subject: Subject, bound: float, event: Event) -> Finding:
+    """Say whether the draws prove a larger loss than is claimed."""
+    claimed = subject.budget.epsilon
+    if bound <= claimed + SLACK:
+        return Finding("statistical")
+    shares = f"{event.hits} and {event.hits2} of {event.n}"
+    return Finding(
+        "statistical",
+        f"epsilon is at least {bound:.3f}, not {claimed:g} ({event}: {shares} draws)",
+    )

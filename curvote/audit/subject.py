@@ -1,0 +1,97 @@
+"""What can be audited: something that draws an output for a client's input."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.audit.row import Finding
+from curvote.entropy import Entropy
+from curvote.privacy import Budget
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The declared law's loss as a number, and as a fraction where it is one."""
+
+    log: float
+    ratio: Fraction | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class OddInput:
+    """An input that must be refused, or give the very bytes of its ``twin``.
+
+    ``twin`` is None where only a refusal will do.
+    """
+
+    name: str
+    given: Any
+    twin: Any = None
+
+
+class Subject(ABC):
+    """Something that releases one output for one client's input, at a stated budget.
+
+    An input is opaque to the audit; ``draw`` releases it for n clients at once. The
+    ``budget`` is what is claimed of one output.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+
+    @abstractmethod
+    def inputs(self, rng: np.random.Generator) -> list[Any]:
+        """Return some inputs, those thought to be furthest apart first."""
+
+    @abstractmethod
+    def draw(self, x: Any, n: int, entropy: Entropy) -> Any:
+        """Return the outputs of ``n`` clients that all hold ``x``, in one call."""
+
+    @abstractmethod
+    def view(self, outputs: Any) -> FloatArray:
+        """Return the outputs as numbers, one row a client, (n, k)."""
+
+    @abstractmethod
+    def shown(self, x: Any) -> FloatArray | None:
+        """Return the input in the form of an output's row, (k,), where it has one."""
+
+    @abstractmethod
+    def log_ratio(self, x: Any, x2: Any, outputs: Any) -> FloatArray:
+        """Return the declared ln P(output | x) - ln P(output | x2), (n,)."""
+
+    @abstractmethod
+    def possible(self, outputs: Any) -> NDArray[np.bool_]:
+        """Say for each output whether the declared law can give it at all, (n,)."""
+
+    @abstractmethod
+    def loss(self) -> Loss:
+        """Return the loss of the declared law."""
+
+    @abstractmethod
+    def odd_inputs(self) -> list[OddInput]:
+        """Return inputs that a careless release would let through."""
+
+    @abstractmethod
+    def release(self, given: Any, entropy: Entropy) -> bytes:
+        """Release exactly ``given`` (an odd input or its twin) and return the bytes."""
+
+    def law_gap(self, x: Any, outputs: Any, alpha: float) -> str | None:
+        """Say how ``outputs`` depart from the declared law of ``x``, if they do.
+
+        Wrong with probability ``alpha`` at most. None here: the law has no such form.
+        """
+        del x, outputs, alpha
+        return None
+
+    def own_checks(self) -> list[Finding]:
+        """Return what only this kind of subject can be checked for."""
+        return []

@@ -1,0 +1,47 @@
+"""Outputs that should not be there: impossible ones, and ones that tell too much."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from curvote.audit.row import Finding
+from curvote.audit.statistical import Pair
+from curvote.audit.subject import Subject
+
+# Sums of logarithms in float64 are off by some ulp.
+SLACK = 1e-9
+
+
+def check(subject: Subject, pairs: Sequence[Pair]) -> Finding:
+    """Say whether each output is declared possible, and none loses over epsilon."""
+    for pair in pairs:
+        for outputs in (pair.outputs, pair.outputs2):
+            why = _impossible(subject, outputs) or _telling(subject, pair, outputs)
+            if why:
+                return Finding("support", why)
+    return Finding("support")
+
+
+def _impossible(subject: Subject, outputs: object) -> str | None:
+    wrong = np.flatnonzero(~np.asarray(subject.possible(outputs), dtype=bool))
+    if not wrong.size:
+        return None
+    row = subject.view(outputs)[wrong[0]]
+    return (
+        f"{wrong.size} outputs that the declared law gives for no input, the first is"
+        f" {np.array2string(row[:4], threshold=4)}"
+    )
+
+
+def _telling(subject: Subject, pair: Pair, outputs: object) -> str | None:
+    """Check the declared loss of each output that was drawn, where delta is 0."""
+    if subject.budget.delta:
+        return None
+    loss = np.abs(subject.log_ratio(pair.x, pair.x2, outputs))
+    # NaN is 0/0: an output that neither input can give.
+    over = ~(loss <= subject.budget.epsilon + SLACK)
+    if not over.any():
+        return None
+    return f"an output was drawn whose declared loss is {loss[over][0]:.3f}"

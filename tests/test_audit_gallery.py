@@ -1,0 +1,137 @@
+"""The audit's two errors: a broken promise is caught, a kept one is not accused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from curvote.audit import run, shipped
+from curvote.audit.broken.registry import TWINS, gallery, gallery_names
+from curvote.audit.row import BROKEN
+from curvote.entropy import SeededEntropy
+from curvote.mechanisms import binary_rr, laplace, names
+from curvote.mechanisms.exact import DiscreteLaplace
+
+SAMPLES = 15_000
+# The checks that each fault was made for; other checks may see it too.
+CAUGHT_BY = {
+    "sensitivity_halved": {"exact", "statistical", "support"},
+    "budget_not_split": {"exact", "statistical", "support"},
+    "report_budget_not_split": {"exact", "statistical"},
+    "float_laplace": {"statistical", "support"},
+    "min_max_2023": {"statistical", "law"},
+    "unary_full_epsilon": {"exact", "statistical"},
+    "rerandomised_memo": {"reruns"},
+    "raw_echo": {"statistical", "support"},
+    "no_noise": {"statistical", "law"},
+    "off_by_one_threshold": {"exact"},
+    "off_by_one_comparison": {"sampler"},
+    "same_seed": {"independence"},
+    "shared_noise": {"independence", "law"},
+    "repeated_blocks": {"independence"},
+    "passes_nan": {"inputs"},
+    "missing_for_large": {"statistical", "support"},
+    "no_clipping": {"inputs", "statistical"},
+    "subset_with_label": {"statistical", "law"},
+    "gaussian_halved": {"law"},
+    "naked_label": {"statistical", "law"},
+    "vote_twice": {"exact", "statistical"},
+}
+# Rare events, and blocks of 65,536 clients, take more draws.
+MORE = {"raw_echo": 120_000, "repeated_blocks": 80_000, "gaussian_halved": 80_000}
+
+
+def test_every_fault_says_what_should_catch_it() -> None:
+    """The table above is complete, and each mechanism has a twin."""
+    assert set(CAUGHT_BY) == set(TWINS)
+    doubled = {f"{BROKEN}doubled_{name}" for name in names()}
+    assert doubled < set(gallery_names())
+    assert not set(gallery_names()) & set(names())
+
+
+@pytest.mark.parametrize("name", list(TWINS))
+def test_each_fault_is_caught_by_the_check_made_for_it(name: str) -> None:
+    """And the row says so."""
+    (row,) = run(gallery(BROKEN + name), samples=MORE.get(name, SAMPLES))
+    assert row.verdict == "caught"
+    assert set(row.caught_by) >= CAUGHT_BY[name], row.checks
+    assert row.to_json()["mechanism"] == BROKEN + name
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_sampler_that_spends_twice_its_law_is_caught(name: str) -> None:
+    """For every mechanism, though the declared loss is right."""
+    (row,) = run(gallery(f"{BROKEN}doubled_{name}", 1.0), samples=SAMPLES)
+    assert row.verdict == "caught"
+    assert row.exact is not None
+    assert row.exact <= 1
+    # The Gaussian's delta hides what draws could prove; its law gives it away.
+    check = "law" if name == "gaussian" else "statistical"
+    assert check in row.caught_by
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("epsilon", [0.3, 3.0])
+def test_shipped_mechanisms_pass(name: str, epsilon: float) -> None:
+    """All checks, and the draws prove no more than the law loses."""
+    (row,) = run(shipped(name, epsilon), samples=6000)
+    assert row.verdict == "pass", row.checks
+    assert row.exact is not None
+    assert row.lower_bound is not None
+    assert row.lower_bound <= row.exact + 1e-9 <= epsilon + 2e-9
+    assert set(row.checks.values()) == {"ok"}
+
+
+@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("epsilon", [1e-3, 20.0, 100.0])
+def test_exact_parts_pass_far_from_1(name: str, epsilon: float) -> None:
+    """Without a draw; where the law is that of few integers too."""
+    (row,) = run(shipped(name, epsilon), samples=0)
+    assert row.verdict == "pass", row.checks
+    assert (row.lower_bound, row.confidence) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "attribute", "value", "check"),
+    [
+        ("laplace", laplace, "RANGE_BITS", laplace.GRID_BITS, "exact"),
+        (
+            "binary_rr",
+            binary_rr.exact,
+            "logistic_threshold",
+            lambda _: 3 << 62,
+            "exact",
+        ),
+        (
+            "laplace",
+            DiscreteLaplace,
+            "sample",
+            lambda self, n, entropy: np.zeros(n, dtype=np.int64),
+            "law",
+        ),
+    ],
+)
+def test_a_shipped_mechanism_that_breaks_is_violated(
+    monkeypatch: pytest.MonkeyPatch, name, module, attribute, value, check
+) -> None:
+    """The same subject that passes, after one line of the product was changed."""
+    monkeypatch.setattr(module, attribute, value)
+    (row,) = run(shipped(name, 0.5), samples=6000)
+    assert row.verdict == "violated"
+    assert check in row.caught_by
+
+
+def test_one_seed_gives_one_bound_and_seeds_differ() -> None:
+    """The audit can be repeated."""
+    bounds = [
+        run(shipped("laplace", 1.0), samples=3000, seed=seed)[0].lower_bound
+        for seed in (1, 1, 2)
+    ]
+    assert bounds[0] == bounds[1] != bounds[2]
+
+
+def test_a_twin_declares_what_it_does_not_do() -> None:
+    """A gallery of honest mechanisms would prove nothing."""
+    twin = gallery(f"{BROKEN}no_noise")
+    out = twin.draw(np.array(0.5), 3, SeededEntropy(0))
+    assert out.tolist() == [0.5, 0.5, 0.5]
