@@ -49,7 +49,7 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
     from curvote.audit import figure
 
-    folder = out or _project(project).reports / "audit"
+    folder = out or _project(project).reports / (pipeline or "") / "audit"
     asked = _named(names or [], epsilon or [], samples, pipeline)
     sent = [(subject, samples) for subject in _sent(project, pipeline)]
     rows = list(_examined([*sent, *asked], seed, workers or -1))

@@ -21,6 +21,8 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import final_model, summary
 from tests import plain
+from tests.exchange import FAR
+from tests.production import REAL
 
 CANARY = 12.345678901234567
 TEXTS = (b"12.34567890", struct.pack("<d", CANARY), struct.pack(">d", CANARY))
@@ -28,18 +30,24 @@ TEXTS = (b"12.34567890", struct.pack("<d", CANARY), struct.pack(">d", CANARY))
 
 @dataclass
 class Ran:
-    """A project after two runs of its tiny pipeline, the second one all reuse."""
+    """A project after two runs of its tiny pipeline, the second one all reuse.
+
+    Two more are in production: ``real`` with its clients here, ``far`` without them.
+    """
 
     project: Project
     first: RunRecord
     second: RunRecord
     states: dict[str, set[str]]
+    real: RunRecord
+    far: RunRecord
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     """Run the chain twice in one process, every client's curve carrying a canary."""
-    project = plain.write(tmp_path_factory.mktemp("chain"), tiny=plain.TINY)
+    three = {"tiny": plain.TINY, "real": REAL, "far": FAR}
+    project = plain.write(tmp_path_factory.mktemp("chain"), **three)
     before = dict(os.environ)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(simulated, "generate", _planted)
@@ -73,8 +81,10 @@ def _two_runs(project: Project) -> Ran:
         with pytest.raises(UserError, match=r"--set aggregate\.cutoff=2: aggregate"):
             chain(**given, overrides=["aggregate.cutoff=2"])
         states = _task_states()
+        ids += [chain(**given | {"pipeline": name}) for name in ("real", "far")]
     records = {r.id: r for r in history.load_all(project)}
-    return Ran(project, *(records[i] for i in ids), states)
+    first, second, real, far = (records[i] for i in ids)
+    return Ran(project, first, second, states, real, far)
 
 
 def _task_states() -> dict[str, set[str]]:
@@ -124,7 +134,7 @@ def test_scores_hold_every_method_once(ran: Ran) -> None:
 
 def test_mlflow_has_a_parent_and_a_child_for_each_cell_of_both_runs(ran: Ran) -> None:
     """Metrics are copied for a reused run; its models are linked, not logged again."""
-    runs = _mlflow_runs(ran.project)
+    runs = _mlflow_runs(ran.project, "tiny")
     for record in (ran.first, ran.second):
         children = [
             r
@@ -137,7 +147,7 @@ def test_mlflow_has_a_parent_and_a_child_for_each_cell_of_both_runs(ran: Ran) ->
             assert "misclassification.mrma" in child.data.metrics
             assert "misclassification.majority" in child.data.metrics
     models = list((ran.project.state / "mlartifacts").rglob("MLmodel"))
-    assert len(models) == 4
+    assert len(models) == 4 + 1
 
 
 def test_the_logged_model_takes_raw_curves_and_returns_labels(ran: Ran) -> None:
@@ -163,11 +173,11 @@ def _cells(ran: Ran) -> list[Any]:
     return cells(ran.first)
 
 
-def _mlflow_runs(project: Project) -> list[Any]:
+def _mlflow_runs(project: Project, name: str) -> list[Any]:
     from mlflow import MlflowClient
 
     client = MlflowClient(f"sqlite:///{project.state / 'mlflow.db'}")
-    experiment = client.get_experiment_by_name("tiny")
+    experiment = client.get_experiment_by_name(name)
     assert experiment is not None
     return list(client.search_runs([experiment.experiment_id], max_results=200))
 
@@ -192,6 +202,32 @@ def test_no_raw_value_in_any_log_mlflow_run_prefect_result_or_report(
     assert {"mlflow.db", "prefect.db", "server.log", "report.html"} <= kinds
     leaks = [f for f in files if f.suffix != ".parquet" and holds_canary(f)]
     assert leaks == []
+
+
+def test_production_is_logged_as_real_without_a_score(ran: Ran) -> None:
+    """A child holds counts and estimated utilities; no true error is known."""
+    assert ran.real.status == "completed"
+    assert summary(ran.project, ran.real) == []
+    _, child = sorted(
+        _mlflow_runs(ran.project, "real"), key=lambda r: len(r.data.metrics)
+    )
+    assert child.data.tags["private"] == "true"
+    assert child.data.metrics["reports"] == 60
+    assert child.data.metrics["votes"] == 80
+    assert not any("misclassification" in name for name in child.data.metrics)
+    text = (ran.project.reports / "real" / "report.html").read_text()
+    assert "This is a real release." in text
+    assert "What the ledger says" in text
+
+
+def test_without_envelopes_a_run_is_blocked_and_publishes(ran: Ran) -> None:
+    """It ends well, says what it waits for, and leaves task and invitations."""
+    assert ran.far.status == "blocked"
+    actions = {step["stage"]: step["action"] for step in ran.far.steps}
+    assert actions["project"] == "run"
+    assert actions["privatize"] == actions["aggregate"] == "blocked"
+    files = sorted(f.name for f in ran.project.published("far").iterdir())
+    assert files == ["report-1.invitations.jsonl", "report-1.task.json"]
 
 
 def test_the_report_stands_beside_its_figures(ran: Ran) -> None:

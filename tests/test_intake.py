@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from curvote import durable
 from curvote.envelope import Invitation, canonical, issue, seal
 from curvote.errors import InternalError, UserError
 from curvote.protocols.message import check
 from curvote.server.intake import Intake, Refused
 from curvote.task import Task
+from tests.damages import DAMAGES, Damage, content, execute
 from tests.rounds import REPORTS, VOTES, edited, payload
 
 N = 6
@@ -251,37 +252,43 @@ def test_an_empty_round_and_an_unknown_one_are_not_closed(
         assert intake.round("reports") is None
 
 
-def _pragma(path: Path, setting: str) -> None:
-    db = sqlite3.connect(path)
-    db.execute(f"PRAGMA {setting}")
-    db.close()
-
-
-def _overwrite(path: Path) -> None:
-    data = bytearray(path.read_bytes())
-    data[4096 + 8 : 4096 * 3] = b"\xff" * (4096 * 2 - 8)
-    path.write_bytes(bytes(data))
-
-
-@pytest.mark.parametrize(
-    ("damage", "words"),
-    [
-        (lambda p: p.write_bytes(b""), "empty or another application's"),
-        (lambda p: p.write_bytes(b"x" * 5000), "not a database"),
-        (lambda p: _pragma(p, "user_version = 2"), "format 2"),
-        (lambda p: _pragma(p, "application_id = 7"), "another application's"),
-        (_overwrite, "damaged|malformed"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "said"), DAMAGES)
 def test_a_file_that_is_no_intake_is_refused_and_kept(
-    path: Path, invited: object, damage: Callable[[Path], object], words: str
+    path: Path, invited: object, damage: Damage, said: str
 ) -> None:
     """It is never replaced by an empty one, in which every reuse would be new."""
     damage(path)
-    before = path.read_bytes()
-    with pytest.raises(UserError, match=words):
+    before = content(path)
+    with pytest.raises(UserError, match=f"the intake .*{said}") as raised:
         Intake(path)
-    assert path.read_bytes() == before
+    assert str(path) in str(raised.value)
+    assert content(path) == before
+
+
+@pytest.mark.parametrize("text", ["'{'", "CAST(x'7bff' AS TEXT)"])
+def test_a_round_that_cannot_be_read_is_damage(
+    path: Path, invited: object, text: str
+) -> None:
+    """Text that is no JSON, or no text at all: said of the file, not as a crash."""
+    execute(f"UPDATE rounds SET task = {text}")(path)
+    with Intake(path) as intake:
+        for read in (intake.rounds, lambda: intake.round("report")):
+            with pytest.raises(UserError, match=r"the intake .*damaged"):
+                read()
+
+
+def test_waiting_for_another_process_ends(
+    path: Path, invited: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the busy time: who is to be waited for; the envelope is good later."""
+    monkeypatch.setattr(durable, "BUSY_SECONDS", 0.05)
+    data = sealed(REPORTS, invited["report"][0])
+    with Intake(path) as first, Intake(path) as second:
+        first._db.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UserError, match=r"the intake .*another process"):
+            second.take(data, check)
+        first._db.execute("ROLLBACK")
+        second.take(data, check)
 
 
 def test_the_file_is_for_its_owner_only(path: Path, invited: object) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.client import ledger_schema
+from curvote import durable
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from tests.damages import DAMAGES, Damage, content
 from tests.ledgers import Says, filled, refusal, reserve, says
 
 
@@ -26,69 +26,17 @@ def path(tmp_path: Path) -> Path:
     return filled(tmp_path / "ledger.sqlite")
 
 
-def _other_application(path: Path) -> None:
-    path.unlink()
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("CREATE TABLE notes (text)")
-
-
-def _execute(statement: str) -> Callable[[Path], None]:
-    def change(path: Path) -> None:
-        with closing(sqlite3.connect(path, isolation_level=None)) as db:
-            db.execute("PRAGMA writable_schema = ON")
-            db.execute(statement)
-
-    return change
-
-
-def _bad_page(path: Path) -> None:
-    with path.open("r+b") as stream:
-        stream.seek(-4096, os.SEEK_END)
-        stream.write(b"\xff" * 100)
-
-
-def _folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
-def _only_journal(path: Path) -> None:
-    path.rename(f"{path}-wal")
-
-
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (lambda path: os.truncate(path, 0), "empty, cut off or another application's"),
-        (lambda path: os.truncate(path, 50), "cut off"),
-        (lambda path: os.truncate(path, 5000), "damaged"),
-        (lambda path: os.truncate(path, path.stat().st_size - 1), "damaged"),
-        (lambda path: path.write_bytes(random.Random(1).randbytes(9000)), "damaged"),
-        (lambda path: path.write_text("client,epsilon\n" * 99), "damaged"),
-        (_bad_page, "damaged"),
-        (_other_application, "another application's"),
-        (_execute("PRAGMA application_id = 7"), "another application's"),
-        (_execute("PRAGMA user_version = 2"), "update curvote"),
-        (_execute("PRAGMA user_version = 0"), "damaged"),
-        (_execute("DROP TABLE members"), "damaged"),
-        (_folder, "cannot be opened"),
-        (_only_journal, "missing but ledger.sqlite-wal is there"),
-    ],
-)
+@pytest.mark.parametrize(("damage", "said"), DAMAGES)
 def test_what_is_no_ledger_is_refused_and_left_alone(
-    path: Path, damage: Callable[[Path], None], said: str
+    path: Path, damage: Damage, said: str
 ) -> None:
     """Never a fresh ledger in its place: the message names the file and the way out."""
     damage(path)
-    before = _content(path)
+    before = content(path)
     with pytest.raises(UserError, match=said) as raised:
         Ledger(path)
     assert str(path) in str(raised.value)
-    assert _content(path) == before
-
-
-def _content(path: Path) -> bytes | bool:
-    return path.read_bytes() if path.is_file() else path.exists()
+    assert content(path) == before
 
 
 def test_creating_a_ledger_never_replaces_one(
@@ -230,7 +178,7 @@ def test_waiting_for_another_process_ends(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the busy time: who is to be waited for, and nothing written."""
-    monkeypatch.setattr(ledger_schema, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(durable, "BUSY_SECONDS", 0.05)
     with Ledger(path) as first, Ledger(path) as second:
         first._db.execute("BEGIN IMMEDIATE")
         with pytest.raises(UserError, match="another process"):

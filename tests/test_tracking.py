@@ -18,9 +18,9 @@ from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
-from curvote.run.step import Cell
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.step import Cell
 from flows import environment, tracking
 from tests.tracked_run import EPSILONS, make_record, make_rows
 

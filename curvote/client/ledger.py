@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,13 +31,7 @@ from curvote.client.ledger_entries import (
     total,
 )
 from curvote.client.ledger_rows import Clients
-from curvote.client.ledger_schema import (
-    DAMAGED,
-    NOTHING_SPENT,
-    connect,
-    refusal,
-    storage_errors,
-)
+from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 
@@ -61,7 +55,7 @@ class Ledger:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._db = connect(self.path)
+        self._db = LEDGER.connect(self.path)
 
     def __enter__(self) -> Ledger:
         return self
@@ -205,7 +199,7 @@ class Ledger:
             kinds = self._rows("SELECT id, epsilon, delta FROM totals")
             floats = {id_: Amount.read(*texts).floats() for id_, *texts in kinds}
         if not {total for _, total in rows} <= floats.keys():
-            raise refusal(self.path, DAMAGED)
+            raise LEDGER.damaged(self.path)
         amounts = np.array([floats[total] for _, total in rows]).reshape(-1, 2)
         names = np.array([name for name, _ in rows], dtype=np.str_)
         return Spent(names, amounts[:, 0], amounts[:, 1])
@@ -229,24 +223,17 @@ class Ledger:
             return ledger_problems.problems(self._db)
 
     def _entries(self, rest: str, *values: str) -> list[Entry]:
-        with storage_errors(self.path):
+        with LEDGER.errors(self.path):
             return [read(row) for row in self._rows(f"{SELECT} {rest}", *values)]
 
     def _rows(self, query: str, *values: str | int) -> list[Any]:
-        with storage_errors(self.path):
+        with LEDGER.errors(self.path):
             return self._db.execute(query, values).fetchall()
 
-    @contextmanager
-    def _transaction(self, kind: str) -> Iterator[None]:
-        """Do all or nothing: IMMEDIATE to write, DEFERRED to read one state."""
-        with storage_errors(self.path):
-            self._db.execute(f"BEGIN {kind}")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            finally:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
+    def _transaction(
+        self, kind: Literal["IMMEDIATE", "DEFERRED"]
+    ) -> AbstractContextManager[None]:
+        return LEDGER.transaction(self._db, self.path, kind)
 
 
 def _row(

@@ -19,6 +19,7 @@ from typing import Any
 
 from curvote.client.ledger import Entry, Ledger
 from curvote.client.ledger_entries import CANCELLED, CONFIRMED, RESERVED
+from curvote.durable import sync_folder
 from curvote.envelope import Invitation, canonical, seal
 from curvote.errors import UserError
 from curvote.privacy import Budget
@@ -141,7 +142,7 @@ def _publish(
         _give_back(ledger, place)
         raise
     place.temporary.rename(place.final)
-    _sync_folder(place.outbox)
+    sync_folder(place.outbox)
     _confirm(ledger, place.release, place.final)
 
 
@@ -179,7 +180,7 @@ def _home(entry: Entry, here: Path) -> Path:
 def _settle(ledger: Ledger, entry: Entry, home: Path) -> None:
     place = _Place(home, entry.release, str(entry.facts["invitation"]))
     if place.final.exists():
-        _sync_folder(home)
+        sync_folder(home)
         _confirm(ledger, entry.release, place.final)
     elif place.temporary.exists():
         ledger.cancel(entry.release)  # first: the file proves that nothing left
@@ -235,11 +236,3 @@ def _alone(outbox: Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise UserError(f"the outbox {outbox}: {error.strerror or error}.") from error
-
-
-def _sync_folder(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from curvote.client.ledger import Entry, Ledger
+from curvote.durable import journals
 from curvote.run.fingerprint import of_file
 from curvote.run.project import Project
 from curvote.run.store import MANIFEST
@@ -23,7 +24,7 @@ def ledger_path(project: Project) -> Path:
 
 def existing(path: Path) -> Ledger | None:
     """Open a ledger to look into it; None, and no new file, where there is none."""
-    left = any(os.path.lexists(f"{path}{end}") for end in ("", "-wal", "-journal"))
+    left = os.path.lexists(path) or journals(path)
     return Ledger(path) if left else None
 
 

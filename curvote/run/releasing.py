@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from curvote.client.ledger import Ledger
+from curvote.durable import sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.run.fingerprint import of_file
@@ -22,7 +23,7 @@ from curvote.run.production import LOST, needed
 from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
-from curvote.run.store import MANIFEST, Artifact, artifact, commit, sync_folder
+from curvote.run.store import MANIFEST, Artifact, artifact, commit
 from curvote.task import Task
 
 Compute = Callable[[], Path]

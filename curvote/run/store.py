@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curvote.durable import sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.protocols.stage import Columns
 from curvote.run.contracts import to_columns
@@ -201,12 +202,3 @@ def _write(path: Path, text: str, mode: int = 0o666) -> None:
         stream.flush()
         os.fsync(stream.fileno())
     temporary.replace(path)
-
-
-def sync_folder(path: Path) -> None:
-    """Make a folder's entries durable."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +19,7 @@ from typing import Any
 from curvote import envelope, validate
 from curvote.envelope import Envelope, Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
-from curvote.server.intake_file import connect, storage_errors
+from curvote.server.intake_file import INTAKE
 from curvote.task import Task
 
 Payload = dict[str, Any]
@@ -91,13 +91,13 @@ class Intake:
     """The intake in the SQLite file ``path``, which is created if there is none.
 
     Any number of processes may use one file, each through an Intake of its own (one
-    thread each). A file that is damaged, foreign or of another version is a UserError,
-    and nothing is taken in.
+    thread each). A file that is damaged, foreign, newer or cannot be written is a
+    UserError, and nothing is taken in.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._db = connect(self.path)
+        self._db = INTAKE.connect(self.path)
 
     def __enter__(self) -> Intake:
         return self
@@ -162,14 +162,16 @@ class Intake:
 
     def round(self, round_id: str) -> Round | None:
         """Return one round, or None if it was never opened."""
-        rows = self._rows(f"{_ROUNDS} WHERE id = ?", round_id)
-        return _round(rows[0]) if rows else None
+        with INTAKE.errors(self.path):
+            rows = self._rows(f"{_ROUNDS} WHERE id = ?", round_id)
+            return _round(rows[0]) if rows else None
 
     def rounds(self, pipeline: str | None = None) -> list[Round]:
         """Return all rounds, or those of one pipeline, as they were opened."""
         where = "pipeline = ?" if pipeline is not None else "? IS NULL"
-        rows = self._rows(f"{_ROUNDS} WHERE {where} ORDER BY number", pipeline)
-        return [_round(row) for row in rows]
+        with INTAKE.errors(self.path):
+            rows = self._rows(f"{_ROUNDS} WHERE {where} ORDER BY number", pipeline)
+            return [_round(row) for row in rows]
 
     def take(self, data: bytes, check: Check) -> None:
         """Accept one envelope, or raise `Refused` with the reason and change nothing.
@@ -225,23 +227,27 @@ class Intake:
         without any message is a UserError.
         """
         with self._writing():
-            found = self._known(round_id)
-            if found.accepted_digest is not None:
-                return found.accepted_digest
-            texts = sorted(self._texts(round_id))
-            if not texts:
-                raise UserError(f"round {round_id} has no message yet; it stays open.")
-            digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
-            change = "UPDATE rounds SET accepted_digest = ? WHERE id = ?"
-            self._db.execute(change, (digest, round_id))
-        with storage_errors(self.path):
-            self._db.execute("VACUUM")  # rewritten by key: no trace of arrival is left
+            digest = self._known(round_id).accepted_digest or self._freeze(round_id)
+        with INTAKE.errors(self.path):
+            # Rewritten by key: no trace of arrival is left, also if the first close
+            # was killed just before this.
+            self._db.execute("VACUUM")
+        return digest
+
+    def _freeze(self, round_id: str) -> str:
+        texts = sorted(self._texts(round_id))
+        if not texts:
+            raise UserError(f"round {round_id} has no message yet; it stays open.")
+        digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+        change = "UPDATE rounds SET accepted_digest = ? WHERE id = ?"
+        self._db.execute(change, (digest, round_id))
         return digest
 
     def payloads(self, round_id: str) -> list[Payload]:
         """Return the accepted messages in random order."""
         self._known(round_id)
-        found = [json.loads(text) for text in self._texts(round_id)]
+        with INTAKE.errors(self.path):
+            found = [json.loads(text) for text in self._texts(round_id)]
         secrets.SystemRandom().shuffle(found)
         return found
 
@@ -258,21 +264,12 @@ class Intake:
         return found
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        with storage_errors(self.path):
+        with INTAKE.errors(self.path):
             return self._db.execute(query, values).fetchall()
 
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
+    def _writing(self) -> AbstractContextManager[None]:
         """One transaction: all of it, or nothing."""
-        with storage_errors(self.path):
-            self._db.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._db.execute("COMMIT")
-            except BaseException:
-                if self._db.in_transaction:
-                    self._db.execute("ROLLBACK")
-                raise
+        return INTAKE.transaction(self._db, self.path, "IMMEDIATE")
 
 
 def _read(data: bytes) -> Envelope:

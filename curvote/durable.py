@@ -1,0 +1,242 @@
+"""Files that must survive: one SQLite file that fails closed, and folders on disk.
+
+What cannot be read as the file it should be is never replaced by an empty one: an empty
+ledger would let every client be asked again, an empty intake would take every
+invitation again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from decimal import InvalidOperation
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final, Literal
+
+from curvote.errors import InternalError, UserError
+
+# A reservation of a million clients takes seconds, and several may wait for each other.
+BUSY_SECONDS: Final = 60.0
+# For every connection: what is written stays written, rows refer to rows that exist,
+# damage is noticed, and clients never pass through a temporary file.
+_SETTINGS: Final = (
+    "synchronous = FULL",
+    "foreign_keys = ON",
+    "cell_size_check = ON",
+    "trusted_schema = OFF",
+    "temp_store = MEMORY",
+)
+_DAMAGED: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
+_WORDS: Final = {
+    sqlite3.SQLITE_CANTOPEN: (
+        "it cannot be opened; it must be a file that can be read and written, in a"
+        " folder that can be written"
+    ),
+    sqlite3.SQLITE_READONLY: "it cannot be written; allow writing to it and its folder",
+    sqlite3.SQLITE_FULL: "no space is left on its disk; free some and run again",
+    sqlite3.SQLITE_IOERR: "its disk fails; put it on a sound one",
+}
+
+
+@dataclass(frozen=True)
+class DurableFile:
+    """A kind of SQLite file: what one must be to be recognised, and to be refused.
+
+    ``kind`` is its name in messages, ``record`` what nothing else knows, for whoever
+    would delete a damaged one. ``application`` and ``version`` stand in its header. A
+    file must hold the very text of ``schema``: any change of it needs another version.
+    """
+
+    kind: str
+    record: str
+    application: int
+    version: int
+    schema: str
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """Open the file at ``path``, or create it if there is no such file.
+
+        One that is damaged, of another application or of a newer curvote, or that
+        cannot be read and written, is a UserError and stays as it is.
+        """
+        with self.errors(path):
+            if not os.path.lexists(path):
+                self._create(path)
+            # Read through SQLite only: closing a file of our own would drop the locks
+            # that another connection of this process holds on it.
+            db = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=rw",  # rw: never creates
+                uri=True,
+                timeout=BUSY_SECONDS,
+                isolation_level=None,
+            )
+            try:
+                self._recognise(db, path)
+                self._prepare(db, path)
+            except BaseException:
+                db.close()
+                raise
+            return db
+
+    @contextmanager
+    def transaction(
+        self, db: sqlite3.Connection, path: Path, kind: Literal["IMMEDIATE", "DEFERRED"]
+    ) -> Iterator[None]:
+        """Do all or nothing: IMMEDIATE to write, DEFERRED to read one state."""
+        with self.errors(path):
+            db.execute(f"BEGIN {kind}")
+            try:
+                yield
+                db.execute("COMMIT")
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+
+    @contextmanager
+    def errors(self, path: Path) -> Iterator[None]:
+        """Turn what SQLite and the disk say into a UserError that names the file.
+
+        Content that is not what was written counts as damage; an error that no state
+        of file or disk explains is an InternalError.
+        """
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._in_words(path, error) from error
+        except (InvalidOperation, json.JSONDecodeError, UnicodeDecodeError) as error:
+            raise self.damaged(path) from error
+        except OSError as error:
+            raise self._refusal(path, f"{error.strerror or error}") from error
+
+    def damaged(self, path: Path) -> UserError:
+        """Return the error that says so, and what to do."""
+        return self._refusal(
+            path,
+            "it is damaged. Put its latest backup in its place; do not delete it: only"
+            f" the {self.kind} knows {self.record}",
+        )
+
+    def _refusal(self, path: Path, words: str) -> UserError:
+        return UserError(f"the {self.kind} {path}: {words}. Nothing was changed.")
+
+    def _in_words(self, path: Path, error: sqlite3.Error) -> Exception:
+        code = getattr(error, "sqlite_errorcode", None)
+        if code is None and "decode" in str(error):  # text that is no text any more
+            return self.damaged(path)
+        primary = -1 if code is None else code & 0xFF
+        if primary in _DAMAGED:
+            return self.damaged(path)
+        if primary == sqlite3.SQLITE_BUSY:
+            return self._refusal(
+                path,
+                f"another process has kept it for over {BUSY_SECONDS:g} s; wait until"
+                " that is done and run again",
+            )
+        if primary in _WORDS:
+            return self._refusal(path, _WORDS[primary])
+        return InternalError(f"{self.kind} {path}: {error}")
+
+    def _create(self, path: Path) -> None:
+        """Make an empty file aside and link it to its name, whole or not at all."""
+        if sqlite3.sqlite_version_info < (3, 37):
+            raise self._refusal(path, "it needs SQLite 3.37 or later under Python")
+        for left in journals(path):
+            raise self._refusal(
+                path,
+                f"it is missing but {left.name} is there. Put the {self.kind} back, or"
+                " its latest backup without that file",
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
+            made = Path(folder) / path.name
+            self._write(made)
+            try:
+                os.link(made, path)
+            except FileExistsError:
+                return  # another process was first
+        sync_folder(path.parent)
+
+    def _write(self, path: Path) -> None:
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.executescript(
+                f"""PRAGMA journal_mode = WAL;
+                BEGIN;
+                PRAGMA application_id = {self.application};
+                PRAGMA user_version = {self.version};
+                {self.schema}
+                COMMIT;"""
+            )
+        path.chmod(0o600)  # it names clients, or holds the keys of invitations
+
+    def _recognise(self, db: sqlite3.Connection, path: Path) -> None:
+        """Refuse what is no such file, before anything that could write."""
+        application, version = (
+            db.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("application_id", "user_version")
+        )
+        if application != self.application:
+            raise self._refusal(
+                path,
+                "this file is empty, cut off or another application's. Name the right"
+                f" file, or put the {self.kind}'s latest backup in its place",
+            )
+        if version > self.version:
+            raise self._refusal(
+                path,
+                f"a newer curvote wrote it (format {version}, this one reads"
+                f" {self.version}); update curvote",
+            )
+        with closing(sqlite3.connect(":memory:")) as model:
+            model.executescript(self.schema)
+            if version != self.version or _tables(db) != _tables(model):
+                raise self.damaged(path)
+
+    def _prepare(self, db: sqlite3.Connection, path: Path) -> None:
+        """Set the connection up, and refuse a file that is not sound."""
+        (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise self._refusal(
+                path, "its file system allows no write-ahead log; use a local one"
+            )
+        for setting in _SETTINGS:
+            db.execute(f"PRAGMA {setting}")
+        if _is_cut(db, path):
+            raise self.damaged(path)
+        # 0.2 s for a ledger of a million clients with two releases each.
+        if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+            raise self.damaged(path)
+
+
+def journals(path: Path) -> list[Path]:
+    """Return the journals at ``path``; without the file they are what is left of it."""
+    ends = (Path(f"{path}{end}") for end in ("-wal", "-journal"))
+    return [journal for journal in ends if os.path.lexists(journal)]
+
+
+def sync_folder(path: Path) -> None:
+    """Make a folder's entries durable."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _tables(db: sqlite3.Connection) -> list[tuple[str, str | None]]:
+    return db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+def _is_cut(db: sqlite3.Connection, path: Path) -> bool:
+    """Say whether a part of the last page is missing: SQLite would read zeros there.
+
+    A checkpoint that met a full disk may leave that, but then the journal repairs it.
+    """
+    (page,) = db.execute("PRAGMA page_size").fetchone()
+    journal = Path(f"{path}-wal")
+    pending = journal.is_file() and journal.stat().st_size > 0
+    return not pending and path.stat().st_size % page != 0
