@@ -56,19 +56,13 @@ def take(
 @app.command()
 def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
     """Close the pipeline's open round: go on with the envelopes that are in."""
-    from curvote.server.intake import Intake
+    from curvote.run.config import PipelinesFile
+    from curvote.run.publishing import close_early
 
     place = _project(project, pipeline)
-    with Intake(place.intake) as intake:
-        still_open = [r for r in intake.rounds(pipeline) if not r.closed]
-        if not still_open:
-            raise UserError(
-                f"{pipeline} has no open round; `curvote run {pipeline}` opens one."
-            )
-        last = still_open[-1]
-        digest = intake.close(last.id)
-    typer.echo(f"closed {last.id}: {last.accepted} of {last.needed} {last.asks}s")
-    typer.echo(f"accepted set {digest}")
+    found = close_early(place, PipelinesFile(place).configured(pipeline))
+    typer.echo(f"closed {found.id}: {found.accepted} of {found.needed} {found.asks}s")
+    typer.echo(f"accepted set {found.accepted_digest}")
 
 
 @app.command()

@@ -16,7 +16,7 @@ from curvote.run.execute import execute
 from curvote.run.history import RunRecord
 from curvote.run.plan import Plan, make_plan
 from curvote.run.project import Project
-from curvote.run.publishing import publish
+from curvote.run.publishing import close_early, publish
 from curvote.server.intake import Intake
 from flows.environment import process_tag
 
@@ -54,6 +54,11 @@ class Server:
         list(publish(self.project, plan.configured, plan.steps))
         status = "blocked" if plan.blocked() else "completed"
         return plan, history.finish(self.project, record, status)
+
+    def close(self) -> None:
+        """Go on with what is in."""
+        configured = PipelinesFile(self.project).configured(NAME)
+        close_early(self.project, configured)
 
     def published(self, asks: str) -> tuple[Path, Path]:
         """Return the task and the invitations of a round."""

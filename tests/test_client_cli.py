@@ -229,14 +229,15 @@ def test_a_round_is_closed_by_hand(project: Project) -> None:
     """The open one of the pipeline, with what is in; then there is none left."""
     words = ["close", "tiny", "--project", str(project.root)]
     nothing = CliRunner().invoke(cli_intake.app, words)
-    assert "opens one" in str(nothing.exception)
-    (invitation, other) = issue(REPORTS, 2)
+    assert "opens it" in str(nothing.exception)
+    invited = issue(REPORTS, 21)
     with Intake(project.intake) as intake:
-        given = {"pipeline": "tiny", "needed": 2, "invitations": [invitation, other]}
+        given = {"pipeline": "tiny", "needed": 21, "invitations": invited}
         intake.open_round("one", task=REPORTS, **given)
-        intake.take(seal(invitation, payload(REPORTS, invitation)), lambda *_: None)
+        for one in invited[:20]:
+            intake.take(seal(one, payload(REPORTS, one)), lambda *_: None)
     closed = CliRunner().invoke(cli_intake.app, words)
-    assert "closed one: 1 of 2 reports" in closed.stdout
+    assert "closed one: 20 of 21 reports" in closed.stdout
     assert [row["state"] for row in show(project)] == ["closed"]
     assert isinstance(CliRunner().invoke(cli_intake.app, words).exception, UserError)
 

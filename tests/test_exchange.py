@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from curvote.datasets import phonemes, simulated
+from curvote.errors import UserError
 from curvote.protocols.roles import split
 from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
 from curvote.run import chain, fingerprint
-from curvote.run.results import final_model
+from curvote.run.results import final_model, find
 from curvote.run.step import Cell
 from curvote.server.intake import Intake, Refused
 from tests import plain
@@ -67,14 +68,34 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_round_may_be_closed_early(tmp_path: Path) -> None:
-    """With fewer envelopes than were waited for, if the server says so."""
+    """With fewer envelopes than were waited for, but enough to go on.
+
+    A candidate that nobody voted about counts for nothing.
+    """
     server = Server(plain.write(tmp_path / "server", **{NAME: FAR}))
     server.run()
-    server.take(answers(server, "report", *some_clients(30, 1), tmp_path / "reports"))
+    reports = answers(server, "report", *some_clients(30, 1), tmp_path / "reports")
+    server.take(reports[:19])
+    with pytest.raises(UserError, match="needs at least 20"):
+        server.close()
+    server.take(reports[19:])
     assert blocked(server) == "reports 30 of 60"
-    with Intake(server.project.intake) as intake:
-        intake.close(intake.rounds(NAME)[0].id)
+    server.close()
     assert blocked(server) == "votes 0 of 80"
+    server.take(answers(server, "vote", *some_clients(2, 2), tmp_path / "votes"))
+    server.close()
+    with pytest.raises(UserError, match="no open round"):
+        server.close()
+    plan, record = server.run()
+    assert not plan.blocked()
+    cell = Cell("mrma", 4.0, "centroid")
+    made = find(server.project, record, "aggregate", cell).columns("ensemble", 0)
+    votes = find(server.project, record, "evaluate", cell).columns("votes", 0)
+    silent = votes["n"] == 0
+    assert silent.sum() >= 3
+    assert (made["weight"][silent] == 0).all()
+    assert (made["utility"][silent] == 0.5).all()
+    assert np.isfinite(final_model(server.project, record, cell).coef).all()
 
 
 def test_publishing_is_repeated_after_a_kill(tmp_path: Path) -> None:

@@ -57,6 +57,10 @@ class Message(Protocol):
         """Return the task of this round; ``inputs`` are the server's tables so far."""
         ...
 
+    def least(self, config: Mapping[str, Any]) -> int:
+        """Return the fewest messages with which a configured server can go on."""
+        ...
+
     def rehearsal(self, stated: Task) -> Task:
         """Return a task of this round with stand-ins for what the server would add."""
         ...

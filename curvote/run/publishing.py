@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curvote.envelope import Invitation, issue
+from curvote.errors import InternalError, UserError
 from curvote.protocols.message import messages
 from curvote.run.config import Configured
 from curvote.run.production import minimum, needed, round_of
@@ -19,7 +20,7 @@ from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
 from curvote.run.store import artifact, write_json, write_lines
-from curvote.server.intake import Intake
+from curvote.server.intake import Intake, Round
 from curvote.task import Task
 
 
@@ -40,6 +41,32 @@ def publish(
         waiting = step.action == "blocked" and step.release is not None
         if waiting and _ready(project, step) and not round_of(project, _round(step)):
             yield _open(project, configured, step)
+
+
+def close_early(project: Project, configured: Configured) -> Round:
+    """Close the open round of a pipeline with what it has, and return it closed.
+
+    UserError: there is none, or it has fewer messages than the server can go on with.
+    """
+    name, pipeline = configured.name, configured.pipeline
+    with Intake(project.intake) as intake:
+        still_open = [r for r in intake.rounds(name) if not r.closed]
+        if not still_open:
+            raise UserError(
+                f"{name} has no open round; `curvote run {name}` opens one."
+            )
+        last = still_open[-1]
+        least = messages(pipeline.protocol)[last.asks].least(configured.values())
+        if last.accepted < least:
+            raise UserError(
+                f"round {last.id} has {last.accepted} {last.asks}s; the server needs at"
+                f" least {least} to go on. It stays open."
+            )
+        intake.close(last.id)
+        closed = intake.round(last.id)
+    if closed is None:
+        raise InternalError(f"round {last.id} is gone")
+    return closed
 
 
 def _round(step: Step) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,26 @@ def block(
 
 
 def _ensemble(votes: Columns, params: Params) -> Columns:
+    """Return utilities and weights; who got no vote at all counts for nothing."""
+    judged = votes["n"] > 0
+    known = _judged({name: column[judged] for name, column in votes.items()}, params)
+    worst = 0.5 / (2 * BinaryRR(epsilon=params["epsilon"]).keep - 1)
+    nothing = {"learner": votes["learner"], "utility": 0.5, "standard_error": worst}
+    # A flag is the same for all of an ensemble.
+    nothing |= {name: known[name][0] for name in ("none_passed", "none_passed_ma")}
+    return {
+        name: _filled(judged, nothing.get(name, 0), values)
+        for name, values in known.items()
+    }
+
+
+def _filled(judged: np.ndarray, nothing: Any, values: np.ndarray) -> np.ndarray:
+    whole = np.full(len(judged), nothing, dtype=values.dtype)
+    whole[judged] = values
+    return whole
+
+
+def _judged(votes: Columns, params: Params) -> Columns:
     keep = BinaryRR(epsilon=params["epsilon"]).keep
     utility = estimate(votes["positive"], votes["n"], keep)
     flipped = reverse(votes["positive"], votes["n"])

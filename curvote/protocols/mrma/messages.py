@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,10 @@ class Report:
     def task(self, stated: Task, inputs: Inputs) -> Task:
         """Return the stated task: the first round has nothing to add."""
         return stated
+
+    def least(self, config: Mapping[str, Any]) -> int:
+        """Return how many reports one weak classifier learns from."""
+        return int(config["train"]["size"])
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task."""
@@ -101,6 +106,10 @@ class Vote:
         up = Candidates(weak["coef"][own], weak["intercept"][own])
         # The bit is randomized response: the report's mechanism has no part in it.
         return replace(stated, asks=self.name, candidates=up, params={})
+
+    def least(self, config: Mapping[str, Any]) -> int:
+        """Return 1: a candidate without a vote counts for nothing."""
+        return 1
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task with each axis, and its reverse, up for a vote."""
