@@ -229,7 +229,7 @@ def test_a_round_is_closed_by_hand(project: Project) -> None:
     """The open one of the pipeline, with what is in; then there is none left."""
     words = ["close", "tiny", "--project", str(project.root)]
     nothing = CliRunner().invoke(cli_intake.app, words)
-    assert "opens it" in str(nothing.exception)
+    assert "opens one" in str(nothing.exception)
     invited = issue(REPORTS, 21)
     with Intake(project.intake) as intake:
         given = {"pipeline": "tiny", "needed": 21, "invitations": invited}
