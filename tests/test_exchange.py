@@ -11,6 +11,7 @@ import pytest
 from curvote.datasets import phonemes, simulated
 from curvote.errors import UserError
 from curvote.protocols.roles import split
+from curvote.reporting.report import report
 from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
 from curvote.run import chain, fingerprint
@@ -57,6 +58,9 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = final_model(server.project, record, cell)
     told = np.where(np.asarray(model.predict(curves)) == "+1", 1.0, -1.0)
     assert np.mean(told != labels) < 0.35
+    page = report(server.project, record).read_text()
+    assert "This is a real release." in page
+    assert "No curves are shown." in page
 
     with Intake(server.project.intake) as intake:
         for data in (reports[0], votes[0]):

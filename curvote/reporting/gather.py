@@ -16,7 +16,7 @@ from curvote.representation.rescale import RESCALES
 from curvote.run import audited, production
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import cells, encoding_of, find, summary
+from curvote.run.results import cells, encoding_of, find, outcomes, summary
 from curvote.run.step import Cell
 from curvote.run.store import Artifact
 
@@ -42,7 +42,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         utilities=_utilities(project, record),
         cutoff=config["aggregate"]["cutoff"],
         curves=_curves(project, record, encoded),
-        clients=_sizes(encoded, config),
+        clients=_sizes(project, record, encoded),
         groups=config["source"].get("groups"),
         releases=_releases(config, facts["d"], private=private),
         public=_public(config, facts),
@@ -89,7 +89,7 @@ def _losses(
 
 def _audited(project: Project, record: RunRecord) -> str:
     """Say what the latest audit of what these clients send found, and when."""
-    found = audited.saved(project, record.pipeline)
+    found = audited.saved(project, record.pipeline, record.config)
     if found is None:
         return ""
     verdicts = [row["verdict"] for row in found["rows"]]
@@ -113,11 +113,14 @@ def _roles(
 
 
 def _sizes(
-    encoded: Artifact, config: dict[str, Any]
+    project: Project, record: RunRecord, encoded: Artifact
 ) -> dict[str, tuple[int, int, int]]:
     """Return (asked, least, most) of each role; sizes vary only where groups do."""
-    if config.get("intake"):  # nobody is here; what arrived stands among the counts
-        return {role: (config["clients"][role], 0, 0) for role in ("vote", "train")}
+    config = record.config
+    if config.get("intake") is not None:  # nobody is here: their messages are counted
+        (found,) = outcomes(project, record).values()
+        came = {"train": int(found["reports"]), "vote": int(found["votes"])}
+        return {role: (config["clients"][role], n, n) for role, n in came.items()}
     several = range(config["replicates"]) if config["source"].get("groups") else (0,)
     roles = [_roles(encoded, config, replicate)[1] for replicate in several]
     return {
@@ -135,7 +138,7 @@ def _curves(
 ) -> CurveSample | None:
     """Return records that may be shown: volunteers', or simulated ones; else None."""
     config, facts = record.config, encoded.facts
-    if config.get("intake"):
+    if config.get("intake") is not None:
         return None
     rows, roles = _roles(encoded, config, 0)
     if len(roles["public"]):

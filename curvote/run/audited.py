@@ -17,6 +17,7 @@ from curvote.errors import UserError
 from curvote.protocols.message import message_of, messages
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
+from curvote.run import fingerprint
 from curvote.run.config import Configured, PipelinesFile
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline
@@ -119,16 +120,25 @@ def save(project: Project, pipeline: str, rows: Iterable[Mapping[str, Any]]) -> 
     path = _place(project, pipeline)
     path.parent.mkdir(parents=True, exist_ok=True)
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    write_json(path, {"audited": when, "rows": list(rows)})
+    about = _about(PipelinesFile(project).configured(pipeline).values())
+    write_json(path, {"audited": when, "about": about, "rows": list(rows)})
 
 
-def saved(project: Project, pipeline: str) -> dict[str, Any] | None:
-    """Return what the latest audit of a pipeline found, if there was one."""
+def saved(
+    project: Project, pipeline: str, config: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return what the latest audit found, if it was one of what ``config`` sends."""
     path = _place(project, pipeline)
     if not path.is_file():
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    return found if found["about"] == _about(config) else None
+
+
+def _about(config: Mapping[str, Any]) -> str:
+    """Return the digest of what decides which messages clients send."""
+    decides = ("protocol", "epsilon", "privatize", "project")
+    return fingerprint.of_json({name: config[name] for name in decides})
 
 
 def _place(project: Project, pipeline: str) -> Path:
