@@ -51,8 +51,11 @@ def test_the_report_carries_the_verdict_until_what_is_sent_changes(
     assert audited.saved(done, "tiny", changed) is None
 
 
-def test_without_its_raw_file_a_pipeline_is_not_audited(tmp_path: Path) -> None:
+def test_without_its_raw_file_a_pipeline_is_not_audited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The public facts of the source stand in the file."""
+    monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
     source = {"name": "phonemes"}
     (tmp_path / "data").mkdir()
     real = Path(__file__).parents[1] / "data" / "sources.toml"
