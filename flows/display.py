@@ -50,7 +50,7 @@ def display(plan: Plan) -> Iterator[Show]:
 
 def tell_raw(plan: Plan) -> None:
     """Say which file of the publisher's is read: its place, digest and origin."""
-    for raw in {step.raw for step in plan.steps if step.raw}:
+    for raw in {file for step in plan.steps for file in step.raw}:
         line = f"{raw.path}: SHA-256 {raw.sha256} (decompressed), {raw.origin}"
         print(line, file=sys.stderr, flush=True)
 

@@ -13,8 +13,8 @@ from curvote.errors import UserError
 def test_every_source_is_a_data_set_and_listed() -> None:
     """Names agree with the registry; rows are the sum of the classes."""
     for name, source in sources.catalogue().items():
-        assert name in registry.DATASETS
-        assert source.rows == sum(source.counts.values())
+        assert source.dataset in registry.DATASETS, name
+        assert source.rows == sum(source.counts.values()) or not source.counts
         assert all(len(variant.sha256) == 64 for variant in source.variants)
 
 
@@ -24,6 +24,7 @@ def test_the_registry_names_what_a_data_set_offers() -> None:
         module = registry.module(name)
         assert module.Parameters.model_fields["name"].default == name
         assert isinstance(module.SIMULATED, bool)
+        assert callable(module.files)
         assert callable(module.facts)
         assert callable(module.clients)
     with pytest.raises(UserError, match="Did you mean 'phonemes'"):

@@ -36,8 +36,9 @@ def test_facts_and_clients_tell_the_same(root: Path) -> None:
     """Facts are JSON; the columns have one row a client and no raw speaker name."""
     path = put(root, TEXT)
     chosen = phonemes.Parameters(positive="aa", negative="dcl", groups="speaker")
-    facts = json.loads(json.dumps(phonemes.facts(chosen, path)))
-    columns = phonemes.clients(chosen, path)
+    paths = {"phonemes": path}
+    facts = json.loads(json.dumps(phonemes.facts(chosen, paths)))
+    columns = phonemes.clients(chosen, paths)
     assert facts["rows"] == len(columns["curve"]) == 8
     assert facts["counts"] == {"dcl": 4, "aa": 4}
     assert facts["simulated"] is False
@@ -88,9 +89,9 @@ def test_the_real_phonemes_are_as_published(
     (root / "data" / "sources.toml").unlink()
     found = raw.locate(root, "phonemes")
     assert found
-    assert found.origin != raw.UNLISTED
+    assert "accepted" not in found.origin
     published = sources.find("phonemes")
-    phonemes.check(read(found.path), rows=published.rows, counts=published.counts)
+    phonemes.check(read(found.path), published)
     table = phonemes.load(found.path)
     assert np.bincount(table.labels).tolist() == [1163, 872]
     assert np.bincount(table.groups).shape == (437,)

@@ -63,13 +63,23 @@ def test_without_a_copy_and_without_download_there_is_none(root: Path) -> None:
     assert raw.locate(root, "phonemes", download=False) is None
 
 
-def test_another_edition_with_the_same_content_is_accepted(root: Path) -> None:
-    """CR LF line ends change the digest, not the data; the digest is handed back."""
+def test_another_edition_with_the_same_content_can_be_accepted(root: Path) -> None:
+    """CR LF line ends change the digest, not the data: the user decides, once."""
     content = TEXT.replace("\n", "\r\n").encode()
     path = put(root, content)
-    found = located(root)
-    assert found.origin == "unlisted, schema and counts agree"
-    assert found.sha256 == sha256(content)
+    digest = sha256(content)
+    with pytest.raises(UserError, match=f"--accept-sha256 {digest}") as refusal:
+        located(root)
+    assert sha256(TEXT) in str(refusal.value)  # both digests are named
+    with pytest.raises(UserError, match=f"is {digest}"):
+        raw.accept(root, "phonemes", "0" * 64)
+    assert raw.accept(root, "phonemes", digest).sha256 == digest
+    assert "accepted by the user" in located(root).origin
+    raw.accept(root, "phonemes", digest)  # again: nothing new
+    other = put(root, TEXT + "\n").read_bytes()
+    raw.accept(root, "phonemes", sha256(other))
+    assert len((root / "data" / "accepted.toml").read_text().splitlines()) == 4
+    put(root, content)
     np.testing.assert_array_equal(
         phonemes.load(path).curves, phonemes.load(put(root, TEXT, "lf")).curves
     )

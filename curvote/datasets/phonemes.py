@@ -20,6 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from curvote import validate
 from curvote.datasets import sources
+from curvote.datasets.sources import Source
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SIMULATED = False
+FILE = "phonemes"
 POINTS = 256
 DOMAIN = (0.0, 8.0)
 Label = Literal["aa", "ao", "dcl", "iy", "sh"]
@@ -104,13 +106,18 @@ def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
 
 def size(parameters: Parameters) -> int:
     """Return how many clients there are by the published counts, loading nothing."""
-    counts = sources.find("phonemes").counts
+    counts = sources.find(FILE).counts
     return counts[parameters.positive] + counts[parameters.negative]
 
 
-def facts(parameters: Parameters, path: Path) -> dict[str, Any]:
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return the names of the raw files in data/sources.toml."""
+    return (FILE,)
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the chosen curves, as plain JSON values."""
-    table = load(path, parameters.positive, parameters.negative)
+    table = load(paths[FILE], parameters.positive, parameters.negative)
     counts = np.bincount(table.labels, minlength=2).tolist()
     return {
         "title": table.title,
@@ -125,9 +132,11 @@ def facts(parameters: Parameters, path: Path) -> dict[str, Any]:
     }
 
 
-def clients(parameters: Parameters, path: Path) -> dict[str, NDArray[Any]]:
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
     """Return the columns client_id, label, group (n,) and curve (n, T)."""
-    table = load(path, parameters.positive, parameters.negative)
+    table = load(paths[FILE], parameters.positive, parameters.negative)
     return {
         "client_id": table.ids,
         "label": table.labels,
@@ -147,9 +156,9 @@ def check_labels(
     return negative, positive
 
 
-def check(data: bytes, *, rows: int, counts: Mapping[str, int]) -> None:
+def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless schema, rows and class counts are those published."""
-    check_counts(check_schema(parse(data)), rows, counts)
+    check_counts(check_schema(parse(data)), source.rows, source.counts)
 
 
 def parse(data: bytes) -> pd.DataFrame:

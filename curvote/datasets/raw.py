@@ -18,11 +18,10 @@ from typing import Any
 
 from curvote.datasets import registry, sources
 from curvote.datasets.sources import Source
-from curvote.datasets.unpack import DamagedError, read
+from curvote.datasets.unpack import DamagedError, blocks, read
 from curvote.errors import UserError
 
 MIRROR = "CURVOTE_DATA_MIRROR"
-UNLISTED = "unlisted, schema and counts agree"
 RETRIES = 2
 TIMEOUT_SECONDS = 30
 
@@ -57,18 +56,41 @@ def local(project_root: Path, source: Source) -> Path | None:
 
 
 def check(path: Path, source: Source) -> RawFile:
-    """Return ``path`` as a RawFile if it is a listed edition or agrees in content.
+    """Return ``path`` as a RawFile if it is a listed or an accepted edition.
 
     Raises:
         DamagedError: the bytes cannot be read.
-        UserError: an edition that is not listed and differs in schema or counts.
+        UserError: another edition; says whether its content is the published one, and
+            how to accept it then.
     """
     sha256 = digest(path)
     origin = source.origin(sha256)
     if origin is None:
         _check_content(path, source, sha256)
-        origin = UNLISTED
+        raise UserError(
+            f"{_unlisted(path, source, sha256)} its schema, rows and counts are the"
+            f" published ones, though. To accept it: curvote data fetch {source.name}"
+            f" --accept-sha256 {sha256}"
+        )
     return RawFile(path, sha256, origin)
+
+
+def accept(project_root: Path, name: str, sha256: str) -> RawFile:
+    """Accept the edition of ``name`` that is here, if ``sha256`` is its digest.
+
+    UserError: no such file here, another digest, or content that is not as published.
+    """
+    source = sources.find(name, project_root)
+    path = local(project_root, source)
+    if path is None:
+        raise UserError(f"{source.file} is not here; put it into data/raw first.")
+    found = digest(path)
+    if found != sha256.lower():
+        raise UserError(f"the SHA-256 of {path} (decompressed) is {found}.")
+    if source.origin(found) is None:
+        _check_content(path, source, found)
+        sources.accept(project_root, name, found)
+    return check(path, sources.find(name, project_root))
 
 
 def verify(project_root: Path) -> list[dict[str, str | None]]:
@@ -81,7 +103,11 @@ def verify(project_root: Path) -> list[dict[str, str | None]]:
 
 
 def fetch(project_root: Path, source: Source) -> RawFile:
-    """Download into a temporary sibling, check, and only then rename into place."""
+    """Download into a temporary sibling, check, and only then rename into place.
+
+    UserError: no network, a file that needs a login, or one that nobody publishes.
+    """
+    _refuse_what_is_not_offered(source, project_root)
     folder = raw_folder(project_root)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -113,7 +139,24 @@ def digest(path: Path) -> str:
 @lru_cache
 def _digest(path: Path, _size: int, _mtime_ns: int) -> str:
     """Memoise by size and time, so that one plan reads each file once."""
-    return hashlib.sha256(read(path)).hexdigest()
+    total = hashlib.sha256()
+    for block in blocks(path):
+        total.update(block)
+    return total.hexdigest()
+
+
+def _refuse_what_is_not_offered(source: Source, project_root: Path) -> None:
+    place = f"{raw_folder(project_root)} or the folder named by {MIRROR}"
+    if source.derived:
+        raise UserError(
+            f"{source.file} has no publisher to fetch it from ({source.title}); put it"
+            f" into {place}."
+        )
+    if source.login:
+        raise UserError(
+            f"{source.file} is handed to registered users only: log in at {source.url},"
+            f" download it there and put it into {place}."
+        )
 
 
 def _mirror() -> list[Path]:
@@ -127,14 +170,21 @@ def _mirror() -> list[Path]:
 
 def _check_content(path: Path, source: Source, sha256: str) -> None:
     try:
-        module = registry.module(source.name)
-        module.check(read(path), rows=source.rows, counts=source.counts)
+        registry.module(source.dataset).check(read(path), source)
+    except DamagedError:
+        raise
     except UserError as error:
-        listed = ", ".join(variant.sha256 for variant in source.variants)
         raise UserError(
-            f"{path} is not the published {source.file}: its SHA-256 (decompressed) is"
-            f" {sha256}, listed: {listed}; and its content disagrees: {error}"
+            f"{_unlisted(path, source, sha256)} and its content disagrees: {error}"
         ) from error
+
+
+def _unlisted(path: Path, source: Source, sha256: str) -> str:
+    listed = ", ".join(variant.sha256 for variant in source.variants) or "none yet"
+    return (
+        f"{path} is no known edition of {source.file}: its SHA-256 (decompressed) is"
+        f" {sha256}, listed: {listed};"
+    )
 
 
 def _status(root: Path, source: Source) -> dict[str, str | None]:
@@ -144,7 +194,7 @@ def _status(root: Path, source: Source) -> dict[str, str | None]:
         "file": str(path or source.file),
     }
     if path is None:
-        message = f"not in data/raw; `curvote data fetch {source.name}` downloads it"
+        message = f"not here; {_way(source)}"
         return row | {"status": "absent", "sha256": None, "message": message}
     try:
         found = check(path, source)
@@ -154,6 +204,15 @@ def _status(root: Path, source: Source) -> dict[str, str | None]:
         changed = {"status": "changed", "sha256": digest(path)}
         return row | changed | {"message": str(error)}
     return row | {"status": "ok", "sha256": found.sha256, "message": found.origin}
+
+
+def _way(source: Source) -> str:
+    """Say how an absent file may come here."""
+    if source.derived:
+        return "nobody publishes it in this form"
+    if source.login:
+        return f"needs a login: {source.url}"
+    return f"`curvote data fetch {source.name}` downloads it"
 
 
 def _download(source: Source, folder: Path) -> Path:

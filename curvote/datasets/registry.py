@@ -10,6 +10,17 @@ from curvote import validate
 DATASETS = {
     "simulated": "curvote.datasets.simulated",
     "phonemes": "curvote.datasets.phonemes",
+    "heart": "curvote.datasets.heart",
+    "stroke": "curvote.datasets.stroke",
+    "churn": "curvote.datasets.churn",
+    "diabetes": "curvote.datasets.diabetes",
+    "employee": "curvote.datasets.employee",
+    "nhanes": "curvote.datasets.nhanes",
+    "nhanes-2003": "curvote.datasets.nhanes_2003",
+    "mnist": "curvote.datasets.mnist",
+    "zip": "curvote.datasets.zipcode",
+    "table": "curvote.datasets.table",
+    "curves": "curvote.datasets.curves",
     "remote": "curvote.datasets.remote",
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,12 +34,19 @@ class Parameters(BaseModel):
         return domain
 
 
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return nothing: there is no raw file."""
+    return ()
+
+
 def size(_parameters: Parameters) -> int | None:
     """Return None: whoever is invited may take part."""
     return None
 
 
-def facts(parameters: Parameters, _path: Path | None = None) -> dict[str, Any]:
+def facts(
+    parameters: Parameters, _paths: Mapping[str, Path] | None = None
+) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     return {
         "title": "Curves that stay with their owners",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -43,12 +44,19 @@ class Parameters(BaseModel):
     points: Annotated[int, Field(ge=2, strict=True)] = POINTS
 
 
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return nothing: there is no raw file."""
+    return ()
+
+
 def size(_parameters: Parameters) -> int | None:
     """Return None: there are as many clients as a pipeline asks for."""
     return None
 
 
-def facts(parameters: Parameters, _path: Path | None = None) -> dict[str, Any]:
+def facts(
+    parameters: Parameters, _paths: Mapping[str, Path] | None = None
+) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     grid = np.linspace(0.0, 1.0, parameters.points).tolist()
     error = {"bayes_error": bayes_error()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from curvote import validate
 from curvote.errors import UserError
 
 _HERE = Path(__file__).resolve()
+ACCEPTED = "accepted.toml"
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Source:
-    """One published file: where it is, which editions are known, what it holds."""
+    """One published file: where it is, which editions are known, what it holds.
+
+    ``dataset`` is the module that checks it. With ``login`` the publisher hands it to
+    registered users only; ``derived`` ones have no publisher to fetch them from.
+    """
 
     name: str
     title: str
@@ -35,6 +41,9 @@ class Source:
     rows: int
     counts: Mapping[str, int]
     variants: tuple[Variant, ...]
+    dataset: str
+    login: bool = False
+    derived: bool = False
 
     def origin(self, sha256: str) -> str | None:
         """Return where the edition with this digest came from, None if not listed."""
@@ -45,11 +54,40 @@ class Source:
 def catalogue(root: Path | None = None) -> dict[str, Source]:
     """Return all sources by name: of the project at ``root``, else curvote's own."""
     path = _file(root)
+    accepted = _accepted(root)
     try:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        return {name: _source(name, table) for name, table in tables.items()}
+        return {
+            name: _source(name, table, accepted.get(name, {}))
+            for name, table in tables.items()
+        }
     except (tomllib.TOMLDecodeError, TypeError, KeyError) as error:
         raise UserError(f"{path}: {error}") from error
+
+
+def accept(root: Path, name: str, sha256: str) -> Path:
+    """Write down that the user accepts an edition; return where."""
+    path = root / "data" / ACCEPTED
+    when = datetime.now(UTC).date().isoformat()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a", encoding="utf-8") as stream:
+        stream.write(f'[{name}]\n"{sha256}" = "accepted by the user on {when}"\n')
+    return path
+
+
+def _accepted(root: Path | None) -> dict[str, dict[str, str]]:
+    """Return the editions that the user of a project accepted: {name: {sha: why}}."""
+    path = root / "data" / ACCEPTED if root else None
+    if path is None or not path.is_file():
+        return {}
+    # Appended to, so that a name may stand there twice: no single TOML document.
+    found: dict[str, dict[str, str]] = {}
+    blocks = path.read_text(encoding="utf-8").split("\n[")
+    for block in blocks:
+        text = block if block.startswith("[") else f"[{block}"
+        for name, table in tomllib.loads(text).items():
+            found.setdefault(name, {}).update(table)
+    return found
 
 
 def find(name: str, root: Path | None = None) -> Source:
@@ -72,6 +110,8 @@ def _file(root: Path | None) -> Path:
     raise UserError(f"no sources.toml; looked for {', '.join(map(str, candidates))}.")
 
 
-def _source(name: str, table: dict[str, Any]) -> Source:
-    variants = tuple(Variant(**variant) for variant in table.pop("variants"))
-    return Source(name=name, variants=variants, **table)
+def _source(name: str, table: dict[str, Any], accepted: Mapping[str, str]) -> Source:
+    variants = [Variant(**variant) for variant in table.pop("variants")]
+    variants += [Variant(sha256, why) for sha256, why in accepted.items()]
+    dataset = table.pop("dataset", name)
+    return Source(name=name, dataset=dataset, variants=tuple(variants), **table)

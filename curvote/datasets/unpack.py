@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gzip
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from curvote.errors import UserError
 
+BLOCK = 1 << 22
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -21,24 +23,33 @@ def read(path: Path) -> bytes:
     Raises:
         DamagedError: no such file, no bytes, or a broken gzip stream.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
-    if data.startswith(_GZIP_MAGIC):
-        data = _decompress(path, data)
-    if not data:
+    return b"".join(blocks(path))
+
+
+def blocks(path: Path) -> Iterator[bytes]:
+    """Yield the decompressed bytes of ``path`` in blocks, as `read` joins them."""
+    empty = True
+    for block in _blocks(path):
+        empty = False
+        yield block
+    if empty:
         raise _damaged(path, "is empty.")
-    return data
 
 
-def _decompress(path: Path, data: bytes) -> bytes:
+def _blocks(path: Path) -> Iterator[bytes]:
     try:
-        return gzip.decompress(data)
+        with path.open("rb") as stream:
+            zipped = stream.read(2) == _GZIP_MAGIC
+            stream.seek(0)
+            source = gzip.GzipFile(fileobj=stream) if zipped else stream
+            while block := source.read(BLOCK):
+                yield block
     except EOFError as error:
         raise _damaged(path, "is truncated: its gzip stream breaks off.") from error
     except (gzip.BadGzipFile, zlib.error) as error:
         raise _damaged(path, f"is damaged: {error}.") from error
+    except OSError as error:
+        raise DamagedError(f"{path} cannot be read: {error.strerror}.") from error
 
 
 def _damaged(path: Path, problem: str) -> DamagedError:

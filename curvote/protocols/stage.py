@@ -2,12 +2,14 @@
 
 A stage's module has ``facts(inputs, params)``, computed once, and
 ``block(replicates, inputs, params, facts)``, which returns for each table one
-`Columns` for each replicate. Both are pure: same arguments, same result.
+`Columns` for each replicate. Both are pure: same arguments, same result. Where rows
+that all replicates share may be too many for the memory, it also has
+``pieces(inputs, params, facts)``, which yields tables a part of the rows at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,6 +31,10 @@ class Source(Protocol):
 
     def columns(self, table: str, replicate: int) -> Columns:
         """Return the columns of one replicate (or of the rows that all share)."""
+        ...
+
+    def pieces(self, table: str) -> Iterator[Columns]:
+        """Yield the rows that all replicates share, some at a time."""
         ...
 
 

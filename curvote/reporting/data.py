@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from curvote.client.ledger import Entry
 from curvote.errors import InternalError
 from curvote.protocols.stage import Release
+from curvote.reporting.card import Card
 from curvote.run.audited import Loss
 
 FloatArray = NDArray[np.float64]
@@ -117,6 +118,14 @@ class CurveSample:
 
 
 @dataclass(frozen=True, eq=False)
+class DataCard:
+    """The card of a published data set and its figure, an SVG drawing."""
+
+    card: Card
+    svg: bytes
+
+
+@dataclass(frozen=True, eq=False)
 class PageData:
     """Everything one report shows, from tables only.
 
@@ -127,8 +136,10 @@ class PageData:
     (estimated, before reversal, not clipped). ``clients`` maps a role of ``ROLES`` to
     (asked, least, most) over the replicates. ``bayes_error`` in [0, 1] where it is
     known. ``overrides`` are the ``a.b=v`` texts of ``--set``. ``record`` is the word
-    for one record. ``curves`` is None where no record may be shown. ``losses`` are the
-    exact privacy losses of the messages, ``audited`` says what an audit found, and
+    for one record. ``curves`` is None where no record may be shown. ``card`` is that
+    of a published data set, ``clipped`` the share of values outside their bounds; both
+    in studies only. ``losses`` are the exact privacy losses of the messages,
+    ``audited`` says what an audit found, and
     ``ledger`` holds the entries of these releases, in production.
     """
 
@@ -152,6 +163,8 @@ class PageData:
     bayes_error: float | None = None
     private: bool = False
     overrides: Sequence[str] = ()
+    clipped: float | None = None
+    card: DataCard | None = None
     losses: Sequence[Loss] = ()
     audited: str = ""
     ledger: Sequence[Entry] = ()

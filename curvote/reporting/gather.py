@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -9,9 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from curvote.datasets.registry import module
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
-from curvote.reporting.data import SCORE_COLUMNS, CurveSample, PageData
+from curvote.protocols.stage import Columns
+from curvote.reporting import card_figure, source_words
+from curvote.reporting.card import card
+from curvote.reporting.data import SCORE_COLUMNS, CurveSample, DataCard, PageData
+from curvote.representation.basis import IDENTITY
 from curvote.representation.rescale import RESCALES
 from curvote.run import audited, production
 from curvote.run.history import RunRecord
@@ -47,13 +53,16 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         releases=_releases(config, facts["d"], private=private),
         public=_public(config, facts),
         volunteers=config["clients"]["public"],
-        notes=_notes(facts),
+        notes=source_words.notes(facts, config),
         bayes_error=facts.get("bayes_error"),
         private=private,
         overrides=record.overrides,
+        card=None if private else _card(project, record, facts),
+        clipped=None if private else _clipped(encoded),
         losses=_losses(project, record, facts),
         audited=_audited(project, record),
         ledger=_ledger(project, record),
+        record="record" if facts.get("features") else "curve",
     )
 
 
@@ -68,6 +77,37 @@ def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
             )
         )
     return pd.concat(parts, ignore_index=True)
+
+
+def _card(
+    project: Project, record: RunRecord, facts: dict[str, Any]
+) -> DataCard | None:
+    """Return the card of a published data set; nobody else's records are drawn."""
+    source = record.config["source"]
+    dataset = module(source["name"])
+    parameters = dataset.Parameters.model_validate(source)
+    if getattr(dataset, "GIVEN", False) or not dataset.files(parameters):
+        return None
+    columns = find(project, record, "ingest", Cell()).columns("clients", 0)
+    made = card(source["name"], parameters, facts, columns, root=project.root)
+    return DataCard(made, card_figure.images(made, columns, ["svg"])["svg"])
+
+
+def _clipped(encoded: Artifact) -> float:
+    """Return the share of values outside their public bounds; studies only.
+
+    It depends on the clients' values: no real release may tell it.
+    """
+    counts = [int(rows["clipped"].sum()) for rows in _first(encoded)]
+    sizes = [rows["z"].size for rows in _first(encoded)]
+    return sum(counts) / max(sum(sizes), 1)
+
+
+def _first(encoded: Artifact) -> Iterator[Columns]:
+    """Return the clients that all replicates share, or those of the first."""
+    if -1 in encoded.replicates("encoded"):
+        return encoded.pieces("encoded")
+    return iter([encoded.columns("encoded", 0)])
 
 
 def _releases(config: dict[str, Any], d: int, *, private: bool) -> list[Any]:
@@ -138,7 +178,7 @@ def _curves(
 ) -> CurveSample | None:
     """Return records that may be shown: volunteers', or simulated ones; else None."""
     config, facts = record.config, encoded.facts
-    if config.get("intake") is not None:
+    if config.get("intake") is not None or facts.get("features"):
         return None
     rows, roles = _roles(encoded, config, 0)
     if len(roles["public"]):
@@ -167,6 +207,8 @@ def _curves(
 
 def _basis(project: dict[str, Any]) -> str:
     size, order = project["size"], project["order"]
+    if project["basis"] == IDENTITY:
+        return "the features themselves"
     if project["basis"] == "fourier":
         return f"{size} Fourier functions"
     return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
@@ -174,6 +216,8 @@ def _basis(project: dict[str, Any]) -> str:
 
 def _rescale(project: dict[str, Any]) -> str:
     given = RESCALES[project["rescale"]]
+    if project["rescale"] == "min_max" and project.get("bounds", "stated") != "stated":
+        return f"min_max (bounds: {project['bounds'].replace('_', ' ')})"
     constants = ", ".join(f"{name} {_stated(project[name])}" for name in given)
     return f"{project['rescale']} ({constants})" if constants else project["rescale"]
 
@@ -185,16 +229,9 @@ def _stated(value: Any) -> str:
 
 
 def _public(config: dict[str, Any], facts: dict[str, Any]) -> list[str]:
-    a, b = facts["domain"]
     return [
-        f"the grid: {len(facts['grid'])} points from {a:g} to {b:g} ({facts['unit']})",
+        source_words.where(facts),
         f"the basis: {_basis(config['project'])}",
         f"the rescaling: {_rescale(config['project'])}",
         f"the classes: {facts['classes'][1]} (+1) against {facts['classes'][0]} (-1)",
     ]
-
-
-def _notes(facts: dict[str, Any]) -> list[str]:
-    raw = facts.get("raw")
-    origin = [f"Raw file: SHA-256 {raw['sha256']} ({raw['origin']})."] if raw else []
-    return [*facts["notes"], *origin]

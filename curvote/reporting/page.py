@@ -84,6 +84,9 @@ def _context(data: PageData, saved: dict[str, Path]) -> dict[str, object]:
             name: embedded(data, name, saved[f"{name}.svg"])
             for name in figures.available(data)
         },
+        "card_figure": (
+            embed(data.card.svg, "card", "card") if data.card else Markup()
+        ),
         "alt": words.alt_texts(data),
         "cut": figures.used_from(data.cutoff),
     }

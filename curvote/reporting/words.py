@@ -191,6 +191,25 @@ def curves_caption(data: PageData) -> str:
     )
 
 
+def data_set(data: PageData) -> str:
+    """Count the records of a published data set, and those that are used."""
+    if data.card is None:
+        return ""
+    made = data.card.card
+    counts = ", ".join(f"{name} {n:,}" for name, n in made.counts.items())
+    return f"{made.title}: {made.clients:,} {data.record}s are used ({counts})."
+
+
+def clipped(data: PageData) -> str:
+    """Say how many values lay outside the public bounds; studies only."""
+    if data.clipped is None:
+        return ""
+    if data.clipped == 0:
+        return "No value lay outside its bounds."
+    share = percent(data.clipped, 2)
+    return f"{share} % of the values lay outside their bounds and were clipped to them."
+
+
 def replicates(data: PageData) -> str:
     """Count the replicates in words."""
     return (

@@ -76,7 +76,7 @@ def projection(basis: str, size: int, grid: ArrayLike, order: int = 4) -> Projec
 def identity(d: int) -> Projection:
     """Return the projection that leaves vectors of ``d`` features as they are."""
     d = validate.at_least(1, d=d)
-    return Projection(np.eye(d), np.eye(d), (1.0, float(d)), "identity", d, 1)
+    return Projection(np.eye(d), np.eye(d), (1.0, float(d)), IDENTITY, d, 1)
 
 
 def orthonormal(given: Projection) -> Projection:
@@ -139,6 +139,9 @@ def _fourier(domain: Domain, size: int, _order: int) -> Any:
 
     return FourierBasis(domain_range=domain, n_basis=size)
 
+
+# Not a basis of functions: feature vectors are their own coefficients.
+IDENTITY = "identity"
 
 BASES: dict[str, Callable[[Domain, int, int], Any]] = {
     "bspline": _bspline,

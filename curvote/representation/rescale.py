@@ -78,6 +78,17 @@ def min_max(c: ArrayLike, lower: ArrayLike, upper: ArrayLike) -> tuple[Array, Co
     return np.asarray(z), (clipped != values).sum(axis=1, dtype=np.int64)
 
 
+def from_data(c: ArrayLike) -> dict[str, Array]:
+    """Return everybody's least and largest value: what MRMA section 6.3 scales by.
+
+    **Not private**, whatever noise follows: studies that repeat a paper only. A
+    constant coordinate gets a width of 1.
+    """
+    values = _records(c)
+    lower, upper = values.min(axis=0), values.max(axis=0)
+    return {"lower": lower, "upper": np.where(upper > lower, upper, lower + 1)}
+
+
 def volunteer_constants(c: ArrayLike) -> tuple[Array, Array]:
     """Return (centre, scale) of ``c`` (n, d): mean and standard deviation (n - 1).
 

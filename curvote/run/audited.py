@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from curvote.datasets.registry import DATASETS
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.protocols.message import message_of, messages
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
@@ -21,7 +21,7 @@ from curvote.run import fingerprint
 from curvote.run.config import Configured, PipelinesFile
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline
-from curvote.run.source import raw_file
+from curvote.run.source import Absent, raw_files
 from curvote.run.stages import project as projecting
 from curvote.run.store import write_json
 from curvote.task import Task
@@ -83,13 +83,13 @@ def stated(
 
 
 def _encoding(project: Project, pipeline: Pipeline) -> tuple[Encoding, Any]:
-    raw = raw_file(project, pipeline, fetch=False)
-    if raw == "absent":
-        name = pipeline.source["name"]
-        raise UserError(f"the raw file is not here: `curvote data fetch {name}` first.")
+    raw = raw_files(project, pipeline, fetch=False)
+    if isinstance(raw, Absent):
+        names = ", ".join(raw.names)
+        raise UserError(f"a raw file is not here: `curvote data fetch {names}` first.")
     dataset = import_module(DATASETS[pipeline.source["name"]])
     parameters = dataset.Parameters.model_validate(pipeline.source)
-    public = dataset.facts(parameters, Path(raw.path) if raw else None)
+    public = dataset.facts(parameters, {file.name: Path(file.path) for file in raw})
     params = {f"project.{k}": v for k, v in pipeline.project.model_dump().items()}
     facts = projecting.facts({"ingest": _Facts(public)}, params)
     encoding = Encoding.from_json(facts["encoding"])
@@ -112,7 +112,11 @@ class _Facts:
 
     def columns(self, table: str, replicate: int) -> dict[str, Any]:
         """Refuse: an audit reads no client."""
-        raise UserError(f"an audit reads no client: {table}, {replicate}")
+        raise InternalError(f"an audit reads no client: {table}, {replicate}")
+
+    def pieces(self, table: str) -> Iterator[dict[str, Any]]:
+        """Refuse: an audit reads no client."""
+        raise InternalError(f"an audit reads no client: {table}")
 
 
 def save(project: Project, pipeline: str, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -17,7 +18,9 @@ import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
 from curvote.errors import InternalError
+from curvote.protocols.stage import Columns, Tables
 from curvote.run.contracts import to_arrow
+from curvote.run.step import SHARED
 from curvote.run.store import Artifact
 
 PREFIX: Final = "block-"
@@ -81,27 +84,49 @@ def compute(job: Job, part: Part) -> None:
     inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
     with threadpool_limits(limits=1):  # reductions must not depend on thread counts
-        tables = stage.block(part, inputs, job.params, job.facts)
-    if tuple(tables) != job.tables:
-        raise InternalError(f"{job.module} made {tuple(tables)}, not {job.tables}")
-    for name, pieces in tables.items():
-        _write(path(Path(job.folder), part, name), name, part, pieces)
+        if part == SHARED and hasattr(stage, "pieces"):
+            made = stage.pieces(inputs, job.params, job.facts)
+        else:
+            made = _by_replicate(stage.block(part, inputs, job.params, job.facts))
+        _write(job, part, made)
 
 
-def _write(target: Path, name: str, part: Part, pieces: Sequence[Any]) -> None:
-    tables = [to_arrow(name, r, piece) for r, piece in zip(part, pieces, strict=True)]
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    with pq.ParquetWriter(temporary, _schema(tables), **FORMAT) as writer:
-        for table in tables:
-            writer.write_table(table, row_group_size=max(1, table.num_rows))
-    temporary.replace(target)
+def _by_replicate(tables: Tables) -> Iterator[dict[str, Columns]]:
+    """Yield the tables of one replicate after the other."""
+    for pieces in zip(*tables.values(), strict=True):
+        yield dict(zip(tables, pieces, strict=True))
 
 
-def _schema(tables: Sequence[pa.Table]) -> pa.Schema:
-    schemas = {table.schema for table in tables}
-    if len(schemas) != 1:
-        raise InternalError("the replicates of one block differ in their columns")
-    return schemas.pop()
+def _write(job: Job, part: Part, made: Iterator[dict[str, Columns]]) -> None:
+    """Write a row group for each piece; files appear whole or not at all."""
+    folder = Path(job.folder)
+    files = {name: path(folder, part, name) for name in job.tables}
+    with ExitStack() as stack:
+        writers: dict[Path, pq.ParquetWriter] = {}
+        for number, tables in enumerate(made):
+            replicate = part[number] if part != SHARED else SHARED[0]
+            for name, columns in tables.items():
+                _append(stack, writers, files[name], to_arrow(name, replicate, columns))
+    if {_temporary(file) for file in files.values()} != set(writers):
+        raise InternalError(f"{job.module} made {sorted(writers)}, not {job.tables}")
+    for file in files.values():
+        _temporary(file).replace(file)
+
+
+def _append(
+    stack: ExitStack, writers: dict[Path, pq.ParquetWriter], file: Path, table: pa.Table
+) -> None:
+    place = _temporary(file)
+    if place not in writers:
+        writer = pq.ParquetWriter(place, table.schema, **FORMAT)
+        writers[place] = stack.enter_context(writer)
+    if writers[place].schema != table.schema:
+        raise InternalError("the pieces of one block differ in their columns")
+    writers[place].write_table(table, row_group_size=max(1, table.num_rows))
+
+
+def _temporary(file: Path) -> Path:
+    return file.with_name(f".{file.name}.{os.getpid()}")
 
 
 _watched: set[int] = set()

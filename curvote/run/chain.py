@@ -15,9 +15,8 @@ from curvote.run import fingerprint, identity
 from curvote.run.config import Configured
 from curvote.run.contracts import VERSION
 from curvote.run.schema import Pipeline
-from curvote.run.step import Cell, Raw, Release, Standing, Step
+from curvote.run.step import SHARED, Cell, Raw, Release, Standing, Step
 
-SHARED: tuple[int, ...] = (-1,)
 _CHAIN = "curvote.run.stages"
 RELEASED, COLLECTED = f"{_CHAIN}.released", f"{_CHAIN}.collected"
 
@@ -45,7 +44,7 @@ _WHOLE_SIMULATION = ("clients", "seed", "replicates")
 _VOLUNTEERS = (*_WHOLE_SIMULATION, "source.groups")
 _CONSTANTS = {
     "tanh": ("project.centre", "project.scale"),
-    "min_max": ("project.lower", "project.upper"),
+    "min_max": ("project.lower", "project.upper", "project.bounds"),
 }
 
 
@@ -60,7 +59,7 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
 
 
 def expand(
-    configured: Configured, raw: Raw | None, standing: Standing | None = None
+    configured: Configured, raw: tuple[Raw, ...], standing: Standing | None = None
 ) -> Iterator[Step]:
     """Yield every step with its key; inputs come before the steps that read them.
 
@@ -100,7 +99,7 @@ def _step(
     stage: Stage,
     cell: Cell,
     inputs: Mapping[str, Step],
-    raw: Raw | None,
+    raw: tuple[Raw, ...],
 ) -> Step:
     own = _conditional(stage, configured.pipeline)
     values = _values(configured, cell)
@@ -117,9 +116,9 @@ def _step(
         "code": fingerprint.of_code([stage.module, *_plugins(stage, values)]),
         "versions": fingerprint.versions(stage.name),
     }
-    mine = raw if stage is INGEST else None
+    mine = raw if stage is INGEST else ()
     if mine:
-        components["raw"] = mine.sha256
+        components["raw"] = {file.name: file.sha256 for file in mine}
     return Step(
         stage=stage,
         cell=cell,

@@ -24,7 +24,7 @@ from curvote.run.fingerprint import of_file
 from curvote.run.production import round_of
 from curvote.run.project import Project
 from curvote.run.releasing import provenance, release, temporary_of
-from curvote.run.step import Raw, Step
+from curvote.run.step import SHARED, Raw, Step
 from curvote.run.store import (
     MANIFEST,
     Artifact,
@@ -93,7 +93,7 @@ def _job(project: Project, step: Step, target: Path) -> blocks.Job:
     temporary = temporary_of(target)
     temporary.mkdir(exist_ok=True)
     inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
-    params = step.params | ({"raw.path": step.raw.path} if step.raw else {})
+    params = step.params | {"raw.paths": {file.name: file.path for file in step.raw}}
     params |= _round(project, step)
     return blocks.Job(
         module=step.stage.module,
@@ -123,10 +123,15 @@ def _parts(replicates: Sequence[int], block: int) -> list[tuple[int, ...]]:
 
 def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
     facts: Facts = import_module(step.stage.module).facts(inputs, params)
+    for file in step.raw:
+        _still_the_same(file)
     if step.raw:
-        _still_the_same(step.raw)
-        facts = facts | {"raw": {"sha256": step.raw.sha256, "origin": step.raw.origin}}
+        facts = facts | {"raw": [_origin(file) for file in step.raw]}
     return facts
+
+
+def _origin(file: Raw) -> dict[str, str]:
+    return {"name": file.name, "sha256": file.sha256, "origin": file.origin}
 
 
 def _still_the_same(planned: Raw) -> None:
@@ -139,10 +144,7 @@ def _finish(
     step: Step, temporary: Path, facts: Facts, parts: Sequence[tuple[int, ...]]
 ) -> None:
     """Merge the blocks into one file a table and write the manifest."""
-    tables = {
-        table: _merge(temporary, table, parts, step.replicates)
-        for table in step.stage.tables
-    }
+    tables = {table: _merge(temporary, table, parts) for table in step.stage.tables}
     for leftover in temporary.iterdir():
         if leftover.name.startswith(blocks.PREFIX):
             leftover.unlink()
@@ -164,7 +166,6 @@ def _merge(
     temporary: Path,
     table: str,
     parts: Sequence[tuple[int, ...]],
-    replicates: Sequence[int],
 ) -> dict[str, Any]:
     """Write the one Parquet file of a table: one row group a replicate, in order."""
     path = temporary / f"{table}.parquet"
@@ -180,8 +181,19 @@ def _merge(
         "rows": sum(source.metadata.num_rows for source in sources),
         "bytes": path.stat().st_size,
         "sha256": of_file(path),
-        "replicates": list(replicates),
+        "replicates": _row_groups(parts, sources),
     }
+
+
+def _row_groups(
+    parts: Sequence[tuple[int, ...]], sources: Sequence[pq.ParquetFile]
+) -> list[int]:
+    """Return whose rows each row group holds: one a replicate, or shared ones."""
+    return [
+        replicate
+        for part, source in zip(parts, sources, strict=True)
+        for replicate in (part * source.num_row_groups if part == SHARED else part)
+    ]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ production that would release again; there the steps up to the last message are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,18 +28,35 @@ def asked(pipeline: Pipeline) -> dict[str, Any]:
     return pipeline.model_dump(mode="json", exclude_defaults=True)
 
 
-def cohort(configured: Configured, raw_path: str | None) -> str:
+def cohort(configured: Configured, paths: Mapping[str, str]) -> str:
     """Return the digest of who plays which role, whatever their curves look like."""
     pipeline = configured.pipeline
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
-    params["raw.path"] = raw_path
-    (rows,) = ingest.block((0,), {}, params, {})["clients"]
-    ids = np.asarray(rows["client_id"])
-    groups = rows["group"] if pipeline.source.get("groups") else None
-    roles = split(pipeline.seed, 0, len(ids), sizes, groups)
+    params["raw.paths"] = paths
+    ids, groups = _who(params)
+    known = groups if pipeline.source.get("groups") else None
+    roles = split(pipeline.seed, 0, len(ids), sizes, known)
     members = {role: sorted(ids[roles[role]].tolist()) for role in ROLES}
     return fingerprint.of_json({"population": pipeline.population, **members})
+
+
+def _who(params: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ids and groups of all clients, without holding all their curves."""
+    if ingest.is_simulated(params):
+        parts = ingest.block((0,), {}, params, {})["clients"]
+    else:
+        parts = [piece["clients"] for piece in _thin(ingest.pieces({}, params, {}))]
+    ids, groups = (
+        np.concatenate([part[name] for part in parts])
+        for name in ("client_id", "group")
+    )
+    return ids, groups
+
+
+def _thin(pieces: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for piece in pieces:
+        yield {"clients": piece["clients"] | {"curve": None}}
 
 
 def key(identity: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def _names(pipeline: Pipeline) -> Iterator[Problem]:
     given: list[tuple[Where, str, list[str]]] = [
         (("protocol",), pipeline.protocol, list(PROTOCOLS)),
         (("privatize", "mechanism"), pipeline.privatize.mechanism, list(MECHANISMS)),
-        (("project", "basis"), project.basis, list(basis.BASES)),
+        (("project", "basis"), project.basis, [*basis.BASES, basis.IDENTITY]),
         (("project", "rescale"), project.rescale, list(RESCALES)),
     ]
     for where, name, known in given:
@@ -83,10 +83,9 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _representation(pipeline: Pipeline) -> Iterator[Problem]:
     project = pipeline.project
-    try:
-        basis.check_size(project.basis, project.size, project.order)
-    except UserError as error:
-        yield Problem(str(error), ("project", "size"))
+    yield from _size(project)
+    if project.bounds != "stated" and project.rescale != "min_max":
+        yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
     try:
         _try_constants(project)
     except UserError as error:
@@ -94,6 +93,22 @@ def _representation(pipeline: Pipeline) -> Iterator[Problem]:
     if project.volunteers and pipeline.clients.public < 2:
         message = "constants from volunteers need at least 2 of them (clients.public)."
         yield Problem(message, ("clients", "public"))
+
+
+def _size(project: Representation) -> Iterator[Problem]:
+    """Check the size; feature vectors have the one that their source gives them."""
+    if project.basis == basis.IDENTITY:
+        if project.size is not None or project.coordinates != "coefficients":
+            message = "identity keeps the features: no size, no other coordinates."
+            yield Problem(message, ("project", "size"))
+        return
+    if project.size is None:
+        yield Problem("is missing.", ("project", "size"))
+        return
+    try:
+        basis.check_size(project.basis, project.size, project.order)
+    except UserError as error:
+        yield Problem(str(error), ("project", "size"))
 
 
 def _try_constants(project: Representation) -> None:
@@ -105,7 +120,14 @@ def _try_constants(project: Representation) -> None:
         for value in [getattr(project, name)]
     }
     if project.rescale in RESCALES:
-        rescale(project.rescale, np.zeros((1, project.size)), constants)
+        rescale(project.rescale, np.zeros((1, _width(project))), constants)
+
+
+def _width(project: Representation) -> int:
+    """Return d, or what the given constants take it for where the source decides."""
+    given = (project.centre, project.scale, project.lower, project.upper)
+    lists = [len(value) for value in given if isinstance(value, list)]
+    return project.size or max(lists, default=1)
 
 
 def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
@@ -120,7 +142,8 @@ def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _budgets(pipeline: Pipeline) -> Iterator[Problem]:
     """Build every report's randomizers: what they refuse, they refuse here."""
-    privatize, d = pipeline.privatize, pipeline.project.size
+    # Where the source decides, 2 stands in for d: what is refused hardly depends on it.
+    privatize, d = pipeline.privatize, pipeline.project.size or 2
     if privatize.mechanism not in MECHANISMS:
         return
     for epsilon in pipeline.epsilon:

@@ -15,6 +15,9 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if not pipeline.production:
         yield from _study_only(pipeline)
         return
+    if pipeline.project.bounds == "from_data":
+        message = "bounds from the clients' data are a leak; production refuses them."
+        yield Problem(message, ("project", "bounds"))
     yield from _exactly_one(pipeline)
     yield from _accounts(pipeline)
     yield from _envelopes(pipeline)

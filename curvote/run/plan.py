@@ -12,12 +12,11 @@ from curvote.run.config import Configured
 from curvote.run.history import latest_keys
 from curvote.run.project import Project
 from curvote.run.reasons import difference
-from curvote.run.source import raw_file
+from curvote.run.source import Absent, raw_files
 from curvote.run.step import Raw, Step
 from curvote.run.store import Artifact, artifact
 
 TERMINAL = "report"
-ABSENT = Raw("absent", "", "")
 
 
 @dataclass(frozen=True)
@@ -75,10 +74,11 @@ def make_plan(
     the raw file. Without the raw file every step is blocked. Raises UserError for an
     unknown stage and for ``only`` with inputs that are not there.
     """
-    raw = raw_file(project, configured.pipeline, fetch=fetch)
-    if raw == "absent":
-        steps = list(expand(configured, ABSENT))
-        return Plan(configured, tuple(_blocked(steps, configured)))
+    raw = raw_files(project, configured.pipeline, fetch=fetch)
+    if isinstance(raw, Absent):
+        placeholder = tuple(Raw(name, "absent", "", "") for name in raw.names)
+        steps = list(expand(configured, placeholder))
+        return Plan(configured, tuple(_blocked(steps, raw)))
     steps = _expanded(project, configured, raw, new_release, fetch)
     forced = selection.forced([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
@@ -93,7 +93,7 @@ def make_plan(
 def _expanded(
     project: Project,
     configured: Configured,
-    raw: Raw | None,
+    raw: tuple[Raw, ...],
     new_release: bool,
     closing: bool,
 ) -> list[Step]:
@@ -110,9 +110,9 @@ def _expanded(
     return list(expand(configured, raw, known))
 
 
-def _blocked(steps: Sequence[Step], configured: Configured) -> list[Step]:
-    name = configured.pipeline.source["name"]
-    reason = f"raw file absent: curvote data fetch {name}, or run downloads it"
+def _blocked(steps: Sequence[Step], absent: Absent) -> list[Step]:
+    names = ", ".join(absent.names)
+    reason = f"raw file absent: curvote data fetch {names}, or run fetches it"
     return [replace(step, action="blocked", reason=reason) for step in steps]
 
 

@@ -20,7 +20,7 @@ COUNTING = ("reserved", "confirmed", "spent")
 def standing(
     project: Project,
     configured: Configured,
-    raw: Raw | None,
+    raw: tuple[Raw, ...],
     *,
     new_release: bool = False,
     closing: bool = False,
@@ -47,7 +47,7 @@ def standing(
 
     cohort = "by envelope"
     if pipeline.intake is None:
-        cohort = identity.cohort(configured, raw.path if raw else None)
+        cohort = identity.cohort(configured, {file.name: file.path for file in raw})
     return Standing(cohort, number, accepted)
 
 

@@ -28,10 +28,14 @@ class Clients(Strict):
 
 
 class Representation(Strict):
-    """How a curve becomes d numbers in [-1, 1]; everything here is public."""
+    """How a curve becomes d numbers in [-1, 1]; everything here is public.
+
+    ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
+    ``upper``), the public ones of the data set, or the data (which is not private).
+    """
 
     basis: str
-    size: Whole
+    size: Whole | None = None
     order: Whole = 4
     coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
     rescale: str = "tanh"
@@ -39,6 +43,7 @@ class Representation(Strict):
     scale: Numbers | Literal["volunteers"] = 1.0
     lower: Numbers = -1.0
     upper: Numbers = 1.0
+    bounds: Literal["stated", "public", "from_data"] = "stated"
     judge: Literal["rescaled", "coefficients"] = "rescaled"
 
     @property

@@ -1,28 +1,53 @@
-"""Where a pipeline's raw file is, fetched only when a run asks for it."""
+"""Where a pipeline's raw files are, fetched only when a run asks for them."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import Literal
+from dataclasses import dataclass
+from pathlib import Path
 
 from curvote.datasets import raw
-from curvote.datasets.registry import DATASETS
+from curvote.datasets.registry import module
+from curvote.errors import UserError
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline
 from curvote.run.step import Raw
 
 
-def raw_file(
-    project: Project, pipeline: Pipeline, *, fetch: bool
-) -> Raw | Literal["absent"] | None:
-    """Return the checked raw file of the pipeline's source; None if it is simulated.
+@dataclass(frozen=True)
+class Absent:
+    """The raw files that are not here."""
 
-    Without ``fetch`` a file that is not here is ``"absent"``; with it, it is fetched.
+    names: tuple[str, ...]
+
+
+def raw_files(
+    project: Project, pipeline: Pipeline, *, fetch: bool
+) -> tuple[Raw, ...] | Absent:
+    """Return the checked raw files of the pipeline's source; none if it is simulated.
+
+    Without ``fetch`` files that are not here are `Absent`; with it, they are fetched.
     """
-    name = pipeline.source["name"]
-    if import_module(DATASETS[name]).SIMULATED:
-        return None
-    found = raw.locate(project.root, name, download=fetch)
-    if found is None:
-        return "absent"
-    return Raw(found.sha256, str(found.path), found.origin)
+    dataset = module(pipeline.source["name"])
+    parameters = dataset.Parameters.model_validate(pipeline.source)
+    if getattr(dataset, "GIVEN", False):
+        return (_given(project, Path(parameters.path)),)
+    found = {
+        name: raw.locate(project.root, name, download=fetch)
+        for name in dataset.files(parameters)
+    }
+    absent = tuple(name for name, file in found.items() if file is None)
+    if absent:
+        return Absent(absent)
+    return tuple(
+        Raw(name, file.sha256, str(file.path), file.origin)
+        for name, file in found.items()
+        if file is not None
+    )
+
+
+def _given(project: Project, path: Path) -> Raw:
+    """Return the user's own file, which nobody publishes."""
+    place = project.root / path
+    if not place.is_file():
+        raise UserError(f"no file {place}.", where=("source", "path"))
+    return Raw("path", raw.digest(place), str(place), "the user's own file")

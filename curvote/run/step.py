@@ -8,11 +8,15 @@ from typing import Any
 
 from curvote.protocols.stage import Stage
 
+# In place of replicates: rows that all of them share.
+SHARED: tuple[int, ...] = (-1,)
+
 
 @dataclass(frozen=True)
 class Raw:
-    """The publisher's file that ingest reads; its digest counts, its path does not."""
+    """A raw file that ingest reads; its digest counts, its path does not."""
 
+    name: str
     sha256: str
     path: str
     origin: str
@@ -81,7 +85,7 @@ class Step:
     components: dict[str, Any]
     inputs: dict[str, str]
     replicates: tuple[int, ...]
-    raw: Raw | None = None
+    raw: tuple[Raw, ...] = ()
     action: str = "run"
     reason: str = ""
     forced: bool = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -83,14 +83,19 @@ class Artifact:
             raise InternalError(f"{self.stage}: no replicate {replicate} in {table}")
         return self._read(table, groups[replicate])
 
+    def pieces(self, table: str) -> Iterator[Columns]:
+        """Yield the rows that all replicates share, a row group at a time."""
+        for group in self._row_groups[table][-1]:
+            yield self._read(table, [group])
+
     def _shared(self, table: str) -> Columns:
         """Read what all replicates share just once."""
         if table not in self._kept:
-            self._kept[table] = self._read(table, 0)
+            self._kept[table] = self._read(table, self._row_groups[table][-1])
         return self._kept[table]
 
-    def _read(self, table: str, group: int) -> Columns:
-        return to_columns(table, self._files[table].read_row_group(group))
+    def _read(self, table: str, groups: list[int]) -> Columns:
+        return to_columns(table, self._files[table].read_row_groups(groups))
 
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
@@ -122,11 +127,13 @@ class Artifact:
         return {name: pq.ParquetFile(self._path(name)) for name in tables}
 
     @cached_property
-    def _row_groups(self) -> dict[str, dict[int, int]]:
-        return {
-            name: {r: i for i, r in enumerate(self.replicates(name))}
-            for name in self.manifest["tables"]
-        }
+    def _row_groups(self) -> dict[str, dict[int, list[int]]]:
+        found: dict[str, dict[int, list[int]]] = {}
+        for name in self.manifest["tables"]:
+            groups = found.setdefault(name, {})
+            for group, replicate in enumerate(self.replicates(name)):
+                groups.setdefault(replicate, []).append(group)
+        return found
 
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from curvote.protocols.stage import Facts, Inputs, Params, Tables
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what is public about the source: grid, domain, unit, classes, notes."""
     dataset, parameters = _dataset(params)
-    return dict(dataset.facts(parameters, _raw(params)))
+    return dict(dataset.facts(parameters, _paths(params)))
 
 
 def block(
@@ -24,7 +24,7 @@ def block(
     """Return the table ``clients``: simulated anew, or the one table all share."""
     dataset, parameters = _dataset(params)
     if not dataset.SIMULATED:
-        return {"clients": [dataset.clients(parameters, _raw(params))]}
+        return {"clients": [dataset.clients(parameters, _paths(params))]}
     n = sum(params["clients"].values())
     return {
         "clients": [
@@ -34,14 +34,28 @@ def block(
     }
 
 
+def pieces(inputs: Inputs, params: Params, facts: Facts) -> Iterator[dict[str, Any]]:
+    """Yield the table ``clients`` that all replicates share, some clients at a time."""
+    dataset, parameters = _dataset(params)
+    if hasattr(dataset, "pieces"):
+        for columns in dataset.pieces(parameters, _paths(params)):
+            yield {"clients": columns}
+        return
+    yield {"clients": dataset.clients(parameters, _paths(params))}
+
+
+def is_simulated(params: Params) -> bool:
+    """Say whether the source draws its curves instead of reading them."""
+    return bool(_dataset(params)[0].SIMULATED)
+
+
 def _dataset(params: Params) -> tuple[Any, Any]:
     dataset = import_module(DATASETS[params["source"]["name"]])
     return dataset, dataset.Parameters.model_validate(params["source"])
 
 
-def _raw(params: Params) -> Path | None:
-    path = params.get("raw.path")
-    return Path(path) if path else None
+def _paths(params: Params) -> dict[str, Path]:
+    return {name: Path(path) for name, path in params.get("raw.paths", {}).items()}
 
 
 def _rng(params: Params, replicate: int) -> Any:

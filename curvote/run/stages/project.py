@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.errors import UserError
 from curvote.protocols.roles import split
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.representation.basis import Projection, orthonormal, projection
+from curvote.representation.basis import (
+    IDENTITY,
+    Projection,
+    identity,
+    orthonormal,
+    projection,
+)
 from curvote.representation.encoding import Encoding
-from curvote.representation.rescale import RESCALES, volunteer_constants
+from curvote.representation.rescale import RESCALES, from_data, volunteer_constants
 
 Array = NDArray[np.float64]
 
@@ -21,7 +29,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the source's facts and the encoding; volunteers' constants come later."""
     source = inputs["ingest"].facts
     basis = _projection(np.asarray(source["grid"]), params)
-    stated = _stated(params, basis.size)
+    stated = _stated(params, basis.size) | _public_bounds(source, basis, params)
     encoding = Encoding(basis, params["project.rescale"], stated)
     return {**source, "d": encoding.d, "encoding": encoding.to_json()}
 
@@ -42,7 +50,66 @@ def block(
     return tables
 
 
+def _public_bounds(
+    source: Facts, basis: Projection, params: Params
+) -> dict[str, Array]:
+    """Return the bounds of each coefficient that follow from the source's public ones.
+
+    A coefficient is a weighted sum of the curve's values, so it lies between the sums
+    of the least and of the largest terms.
+    """
+    if params.get("project.bounds") != "public":
+        return {}
+    low, high = _bounds_of(source)
+    terms = basis.matrix * low, basis.matrix * high
+    return {
+        "lower": np.minimum(*terms).sum(axis=1),
+        "upper": np.maximum(*terms).sum(axis=1),
+    }
+
+
+def _bounds_of(source: Facts) -> tuple[Array, Array]:
+    """Return the public bounds of each value of a record, (T,) each."""
+    features, curve = source.get("features"), source.get("bounds")
+    if features:
+        ends = [[feature[end] for feature in features] for end in ("lower", "upper")]
+    elif curve:
+        ends = [[curve[end]] * len(source["grid"]) for end in ("lower", "upper")]
+    else:
+        raise UserError(
+            "this source states no public bounds; state lower and upper, or use"
+            " rescale: tanh.",
+            where=("project", "bounds"),
+        )
+    return np.array(ends[0], dtype=np.float64), np.array(ends[1], dtype=np.float64)
+
+
+def pieces(inputs: Inputs, params: Params, facts: Facts) -> Iterator[dict[str, Any]]:
+    """Yield ``encoded`` some clients at a time; the constants come with the first."""
+    described = Encoding.from_json(facts["encoding"])
+    constants = dict(described.constants)
+    if params.get("project.bounds") == "from_data":
+        constants = _extremes(described, inputs)
+    encoding = replace(described, constants=constants)
+    first = {"constants": _public(constants, encoding.d)}
+    for clients in inputs["ingest"].pieces("clients"):
+        coefficients = encoding.projection.apply(clients["curve"])
+        yield first | {"encoded": _encoded(clients, coefficients, encoding)}
+        first = {}
+
+
+def _extremes(encoding: Encoding, inputs: Inputs) -> dict[str, Array]:
+    """Return ``from_data`` of all clients, without having all at once."""
+    ends = []
+    for clients in inputs["ingest"].pieces("clients"):
+        coefficients = encoding.projection.apply(clients["curve"])
+        ends += [coefficients.min(axis=0), coefficients.max(axis=0)]
+    return from_data(np.array(ends))
+
+
 def _projection(grid: Array, params: Params) -> Projection:
+    if params["project.basis"] == IDENTITY:
+        return identity(len(grid))
     plain = projection(
         params["project.basis"],
         params["project.size"],
@@ -60,7 +127,7 @@ def _stated(params: Params, d: int) -> dict[str, Array]:
     return {
         name: np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
         for name, value in given.items()
-        if value != "volunteers"
+        if value != "volunteers" and params.get("project.bounds", "stated") == "stated"
     }
 
 
@@ -71,11 +138,16 @@ def _constants(
     encoding: Encoding,
     replicate: int,
 ) -> dict[str, Array]:
-    """Fill in what volunteers decide; their records are public, nobody else's is."""
+    """Fill in what volunteers decide; their records are public, nobody else's is.
+
+    ``bounds: from_data`` takes everybody's least and largest value: not private.
+    """
     stated = dict(encoding.constants)
     missing = set(RESCALES[encoding.rescale]) - set(stated)
     if not missing:
         return stated
+    if params.get("project.bounds") == "from_data":
+        return from_data(coefficients)
     groups = clients["group"] if params["source.groups"] else None
     n = len(coefficients)
     roles = split(params["seed"], replicate, n, params["clients"], groups)

@@ -1,0 +1,152 @@
+"""Bank customer churn (Kaggle, Churn_Modelling.csv): ten features of 10000 customers.
+
+Text categories are coded 0, 1, ... in alphabetical order. A balance of 0 is real. The
+unit of privacy is one customer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets import sources, tabular
+from curvote.datasets.features import Feature, category
+from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvote.datasets.sources import Source
+
+SIMULATED = False
+TITLE = "Bank customer churn (Kaggle, Churn_Modelling.csv)"
+SHOWN = 10
+
+_ATTRIBUTE = "the categories of the publisher's attribute list (Kaggle)"
+_SCORE = "the range of FICO scores, 300 to 850 (Fair Isaac Corporation)"
+_AGE = "adults, 18 to 100 years; the centre is the middle of working life, 18 to 67"
+_TENURE = "whole years as a customer, a decade or more counting as ten (our choice)"
+_BALANCE = (
+    "up to the deposits insured in the USA, 250000 (12 U.S.C. 1821); the centre is the"
+    " deposits insured in the EU, 100000 euros (Directive 2014/49/EU)"
+)
+_PRODUCTS = "a retail bank's four families: accounts, cards, loans, insurance"
+_SALARY = "up to five times the mean full-time pay in the EU, 37900 (Eurostat, 2023)"
+
+SCHEMA = TableSchema(
+    features=(
+        Feature("CreditScore", "points", 300, 850, _SCORE),
+        category("Geography", ("France", "Germany", "Spain"), _ATTRIBUTE),
+        category("Gender", ("Female", "Male"), _ATTRIBUTE),
+        Feature("Age", "years", 18, 100, _AGE, centre=42.5),
+        Feature("Tenure", "years", 0, 10, _TENURE, whole=True),
+        Feature("Balance", "euros", 0, 250_000, _BALANCE, centre=100_000),
+        Feature("NumOfProducts", "products", 1, 4, _PRODUCTS, whole=True),
+        Feature("HasCrCard", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
+        Feature("IsActiveMember", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
+        Feature("EstimatedSalary", "euros a year", 0, 200_000, _SALARY),
+    ),
+    label="Exited",
+    labels={"0": 0, "1": 1},
+    classes=("stays", "leaves"),
+    ignored=("RowNumber", "CustomerId", "Surname"),
+    marks=(),
+)
+ALLOWED = {
+    "CreditScore": (0.0, 1000.0),
+    "Age": (0.0, 125.0),
+    "Tenure": (0.0, 100.0),
+    "Balance": (0.0, 1e9),
+    "NumOfProducts": (1.0, 100.0),
+    "HasCrCard": (0.0, 1.0),
+    "IsActiveMember": (0.0, 1.0),
+    "EstimatedSalary": (0.0, 1e9),
+}
+# Conflict marks of a merge begin a line; a patch adds its plus signs anywhere.
+_MARKS = re.compile(rb"^(<{7}|={7}|>{7}|\|{7})|\+\+\+")
+
+
+class Parameters(TableParameters):
+    """What ``source:`` may say; the published file has no gap and no repeated row."""
+
+    name: Literal["churn"] = "churn"
+
+
+def files(parameters: Parameters) -> tuple[str, ...]:
+    """Return the name of the one raw file."""
+    return ("churn",)
+
+
+def size(parameters: Parameters) -> int:
+    """Return how many clients there are by the published counts, loading nothing."""
+    return sources.find("churn").rows
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what is public about the customers, as plain JSON values."""
+    prepared = _prepared(parameters, paths)
+    notes = [
+        "The unit of privacy is one customer.",
+        "A balance of 0 is real, not missing.",
+        "Codes of text categories follow the alphabet; their order has no meaning.",
+    ]
+    return tabular.facts(SCHEMA, prepared, TITLE, notes, parameters)
+
+
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
+    """Return client_id (the RowNumber), label, group (n,) and curve (n, 10)."""
+    return _prepared(parameters, paths).columns()
+
+
+def check(data: bytes, source: Source) -> None:
+    """Raise a UserError unless schema, rows and class counts are those published."""
+    frame = _parse(data)
+    _table(frame)
+    tabular.check_counts(frame[SCHEMA.label], source)
+
+
+def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
+    frame = _table(_parse(read(paths["churn"])))
+    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)
+
+
+def _parse(data: bytes) -> pd.DataFrame:
+    """Return the text cells; UserError for the marks that a bad merge left behind."""
+    lines = [i for i, line in enumerate(data.split(b"\n"), 1) if _MARKS.search(line)]
+    if lines:
+        shown = ", ".join(map(str, lines[:SHOWN]))
+        raise UserError(
+            f"{len(lines)} lines carry marks of a merge or a patch (<<<<<<<, =======,"
+            f" >>>>>>>, +++): {shown}{', ...' * (len(lines) > SHOWN)}. This copy was"
+            " damaged by version control; take the publisher's file."
+        )
+    return tabular.parse(data, SCHEMA)
+
+
+def _table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the checked table of text cells ``frame``, indexed by RowNumber."""
+    table = tabular.checked(frame, SCHEMA, ALLOWED)
+    return table.set_axis(_row_numbers(frame["RowNumber"]), axis="index")
+
+
+def _row_numbers(column: pd.Series[str]) -> NDArray[np.int64]:
+    """Return 1, 2, ..., n; UserError unless that is what the column says."""
+    rows = np.arange(1, len(column) + 1)
+    wrong = column.to_numpy() != rows.astype(str)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        raise UserError(
+            f"RowNumber does not count the {len(rows)} rows from 1 up: it is"
+            f" {column.iloc[first]!r} instead of {rows[first]} on line"
+            f" {column.index[first]}. A row was added, lost or moved in this copy."
+        )
+    return rows

@@ -1,0 +1,96 @@
+"""A user's own curves in long format: one measurement a row, as wearables write them.
+
+Each client's measurements are joined by straight lines and read off on a public grid.
+Whoever measured too rarely is left out and counted. The file is read a block at a time,
+so that its size does not matter; one client's rows must follow each other.
+
+Times are numbers in ``unit``, or date-times (``unit`` is then s, min, h or d): these
+count from the midnight before a client's first measurement, on the wall clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets.long_parameters import Parameters
+from curvote.datasets.long_scan import Scan
+
+__all__ = ["Parameters", "clients", "facts", "files", "pieces", "size"]
+
+SIMULATED = False
+GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
+
+
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return the one key of ``paths``: the user's file."""
+    return ("path",)
+
+
+def size(_parameters: Parameters) -> int | None:
+    """Return None: nobody published how many clients the file has."""
+    return None
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what is public about the curves, as plain JSON values; reads the file.
+
+    ``gaps`` counts all clients, and those left out for a long ``gap`` or because they
+    do not reach the ``ends`` of the grid.
+
+    Raises:
+        UserError: everything that is wrong with the file, at once.
+    """
+    scan = Scan(parameters, paths["path"])
+    positives = [int(block.positive.sum()) for block in scan.blocks()]
+    kept = scan.tally["kept"]
+    counts = [kept - sum(positives), sum(positives)]
+    lower, upper = parameters.bounds
+    return {
+        "title": f"Curves of {paths['path'].name}",
+        "grid": parameters.points.tolist(),
+        "domain": [parameters.grid.start, parameters.grid.stop],
+        "unit": parameters.unit,
+        "classes": [scan.negative, parameters.positive],
+        "rows": kept,
+        "counts": dict(zip([scan.negative, parameters.positive], counts, strict=True)),
+        "simulated": SIMULATED,
+        "bounds": {"lower": lower, "upper": upper, "why": "stated by the user"},
+        "gaps": {"most": parameters.gaps.most, **scan.tally},
+        "notes": scan.notes(),
+    }
+
+
+def pieces(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield client_id, label, group (n,) and curve (n, T) of at most 65,536 clients.
+
+    Raises:
+        UserError: at the first block after which nothing of the file can be used; with
+            everything that is wrong, at the latest at the end.
+    """
+    begin = 0
+    for block in Scan(parameters, paths["path"]).blocks():
+        n = len(block.ids)
+        if not n:
+            continue
+        yield {
+            "client_id": block.ids,
+            "label": block.positive.astype(np.int64),
+            "group": np.arange(begin, begin + n),
+            "curve": block.segments.on(parameters.points),
+        }
+        begin += n
+
+
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
+    """Return all ``pieces`` as one table: for files that fit into memory."""
+    parts = list(pieces(parameters, paths))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,190 @@
+"""Diabetes among Pima women: the NIDDK table, and an enlarged copy of it.
+
+A zero means "missing" in Glucose, BloodPressure, SkinThickness, Insulin and BMI. Most
+rows of the enlarged copy (``healthcare``) are repeats. The unit of privacy is one row.
+Source: Smith et al. (1988), Using the ADAP learning algorithm to forecast the onset of
+diabetes mellitus, Proc. Symp. Computer Applications in Medical Care, 261-265.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from curvote.datasets import sources, tabular
+from curvote.datasets.features import Feature
+from curvote.datasets.sources import Source
+from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+
+SIMULATED = False
+FILES = {"healthcare": "diabetes", "pima": "pima"}
+DISTINCT = {"healthcare": 778, "pima": 768}
+TITLE = {
+    "healthcare": "Healthcare diabetes (an enlarged copy of Pima Indians diabetes)",
+    "pima": "Pima Indians diabetes (NIDDK)",
+}
+NOTES = {
+    "healthcare": [
+        "The unit of privacy is one row of the table.",
+        "All 768 rows of the Pima table are among its 778 distinct rows.",
+    ],
+    "pima": ["The unit of privacy is one row of the table."],
+}
+
+_ZERO = (0.0,)
+SCHEMA = TableSchema(
+    features=(
+        Feature(
+            "Pregnancies",
+            "times",
+            lower=0,
+            upper=20,
+            why="great grand multiparity begins at 10 births; the upper bound is twice"
+            " that. Centre: US women of the 1950s and 1960s had about 3 (NCHS, Vital"
+            " Statistics)",
+            centre=3,
+            whole=True,
+        ),
+        Feature(
+            "Glucose",
+            "mg/dL in plasma, 2 hours after oral glucose",
+            lower=40,
+            upper=250,
+            why="below 54 is serious hypoglycaemia, 200 and more means diabetes."
+            " Centre: normal tolerance ends at 140 (American Diabetes Association,"
+            " Standards of Care)",
+            centre=140,
+            missing=_ZERO,
+        ),
+        Feature(
+            "BloodPressure",
+            "mmHg, diastolic",
+            lower=40,
+            upper=130,
+            why="above 120 is a hypertensive crisis, below 60 is low. Centre: the"
+            " middle of the normal 60 to 80 (ACC/AHA guideline 2017)",
+            centre=70,
+            missing=_ZERO,
+        ),
+        Feature(
+            "SkinThickness",
+            "mm, triceps skinfold",
+            lower=2,
+            upper=50,
+            why="NHANES III, 7870 women: 1.9 to 48.5, the limit of the caliper; centre:"
+            " their mean (Institute of Medicine, Dietary Reference Intakes for"
+            " Energy, table H-1)",
+            centre=23.5,
+            missing=_ZERO,
+        ),
+        Feature(
+            "Insulin",
+            "mu U/mL in serum, 2 hours after oral glucose",
+            lower=0,
+            upper=830,
+            why="the reference range at 2 hours is 16 to 166 (Medscape, Insulin);"
+            " resistance to insulin raises it, so the upper bound is five times 166."
+            " Centre: the middle of that range",
+            centre=91,
+            missing=_ZERO,
+        ),
+        Feature(
+            "BMI",
+            "kg/m2",
+            lower=12,
+            upper=70,
+            why="about 12 is the limit of survival (Henry 1990); NHANES III, women:"
+            " 11.7 to 79.6. Centre: obesity begins at 30 (WHO)",
+            centre=30,
+            missing=_ZERO,
+        ),
+        Feature(
+            "DiabetesPedigreeFunction",
+            "score",
+            lower=0,
+            upper=2.5,
+            why="(sum K (88 - age at diagnosis) + 20) / (sum K (age - 14) + 50) over"
+            " relatives with and without diabetes, K = 1/2 for the nearest (Smith et"
+            " al. 1988): four nearest diagnosed at 38 give 2.4. Centre: no relatives",
+            centre=0.4,
+        ),
+        Feature(
+            "Age",
+            "years",
+            lower=18,
+            upper=90,
+            why="adults; surveys such as NHANES group those above 80 to 85. Centre:"
+            " screening for diabetes begins at 35 (American Diabetes Association)",
+            centre=35,
+            whole=True,
+        ),
+    ),
+    label="Outcome",
+    labels={"0": 0, "1": 1},
+    classes=("no diabetes", "diabetes"),
+)
+# What a human being and the instrument can yield at all, with 0 for "missing".
+ALLOWED = {
+    "Pregnancies": (0.0, 30.0),
+    "Glucose": (0.0, 2000.0),
+    "BloodPressure": (0.0, 300.0),
+    "SkinThickness": (0.0, 200.0),
+    "Insulin": (0.0, 5000.0),
+    "BMI": (0.0, 200.0),
+    "DiabetesPedigreeFunction": (0.0, 20.0),
+    "Age": (0.0, 125.0),
+}
+
+
+class Parameters(TableParameters):
+    """What ``source:`` of a pipeline may say: which table, and the tables' policies."""
+
+    name: Literal["diabetes"] = "diabetes"
+    variant: Literal["healthcare", "pima"] = "healthcare"
+
+
+def files(parameters: Parameters) -> tuple[str, ...]:
+    """Return the name of the raw file in data/sources.toml."""
+    return (FILES[parameters.variant],)
+
+
+def size(parameters: Parameters) -> int | None:
+    """Return how many clients there are by the published counts, None if some drop."""
+    if parameters.missing == "drop":
+        return None
+    if parameters.duplicates == "distinct":
+        return DISTINCT[parameters.variant]
+    return sources.find(FILES[parameters.variant]).rows
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what is public about the clients, as plain JSON values."""
+    variant, prepared = parameters.variant, _prepared(parameters, paths)
+    return tabular.facts(SCHEMA, prepared, TITLE[variant], NOTES[variant], parameters)
+
+
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
+    """Return the columns client_id, label, group (n,) and curve (n, 8)."""
+    return _prepared(parameters, paths).columns()
+
+
+def check(data: bytes, source: Source) -> None:
+    """Raise a UserError unless ``data`` has the published schema, rows and counts."""
+    tabular.check(data, source, schema(source.name), ALLOWED)
+
+
+def schema(file: str) -> TableSchema:
+    """Return the schema of a raw file: only the enlarged copy has a column Id."""
+    return replace(SCHEMA, ignored=("Id",)) if file == FILES["healthcare"] else SCHEMA
+
+
+def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
+    (file,) = files(parameters)
+    frame = tabular.load(paths[file], schema(file), ALLOWED)
+    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)

@@ -1,0 +1,186 @@
+"""A user's own file: its kind, its columns, and all that is wrong with it at once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from curvote.errors import Problem, UserError, did_you_mean
+
+EXAMPLES = 10
+_ROWS = 2**17
+_BYTES = 2**22
+Kind = Literal["csv", "parquet"]
+_KINDS: dict[str, Kind] = {
+    ".csv": "csv",
+    ".csv.gz": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+}
+
+
+def label_text(value: object) -> object:
+    """Return the text that a label has in a file: YAML reads 1 and true for it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    whole = isinstance(value, float) and value.is_integer()
+    return f"{value:.0f}" if whole else str(value) if value is not None else None
+
+
+LabelText = Annotated[str, BeforeValidator(label_text), Field(min_length=1)]
+
+
+def kind(path: Path) -> Kind:
+    """Return what ``path`` is by its ending; another ending is a UserError."""
+    found = next(
+        (k for end, k in _KINDS.items() if path.name.lower().endswith(end)), None
+    )
+    if found is None:
+        known = ", ".join(_KINDS)
+        raise UserError(f"{path} is neither CSV nor Parquet: it must end in {known}.")
+    return found
+
+
+def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> None:
+    """Raise a UserError that lists every wanted column that is not there just once."""
+    problems = [
+        f"{path} has no column {name!r}.{did_you_mean(name, found)}"
+        if name not in found
+        else f"{path} has {found.count(name)} columns named {name!r}; one is right."
+        for name in wanted
+        if found.count(name) != 1
+    ]
+    if problems:
+        raise UserError.several(Problem(text) for text in problems)
+
+
+class Violations:
+    """What is wrong with the file at ``path``: by kind a count and some examples."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._found: dict[str, tuple[int, list[str]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def add(self, what: str, count: int, examples: Iterable[str] = ()) -> None:
+        """Count ``what``; of its examples the first ten are kept, the rest not made."""
+        if not count:
+            return
+        before, shown = self._found.get(what, (0, []))
+        kept = [*shown, *islice(examples, EXAMPLES - len(shown))]
+        self._found[what] = (before + count, kept)
+
+    def check(self) -> None:
+        """Raise one UserError with everything found so far, if there is anything."""
+        if self._found:
+            raise UserError.several(
+                Problem(f"{self.path}: {_line(what, *found)}")
+                for what, found in self._found.items()
+            )
+
+
+def _line(what: str, count: int, examples: list[str]) -> str:
+    if not examples:
+        return f"{what} ({count})."
+    more = f" and {count - len(examples)} more" if count > len(examples) else ""
+    return f"{what} ({count}): {', '.join(examples)}{more}."
+
+
+def check_labels(
+    violations: Violations, column: str, known: Collection[str], positive: str
+) -> None:
+    """Count it as wrong unless two labels are ``known``, one of them ``positive``."""
+    if len(known) != 2 or positive not in known:
+        what = f"column {column!r} needs two labels, one of them {positive!r}; it has"
+        violations.add(what, max(len(known), 1), map(repr, sorted(known)))
+
+
+def batches(path: Path, columns: list[str], violations: Violations) -> Iterator[Any]:
+    """Yield the ``columns`` of ``path`` as record batches, never all in memory.
+
+    Cells of CSV are texts. A row of another length ends the reading of it: later rows
+    would be counted wrongly.
+
+    Raises:
+        UserError: a file that cannot be read, a missing column, rows of other lengths.
+    """
+    read = _parquet if kind(path) == "parquet" else _csv
+    with _readable(path):
+        yield from read(path, columns, violations)
+
+
+@contextmanager
+def usable(path: Path, name: str, column: Any) -> Iterator[None]:
+    """Turn a column that pyarrow cannot convert as a whole into a UserError."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except pa.ArrowException as error:
+        where = f"{path}: column {name!r} ({column.type})"
+        raise UserError(f"{where} is of no use as it stands: {error}.") from error
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).split("\n")[0].rstrip(".")
+        raise UserError(f"{path} cannot be read as {kind(path)}: {reason}.") from error
+
+
+def _parquet(path: Path, columns: list[str], _violations: Violations) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    # Without these two, the bytes of a row group are held as a whole.
+    with pq.ParquetFile(path, pre_buffer=False, buffer_size=_BYTES) as file:
+        check_columns(path, columns, file.schema_arrow.names)
+        for batch in file.iter_batches(batch_size=_ROWS, columns=columns):
+            yield batch.select(columns)
+
+
+def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any]:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    refused = []
+
+    def refuse(row: Any) -> str:
+        what = f"lines without {row.expected_columns} fields"
+        violations.add(what, 1, [f"line {row.number} has {row.actual_columns}"])
+        refused.append(row.number)
+        return "skip"
+
+    check_columns(path, columns, _header(path))
+    texts = dict.fromkeys(columns, pa.string())
+    reader = csv.open_csv(
+        path,
+        csv.ReadOptions(use_threads=False, block_size=_BYTES),  # else no line numbers
+        csv.ParseOptions(invalid_row_handler=refuse),
+        csv.ConvertOptions(column_types=texts, include_columns=columns),
+    )
+    with closing(reader):
+        for batch in reader:
+            if refused:
+                break
+            yield batch
+    if refused:
+        violations.check()
+
+
+def _header(path: Path) -> list[str]:
+    from pyarrow import csv
+
+    skip = csv.ParseOptions(invalid_row_handler=lambda _row: "skip")
+    with closing(csv.open_csv(path, parse_options=skip)) as reader:
+        return list(reader.schema.names)

@@ -1,0 +1,86 @@
+"""What ``source:`` may say about curves in long format; all of it is public."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from curvote.datasets.given import LabelText
+
+_Strict = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+Text = Annotated[str, Field(min_length=1)]
+
+
+class Grid(BaseModel):
+    """The public grid: ``points`` equidistant times from ``start`` to ``stop``."""
+
+    model_config = _Strict
+
+    start: FiniteFloat
+    stop: FiniteFloat
+    points: Annotated[int, Field(ge=2, strict=True)]
+
+    @field_validator("stop")
+    @classmethod
+    def _increasing(cls, stop: float, info: ValidationInfo) -> float:
+        if not info.data.get("start", -np.inf) < stop:
+            raise PydanticCustomError("order", "it must be above start")
+        return stop
+
+
+class Gaps(BaseModel):
+    """The longest time, in ``unit``, that a client may be without a measurement."""
+
+    model_config = _Strict
+
+    most: Annotated[FiniteFloat, Field(gt=0)]
+
+
+class Parameters(BaseModel):
+    """What ``source:`` may say: file, columns, labels, grid, public bounds, gaps."""
+
+    model_config = _Strict
+
+    name: Literal["curves"] = "curves"
+    path: Text
+    id: Text
+    time: Text
+    value: Text
+    label: Text
+    positive: LabelText
+    grid: Grid
+    unit: Text
+    bounds: tuple[FiniteFloat, FiniteFloat]
+    gaps: Gaps
+
+    @field_validator("label")
+    @classmethod
+    def _four_columns(cls, label: str, info: ValidationInfo) -> str:
+        columns = [info.data.get(name) for name in ("id", "time", "value")]
+        named = [name for name in (*columns, label) if name is not None]
+        if len({*named}) < len(named):
+            raise ValueError("id, time, value and label must be four different columns")
+        return label
+
+    @field_validator("bounds")
+    @classmethod
+    def _ordered(cls, bounds: tuple[float, float]) -> tuple[float, float]:
+        if not bounds[0] < bounds[1]:
+            raise PydanticCustomError("order", "the first must be below the second")
+        return bounds
+
+    @property
+    def points(self) -> NDArray[np.float64]:
+        """Return the grid (T,)."""
+        return np.linspace(self.grid.start, self.grid.stop, self.grid.points)

@@ -1,0 +1,160 @@
+"""Long files, one measurement a row, read a block at a time: never all in memory.
+
+A run is a stretch of rows of one id. Arrays are of k runs or m rows; a row is counted
+from 1, a header not being one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets import arrow_cells as cells
+from curvote.datasets.arrow_cells import Floats, Integers
+from curvote.datasets.given import Violations, batches, usable
+
+ROWS = 2**20  # a block, unless one client alone has more
+
+
+@dataclass(frozen=True)
+class Names:
+    """The four columns of a long file."""
+
+    id: str
+    time: str
+    value: str
+    label: str
+
+    def all(self) -> list[str]:
+        """Return the names in the order id, time, value, label."""
+        return [self.id, self.time, self.value, self.label]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Consecutive rows: ``ids``, ``marks``, ``lengths`` (k,) of runs; the rest (m,).
+
+    ``first`` is the number of the first row.
+    """
+
+    first: int
+    ids: Integers
+    marks: NDArray[np.uint32]
+    lengths: Integers
+    times: Floats
+    values: Floats
+    labels: Integers
+
+    @property
+    def starts(self) -> Integers:
+        """Return where each run starts, and the end of the last: (k + 1,)."""
+        return np.concatenate(([0], np.cumsum(self.lengths)))
+
+    def part(self, start: int, stop: int) -> Rows:
+        """Return the runs ``start`` to ``stop``, the latter not included."""
+        begin, end = self.starts[[start, stop]].tolist()
+        return Rows(
+            first=self.first + begin,
+            ids=self.ids[start:stop],
+            marks=self.marks[start:stop],
+            lengths=self.lengths[start:stop],
+            times=self.times[begin:end],
+            values=self.values[begin:end],
+            labels=self.labels[begin:end],
+        )
+
+
+class Reader:
+    """Rows of the long file at ``path``; wrong cells are counted in ``violations``.
+
+    ``known`` are the labels met so far and their codes. ``dates`` says whether times
+    are date-times (microseconds on the wall clock) or plain numbers.
+    """
+
+    def __init__(self, path: Path, names: Names, violations: Violations) -> None:
+        self.path, self.names, self.violations = path, names, violations
+        self.known: dict[str, int] = {}
+        self.dates: bool | None = None
+        self.rows = 0
+
+    def blocks(self, least: int = ROWS) -> Iterator[Rows]:
+        """Yield blocks of at least ``least`` rows (but the last) that cut no run.
+
+        Raises:
+            UserError: the file cannot be read, a column is not there or of no use.
+        """
+        waiting: list[Rows] = []
+        for rows in self._parts():
+            waiting.append(rows)
+            if sum(len(part.times) for part in waiting) >= least:
+                joined = join(waiting)
+                last = len(joined.ids) - 1
+                waiting = [joined.part(last, last + 1)]
+                yield joined.part(0, last)
+        if waiting:
+            yield join(waiting)
+
+    def _parts(self) -> Iterator[Rows]:
+        for batch in batches(self.path, self.names.all(), self.violations):
+            if batch.num_rows:
+                yield self._parse(*(cells.plain(column) for column in batch.columns))
+            self.rows += batch.num_rows
+
+    def _parse(self, ids: Any, times: Any, values: Any, labels: Any) -> Rows:
+        if self.dates is None:
+            self.dates = cells.is_date_time(times)
+        clock = cells.wall_clock if self.dates else cells.numbers
+        wanted = "a date-time" if self.dates else "a finite number"
+        numbers = self._finite(self.names.time, times, clock, wanted)
+        measured = self._finite(
+            self.names.value, values, cells.numbers, "a finite number"
+        )
+        codes = cells.labels(labels, self.known)
+        self._empty(self.names.label, codes < 0)
+        return Rows(self.rows + 1, *self._runs(ids), numbers, measured, codes)
+
+    def _finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
+        with usable(self.path, name, column):
+            numbers: Floats = read(column)
+        bad = np.flatnonzero(~np.isfinite(numbers))
+        shown = (f"row {self.rows + i + 1} {_shown(column[i].as_py())}" for i in bad)
+        self.violations.add(f"{name} is not {wanted}", len(bad), shown)
+        return numbers
+
+    def _runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:
+        import pyarrow.compute as pc
+
+        self._empty(self.names.id, np.asarray(pc.is_null(column)))
+        # An empty cell is reported already; from here on it counts as the row above.
+        encoded = pc.run_end_encode(pc.fill_null_forward(column))
+        with usable(self.path, self.names.id, column):
+            runs = encoded.values.fill_null("0" if cells.is_text(column) else 0)
+            ids, marks = cells.identities(runs)
+        ends = np.concatenate(([0], np.asarray(encoded.run_ends, dtype=np.int64)))
+        return ids, marks, ends[1:] - ends[:-1]
+
+    def _empty(self, name: str, empty: NDArray[np.bool_]) -> None:
+        rows = np.flatnonzero(empty) + self.rows + 1
+        self.violations.add(f"{name} is empty", len(rows), (f"row {i}" for i in rows))
+
+
+def join(parts: list[Rows]) -> Rows:
+    """Return consecutive ``parts`` as one; a run that went on becomes one run."""
+    if len(parts) == 1:
+        return parts[0]
+    ids, marks, lengths, times, values, labels = (
+        np.concatenate([getattr(part, name) for part in parts])
+        for name in ("ids", "marks", "lengths", "times", "values", "labels")
+    )
+    new = np.append(True, (ids[1:] != ids[:-1]) | (marks[1:] != marks[:-1]))
+    sums = np.add.reduceat(lengths, np.flatnonzero(new))
+    return Rows(parts[0].first, ids[new], marks[new], sums, times, values, labels)
+
+
+def _shown(value: object) -> str:
+    return "is empty" if value is None else repr(value)

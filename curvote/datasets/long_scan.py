@@ -1,0 +1,142 @@
+"""One pass over a long file: whole clients, checked and in the order of time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets.arrow_cells import MICROSECONDS, VOCABULARY
+from curvote.datasets.given import Violations, check_labels
+from curvote.datasets.identifiers import Identifiers
+from curvote.datasets.long_parameters import Parameters
+from curvote.datasets.long_rows import Names, Reader, Rows
+from curvote.datasets.segments import Segments
+from curvote.errors import UserError
+
+CLIENTS = 65_536
+_VALUES = 2**23  # a block's curves: 64 MiB at most, unless one curve is longer
+_SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Clients whose gaps are short enough: ``ids`` and ``positive`` (n,), and rows."""
+
+    ids: NDArray[np.int64]
+    positive: NDArray[np.bool_]
+    segments: Segments
+
+
+class Scan:
+    """One pass over a file: blocks of whole clients, and what was found on the way.
+
+    ``tally`` counts clients: all, kept, and left out for a ``gap`` or at the ``ends``.
+    """
+
+    def __init__(self, parameters: Parameters, path: Path) -> None:
+        self.parameters, self.path = parameters, path
+        self.violations = Violations(path)
+        names = Names(
+            parameters.id, parameters.time, parameters.value, parameters.label
+        )
+        self.reader = Reader(path, names, self.violations)
+        self.identifiers = Identifiers(self.violations)
+        self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
+
+    @property
+    def negative(self) -> str:
+        """Return the label that is not the positive one."""
+        return next(x for x in self.reader.known if x != self.parameters.positive)
+
+    def blocks(self) -> Iterator[Block]:
+        """Yield clients that may be used; nothing more once something was wrong."""
+        most = max(1, min(CLIENTS, _VALUES // self.parameters.grid.points))
+        for rows in self.reader.blocks():
+            for start in range(0, len(rows.ids), most):
+                part = rows.part(start, min(start + most, len(rows.ids)))
+                segments = self._checked(part)
+                if not self.violations:
+                    yield self._usable(part, segments)
+        self._finish()
+
+    def notes(self) -> list[str]:
+        """Return the sentences that a report must state."""
+        tally, gaps = self.tally, self.parameters.gaps
+        left_out = tally["gap"] + tally["ends"]
+        made = (
+            f"{self.reader.rows} measurements of {tally['clients']} clients, joined by"
+            f" straight lines. {left_out} clients were left out: {tally['gap']} with a"
+            f" gap above {gaps.most:g} {self.parameters.unit}, {tally['ends']} that do"
+            " not reach both ends of the grid."
+        )
+        return [made]
+
+    def _checked(self, rows: Rows) -> Segments:
+        """Return the rows of clients in the order of time; count what is wrong."""
+        segments = Segments(rows.starts, rows.times, rows.values)
+        order = segments.order()
+        if order is not None:
+            segments = segments.taken(order)
+        self._check_times(rows, segments, order)
+        self._check_labels(rows)
+        self.identifiers.add(rows.ids, rows.marks, rows.first + rows.starts[:-1])
+        return self._from_midnight(segments) if self.reader.dates else segments
+
+    def _check_times(
+        self, rows: Rows, segments: Segments, order: NDArray[np.int64] | None
+    ) -> None:
+        again = segments.repeated()
+        places = (again if order is None else order[again]) + rows.first
+        what = f"{self.parameters.time} repeats a time of the same client"
+        self.violations.add(what, len(places), (f"row {row}" for row in places))
+
+    def _check_labels(self, rows: Rows) -> None:
+        begins = rows.starts[:-1]
+        low = np.minimum.reduceat(rows.labels, begins)
+        high = np.maximum.reduceat(rows.labels, begins)
+        changed = begins[(low != high) & (low >= 0)] + rows.first
+        what = f"{self.parameters.label} changes within a client"
+        shown = (f"the client that begins at row {row}" for row in changed)
+        self.violations.add(what, len(changed), shown)
+
+    def _from_midnight(self, segments: Segments) -> Segments:
+        unit = self.parameters.unit
+        if unit not in _SECONDS:
+            raise UserError(
+                f"unit is {unit!r}, but column {self.parameters.time!r} of {self.path}"
+                f" holds date-times: unit must be one of {', '.join(_SECONDS)}."
+            )
+        day = _SECONDS["d"] * MICROSECONDS
+        midnight = np.floor(segments.first / day) * day
+        since = segments.times - np.repeat(midnight, np.diff(segments.starts))
+        times = since / (_SECONDS[unit] * MICROSECONDS)
+        return Segments(segments.starts, times, segments.values)
+
+    def _usable(self, rows: Rows, segments: Segments) -> Block:
+        start, stop = self.parameters.grid.start, self.parameters.grid.stop
+        # 0.4 - 0.3 is above 0.1: differences of times are off by their rounding.
+        most = self.parameters.gaps.most + 8 * np.spacing(max(abs(start), abs(stop)))
+        gap = segments.largest_gap(start, stop) > most
+        short = (segments.first - start > most) | (stop - segments.last > most)
+        kept = ~(gap | short)
+        found = {"kept": kept, "gap": gap, "ends": short & ~gap}
+        self.tally.update({name: int(flags.sum()) for name, flags in found.items()})
+        self.tally["clients"] += len(kept)
+        code = self.reader.known.get(self.parameters.positive, VOCABULARY + 1)
+        positive = rows.labels[rows.starts[:-1]] == code
+        return Block(rows.ids[kept], positive[kept], segments.kept(kept))
+
+    def _finish(self) -> None:
+        self.identifiers.check()
+        if not self.reader.rows:
+            raise UserError(f"{self.path} has no rows.")
+        given = self.parameters
+        check_labels(self.violations, given.label, self.reader.known, given.positive)
+        self.violations.check()
+        if not self.tally["kept"]:
+            raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")

@@ -1,0 +1,168 @@
+"""NHANES 2003-2006: twelve 2-hour bins of log activity, and whether HDL is low.
+
+A derived table of adults aged 30 to 84 (Leroux et al. 2019): the hip monitor's minute
+counts become ln(1 + count), summed over 2 hours, averaged over a person's valid days.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from curvote.datasets import tabular
+from curvote.datasets.features import Feature
+from curvote.datasets.tabular import TableSchema
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvote.datasets.sources import Source
+
+SIMULATED = False
+FILE = "nhanes-activity-2003"
+CLASSES = ("low HDL", "healthy HDL")
+HEALTHY = {"male": 40.0, "female": 50.0}  # mg/dL
+BINS = [f"tlac.{i}" for i in range(1, 13)]
+UPPER = float(120 * np.log(1 + 32767))  # 1247.7
+WHY = (
+    "120 minutes times ln(1 + count); counts are never negative, and the monitor"
+    " (ActiGraph 7164) stores at most 32767 a minute"
+)
+_FILE = "what the file can hold"
+_SCHEMA = TableSchema(
+    features=(
+        Feature("seqn", "", 1, 1e6, _FILE, whole=True),
+        Feature("age", "years", 30, 85, _FILE),
+        Feature("lbdhdd", "mg/dL", 1, 500, _FILE),
+        *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
+    ),
+    label="gender",
+    labels={"Male": 0, "Female": 1},
+    classes=("male", "female"),
+    ignored=("sddsrvyr", "bmi", "lbxtc", "sys", "tac", "tlac", "mvpa", "wt", "st"),
+)
+_LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.features}
+
+
+class Parameters(BaseModel):
+    """What ``source:`` of a pipeline may say: whose curves.
+
+    HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
+    judged by the own sex. ``minimum_age`` is in years; the table starts at 30.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    name: Literal["nhanes-2003"] = "nhanes-2003"
+    sex: Literal["female", "male", "both"] = "female"
+    minimum_age: Annotated[int, Field(ge=30, le=84, strict=True)] = 30
+
+
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return the names of the raw files in data/sources.toml."""
+    return (FILE,)
+
+
+def size(_parameters: Parameters) -> int | None:
+    """Return None: who has both HDL and activity is known from the file only."""
+    return None
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what is public about the curves, as plain JSON values."""
+    people, dropped = _load(parameters, paths)
+    counts = np.bincount(_labels(people), minlength=2).tolist()
+    n, distinct = len(people), len(people.drop_duplicates(BINS))
+    who = {"female": "women", "male": "men", "both": "adults"}[parameters.sex]
+    return {
+        "title": f"NHANES 2003-2006: 2-hour log activity of {who}",
+        "grid": list(range(1, 24, 2)),
+        "domain": [1, 23],
+        "unit": "hour",
+        "classes": list(CLASSES),
+        "rows": n,
+        "counts": dict(zip(CLASSES, counts, strict=True)),
+        "simulated": SIMULATED,
+        "bounds": {"lower": 0.0, "upper": UPPER, "why": WHY},
+        "notes": [_note(parameters, dropped)],
+        "duplicates": {"policy": "keep", "rows": n, "distinct": distinct},
+        "missing": {"policy": "drop", "counts": dropped},
+    }
+
+
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
+    """Return the columns client_id (seqn), label, group (n,) and curve (n, 12)."""
+    people, _ = _load(parameters, paths)
+    return {
+        "client_id": people["seqn"].to_numpy(dtype=np.int64),
+        "label": _labels(people),
+        "group": np.arange(len(people)),
+        "curve": people[BINS].to_numpy(dtype=np.float64),
+    }
+
+
+def check(data: bytes, source: Source) -> None:
+    """Raise a UserError unless the table has the published schema and rows."""
+    frame = _checked(tabular.parse(data, _SCHEMA))
+    if len(frame) != source.rows:
+        raise UserError(f"wrong counts: {len(frame)} rows instead of {source.rows}.")
+
+
+def _load(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """Return the complete rows of those asked for, and how many lack what.
+
+    A row that lacks both HDL and activity counts in both.
+    """
+    frame = _checked(tabular.parse(read(paths[FILE]), _SCHEMA))
+    chosen = frame[frame["age"] >= parameters.minimum_age]
+    if parameters.sex != "both":
+        chosen = chosen[chosen["gender"] == (parameters.sex == "female")]
+    inactive = chosen[BINS].isna().any(axis=1)
+    dropped = {
+        "HDL": int(chosen["lbdhdd"].isna().sum()),
+        "activity": int(inactive.sum()),
+    }
+    people = chosen[chosen["lbdhdd"].notna() & ~inactive]
+    if people.empty:
+        raise UserError(
+            f"nobody is left: sex {parameters.sex}, minimum_age"
+            f" {parameters.minimum_age}, with HDL and activity."
+        )
+    return people, dropped
+
+
+def _checked(frame: pd.DataFrame) -> pd.DataFrame:
+    people = tabular.checked(frame, _SCHEMA, _LIMITS)
+    repeated = people.index[people["seqn"].duplicated()]
+    if len(repeated) or people["seqn"].isna().any():
+        raise UserError(
+            f"{len(repeated)} lines repeat a participant or name none"
+            f" (first: {repeated[:1].tolist()})."
+        )
+    return people
+
+
+def _labels(people: pd.DataFrame) -> NDArray[np.int64]:
+    thresholds = np.array([HEALTHY["male"], HEALTHY["female"]])
+    healthy = people["lbdhdd"] >= thresholds[people["gender"]]
+    return healthy.to_numpy().astype(np.int64)
+
+
+def _note(parameters: Parameters, dropped: Mapping[str, int]) -> str:
+    lost = ", ".join(f"{what} {n}" for what, n in dropped.items())
+    return (
+        f"Adults aged {parameters.minimum_age} or older; left out because something is"
+        f" missing: {lost}. Hip-worn counts, not comparable with wrist MIMS; survey"
+        " weights are not used."
+    )

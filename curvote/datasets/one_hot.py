@@ -1,0 +1,32 @@
+"""Text categories as one 0/1 feature each, instead of integer codes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from curvote.datasets.features import indicators
+from curvote.datasets.tabular import TableSchema
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def one_hot(
+    frame: pd.DataFrame, schema: TableSchema
+) -> tuple[pd.DataFrame, TableSchema]:
+    """Return table and schema with a 0/1 feature for each category of a feature.
+
+    One person changes up to 2 of these coordinates for each categorical feature. A
+    missing category is missing in each of them.
+    """
+    columns: dict[str, Any] = {}
+    for feature in schema.features:
+        codes = frame[feature.name]
+        for code, own in enumerate(indicators(feature)):
+            columns[own.name] = (codes == code).astype(float).where(codes.notna())
+        if not feature.categories:
+            columns[feature.name] = codes
+    columns[schema.label] = frame[schema.label]
+    spread = tuple(own for f in schema.features for own in indicators(f) or (f,))
+    return type(frame)(columns), replace(schema, features=spread)

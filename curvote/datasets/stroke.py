@@ -1,0 +1,149 @@
+"""Stroke Prediction (fedesoriano, Kaggle): ten features of 5110 persons, 249 strokes.
+
+Text categories are coded 0, 1, ... in alphabetical order (capitals first). The unit of
+privacy is one person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets import sources, tabular
+from curvote.datasets.features import Feature, category
+from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvote.datasets.sources import Source
+
+SIMULATED = False
+TITLE = "Stroke Prediction (Kaggle, fedesoriano)"
+_WITHOUT_BMI = 201
+
+_ATTRIBUTE = "the categories of the publisher's attribute list (Kaggle)"
+_AGE = "a human life of up to 100 years; the centre is its middle"
+_GLUCOSE = (
+    "serious hypoglycaemia is below 54 mg/dL, a hyperglycaemic crisis above 250 mg/dL;"
+    " the centre is where prediabetes begins, fasting (American Diabetes Association)"
+)
+_BMI = (
+    "12 is about the limit of survival of adults (Henry 1990), above 60 is super-super"
+    " obesity (bariatric surgery); the centre is where overweight begins (WHO)"
+)
+
+SCHEMA = TableSchema(
+    features=(
+        category("gender", ("Female", "Male", "Other"), _ATTRIBUTE),
+        Feature("age", "years", 0, 100, _AGE),
+        Feature("hypertension", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
+        Feature("heart_disease", "0 or 1", 0, 1, _ATTRIBUTE, whole=True),
+        category("ever_married", ("No", "Yes"), _ATTRIBUTE),
+        category(
+            "work_type",
+            ("Govt_job", "Never_worked", "Private", "Self-employed", "children"),
+            _ATTRIBUTE,
+        ),
+        category("Residence_type", ("Rural", "Urban"), _ATTRIBUTE),
+        Feature("avg_glucose_level", "mg/dL", 50, 300, _GLUCOSE, centre=100),
+        Feature("bmi", "kg/m^2", 12, 60, _BMI, centre=25),
+        category(
+            "smoking_status",
+            ("Unknown", "formerly smoked", "never smoked", "smokes"),
+            _ATTRIBUTE,
+        ),
+    ),
+    label="stroke",
+    labels={"0": 0, "1": 1},
+    classes=("no stroke", "stroke"),
+    ignored=("id",),
+    marks=("N/A", ""),
+)
+ALLOWED = {
+    "age": (0.0, 125.0),
+    "hypertension": (0.0, 1.0),
+    "heart_disease": (0.0, 1.0),
+    "avg_glucose_level": (1.0, 3000.0),
+    "bmi": (5.0, 260.0),
+}
+
+
+class Parameters(TableParameters):
+    """What ``source:`` may say; ``missing`` is about the body mass index alone."""
+
+    name: Literal["stroke"] = "stroke"
+
+
+def files(parameters: Parameters) -> tuple[str, ...]:
+    """Return the name of the one raw file."""
+    return ("stroke",)
+
+
+def size(parameters: Parameters) -> int:
+    """Return how many clients there are by the published counts, loading nothing."""
+    return sources.find("stroke").rows - _WITHOUT_BMI * (parameters.missing == "drop")
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what is public about the persons, as plain JSON values."""
+    prepared = _prepared(parameters, paths)
+    return tabular.facts(SCHEMA, prepared, TITLE, _notes(prepared.labels), parameters)
+
+
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
+    """Return client_id (the publisher's id), label, group (n,) and curve (n, 10)."""
+    return _prepared(parameters, paths).columns()
+
+
+def check(data: bytes, source: Source) -> None:
+    """Raise a UserError unless schema, rows and class counts are those published."""
+    frame = tabular.parse(data, SCHEMA)
+    _table(frame)
+    tabular.check_counts(frame[SCHEMA.label], source)
+
+
+def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
+    frame = _table(tabular.parse(read(paths["stroke"]), SCHEMA))
+    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)
+
+
+def _table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the checked table of text cells ``frame``, indexed by the ids."""
+    table = tabular.checked(frame, SCHEMA, ALLOWED)
+    gaps = table.drop(columns="bmi").isna().sum()
+    if gaps.any():
+        found = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
+        raise UserError(f"in the published file only bmi has gaps; here {found}, too.")
+    return table.set_axis(_ids(frame["id"]), axis="index")
+
+
+def _ids(column: pd.Series[str]) -> NDArray[np.int64]:
+    """Return the ids; UserError unless they are different whole numbers."""
+    wrong = ~column.str.fullmatch("[0-9]{1,9}") | column.duplicated()
+    if wrong.any():
+        line = int(column.index[wrong.to_numpy()][0])
+        raise UserError(
+            f"column id: {int(wrong.sum())} values are repeated or no whole number, the"
+            f" first on line {line}: {column[line]!r}."
+        )
+    return column.to_numpy(dtype=np.int64)
+
+
+def _notes(labels: NDArray[np.int64]) -> list[str]:
+    n, strokes = len(labels), int(labels.sum())
+    baseline = f"always saying 'no stroke' is right for {1 - strokes / n:.1%}"
+    return [
+        "The unit of privacy is one person.",
+        f"{strokes} of {n} persons had a stroke: {baseline}.",
+        "Codes of text categories follow the alphabet; their order has no meaning.",
+        "'Unknown' smoking is a category of its own.",
+    ]

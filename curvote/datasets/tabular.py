@@ -1,0 +1,292 @@
+"""Published tables: from bytes to one feature vector a client, by a public schema.
+
+``parse`` yields text cells, ``checked`` numbers, ``prepare`` settles duplicates and
+missing values. Line numbers are those of the file, a header being line 1.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from curvote.datasets import table_cells
+from curvote.datasets.features import Feature
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from curvote.datasets.sources import Source
+
+Duplicates = Literal["distinct", "keep"]
+Missing = Literal["centre", "drop", "keep"]
+Limits = Mapping[str, table_cells.Range]
+
+_REPEATS = {
+    "distinct": "{} of {} rows repeat an earlier one and were left out.",
+    "keep": "{} of {} rows repeat an earlier one and were kept: where equal rows stand"
+    " on both sides of a split, the accuracy is inflated.",
+}
+_MISSING = {
+    "centre": "Missing values were filled with the public centre: {}.",
+    "drop": "Rows with a missing value were left out; values were missing in: {}.",
+    "keep": "Numbers that mean missing were kept as values: {}.",
+}
+
+
+class TableParameters(BaseModel):
+    """What ``source:`` may say about any table: repeated rows and missing values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    duplicates: Duplicates = "distinct"
+    missing: Missing = "centre"
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """The published layout of a table.
+
+    ``labels`` maps the publisher's label texts to 0 or 1, ``classes`` are the words
+    for reports (negative, positive). ``ignored`` columns are dropped. ``marks`` are
+    texts that mean "missing". ``order`` names all columns of a file without header
+    (default: the features, then the label).
+    """
+
+    features: tuple[Feature, ...]
+    label: str
+    labels: Mapping[str, int]
+    classes: tuple[str, str]
+    ignored: tuple[str, ...] = ()
+    marks: tuple[str, ...] = ("",)
+    header: bool = True
+    separator: str = ","
+    order: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """Return the names of the features."""
+        return [feature.name for feature in self.features]
+
+    @property
+    def columns(self) -> list[str]:
+        """Return the columns of a file without header, in their order."""
+        return list(self.order) or [*self.names, self.label]
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Clients of a table: ``ids`` (n,), ``features`` (n, p), ``labels`` (n,) of 0/1.
+
+    ``ids`` are line numbers of the file. ``rows`` and ``distinct`` count the whole
+    file, ``missing`` the missing values of each feature after the duplicates policy.
+    """
+
+    ids: NDArray[np.int64]
+    features: NDArray[np.float64]
+    labels: NDArray[np.int64]
+    rows: int
+    distinct: int
+    missing: dict[str, int]
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return client_id, label, group (n,) and curve (n, p); a group a client."""
+        return {
+            "client_id": self.ids,
+            "label": self.labels,
+            "group": np.arange(len(self.ids)),
+            "curve": self.features,
+        }
+
+
+def load(path: Path, schema: TableSchema, allowed: Limits) -> pd.DataFrame:
+    """Return the checked table of the file at ``path``, gzipped or not."""
+    return checked(parse(read(path), schema), schema, allowed)
+
+
+def check(data: bytes, source: Source, schema: TableSchema, allowed: Limits) -> None:
+    """Raise a UserError unless schema, rows and class counts are those published."""
+    frame = parse(data, schema)
+    checked(frame, schema, allowed)
+    check_counts(frame[schema.label], source)
+
+
+def parse(data: bytes, schema: TableSchema) -> pd.DataFrame:
+    """Return the text cells of ``data`` (UTF-8, LF or CR LF), indexed by line number.
+
+    Raises:
+        UserError: no UTF-8, no rows, wrong separator, or rows of other lengths.
+    """
+    import pandas as pd
+
+    rows = table_cells.records(data, schema.separator)
+    names = rows.pop(0)[1] if schema.header else schema.columns
+    table_cells.check_names(names, schema.separator)
+    table_cells.check_lengths(rows, len(names), schema.separator)
+    lines = pd.Index([line for line, _ in rows], dtype="int64", name="line")
+    texts = [fields for _, fields in rows]
+    return pd.DataFrame(texts, columns=list(names), index=lines, dtype=str)
+
+
+def checked(frame: pd.DataFrame, schema: TableSchema, allowed: Limits) -> pd.DataFrame:
+    """Return features as float64 (NaN = marked as missing) and the label as 0/1.
+
+    ``allowed`` are the limits of what is possible in each feature, wider than its
+    public bounds: a value beyond the bounds is clipped later, an impossible one is a
+    violation. Without an entry, every finite number is possible.
+
+    Raises:
+        UserError: all violations at once: each kind with count, lines and examples.
+    """
+    import pandera.pandas as pa
+
+    try:
+        text: pd.DataFrame = _contract(schema, allowed).validate(frame, lazy=True)
+    except pa.errors.SchemaErrors as error:
+        raise UserError(table_cells.explain(error.failure_cases)) from error
+    columns: dict[str, Any] = {
+        feature.name: table_cells.coded(text[feature.name], feature, schema.marks)
+        for feature in schema.features
+    }
+    columns[schema.label] = text[schema.label].map(dict(schema.labels)).astype("int64")
+    return type(frame)(columns)
+
+
+def check_counts(labels: Iterable[str], source: Source) -> None:
+    """Raise a UserError unless there are ``source.rows`` labels, ``counts`` of each."""
+    found = Counter(labels)
+    given = found.total()
+    problems = (
+        [] if given == source.rows else [f"{given} rows instead of {source.rows}"]
+    )
+    problems += [
+        f"{label} {found[label]} instead of {source.counts.get(label, 0)}"
+        for label in sorted({*source.counts, *found})
+        if found[label] != source.counts.get(label, 0)
+    ]
+    if problems:
+        raise UserError(f"wrong counts: {', '.join(problems)}.")
+
+
+def prepare(
+    frame: pd.DataFrame, schema: TableSchema, duplicates: Duplicates, missing: Missing
+) -> Prepared:
+    """Return the clients of a ``checked`` table.
+
+    ``distinct`` keeps the first of identical rows (features and label). ``centre``
+    fills the public centre, ``drop`` leaves rows with a missing value out, ``keep``
+    keeps the publisher's number.
+
+    Raises:
+        UserError: ``keep`` where a cell is empty, or ``drop`` where no row is left.
+    """
+    first = ~frame.duplicated().to_numpy()
+    chosen = frame[first] if duplicates == "distinct" else frame
+    values = chosen[schema.names].to_numpy(dtype=np.float64)
+    absent = _absent(values, schema)
+    rows = ~absent.any(axis=1) if missing == "drop" else np.full(len(values), True)
+    return Prepared(
+        ids=chosen.index.to_numpy(dtype=np.int64)[rows],
+        features=_settled(values, absent, schema, missing)[rows],
+        labels=chosen[schema.label].to_numpy(dtype=np.int64)[rows],
+        rows=len(frame),
+        distinct=int(first.sum()),
+        missing=dict(zip(schema.names, absent.sum(axis=0).tolist(), strict=True)),
+    )
+
+
+def facts(
+    schema: TableSchema,
+    prepared: Prepared,
+    title: str,
+    notes: list[str],
+    parameters: TableParameters,
+) -> dict[str, Any]:
+    """Return what is public about the clients, as plain JSON values."""
+    counts = np.bincount(prepared.labels, minlength=2).tolist()
+    p = len(schema.features)
+    both = {"rows": prepared.rows, "distinct": prepared.distinct}
+    return {
+        "title": title,
+        "grid": list(range(p)),
+        "domain": [0, p - 1],
+        "unit": "feature",
+        "classes": list(schema.classes),
+        "rows": len(prepared.labels),
+        "counts": dict(zip(schema.classes, counts, strict=True)),
+        "simulated": False,
+        "notes": [*notes, *_notes(prepared, parameters)],
+        "features": [feature.to_json() for feature in schema.features],
+        "duplicates": {"policy": parameters.duplicates, **both},
+        "missing": {"policy": parameters.missing, "counts": prepared.missing},
+    }
+
+
+def _contract(schema: TableSchema, allowed: Limits) -> Any:
+    import pandera.pandas as pa
+
+    def column(rules: Mapping[str, table_cells.Rule]) -> Any:
+        return pa.Column(str, [pa.Check(rule, name=n) for n, rule in rules.items()])
+
+    columns = {
+        feature.name: column(
+            table_cells.rules(feature, schema.marks, allowed.get(feature.name))
+        )
+        for feature in schema.features
+    }
+    ignored = {name: pa.Column() for name in schema.ignored}
+    label = {schema.label: column(table_cells.one_of(schema.labels))}
+    return pa.DataFrameSchema(columns | ignored | label, strict=True)
+
+
+def _absent(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
+    absent = np.isnan(values)
+    for column, feature in enumerate(schema.features):
+        absent[:, column] |= np.isin(values[:, column], feature.missing)
+    return absent
+
+
+def _settled(
+    values: NDArray[np.float64],
+    absent: NDArray[np.bool_],
+    schema: TableSchema,
+    missing: Missing,
+) -> NDArray[np.float64]:
+    if missing == "keep":
+        return _without_empty(values, schema)
+    if missing == "drop" and absent.any(axis=1).all():
+        raise UserError("missing: drop leaves no row; every row lacks a value.")
+    centres = np.array([feature.middle for feature in schema.features])
+    return np.where(absent, centres, values)
+
+
+def _without_empty(
+    values: NDArray[np.float64], schema: TableSchema
+) -> NDArray[np.float64]:
+    empty = dict(zip(schema.names, np.isnan(values).sum(axis=0).tolist(), strict=True))
+    if any(empty.values()):
+        raise UserError(
+            f"missing: keep, but cells hold no number: {_counted(empty)}. Only a number"
+            " that means missing can be kept; write missing: centre or missing: drop."
+        )
+    return values
+
+
+def _notes(prepared: Prepared, parameters: TableParameters) -> list[str]:
+    repeats = prepared.rows - prepared.distinct
+    missing = _counted(prepared.missing)
+    repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)
+    lacking = _MISSING[parameters.missing].format(missing)
+    return [repeated] * bool(repeats) + [lacking] * bool(missing)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {n}" for name, n in counts.items() if n)

@@ -1,0 +1,119 @@
+"""Zip-code digits of *The Elements of Statistical Learning*: 16 x 16, grey in [-1, 1].
+
+Digits scanned by the US Postal Service (Le Cun et al. 1990, NIPS 2). A line has the
+label, written as 5.0000, and 256 grey values, separated by blanks.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets import digits, sources
+from curvote.datasets.digits import PARTS, DigitParameters, Digits, Edition, Part
+from curvote.datasets.given import EXAMPLES
+from curvote.datasets.sources import Source
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+SIMULATED = False
+SIDE = 16
+FIRST_TEST_ID = 7291  # the publisher has so many training images
+
+
+class Parameters(DigitParameters):
+    """What ``source:`` of a pipeline may say: two digits, and train, test or both."""
+
+    name: Literal["zip"] = "zip"
+
+
+def files(parameters: Parameters) -> tuple[str, ...]:
+    """Return the names of the raw files in data/sources.toml."""
+    return tuple(f"zip-{part}" for part in PARTS[parameters.part])
+
+
+def size(parameters: Parameters) -> int | None:
+    """Return how many images there are by the published counts, loading nothing."""
+    chosen = (str(parameters.negative), str(parameters.positive))
+    counts = [sources.find(file).counts for file in files(parameters)]
+    return sum(count[digit] for count in counts for digit in chosen)
+
+
+def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
+    """Return what is public about the images, as plain JSON values."""
+    return digits.facts(EDITION, parameters, paths, [])
+
+
+def clients(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> dict[str, NDArray[Any]]:
+    """Return client_id, label, group (n,) and curve (n, 256), grey values in [-1, 1].
+
+    An image's id is its line, counted from 0; those of the test file go on after the
+    7291 of training.
+    """
+    return digits.columns(EDITION, parameters, paths)
+
+
+def check(data: bytes, source: Source) -> None:
+    """Raise a UserError unless ``data`` has the published form, rows and counts."""
+    _, labels = parse(data)
+    digits.check_rows(len(labels), source)
+    digits.check_digits(labels, source)
+
+
+def parse(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return the grey values (n, 256) and labels (n,) in ``data``.
+
+    Raises:
+        UserError: text, other lengths, a label that is no digit, a value beyond 1.
+    """
+    table = _table(data)
+    found, pixels = table[:, 0], table[:, 1:]
+    no_digit = ~np.isin(found, np.arange(10))
+    no_grey = ~(np.abs(pixels) <= 1).all(axis=1)  # also true where a value is NaN
+    problems = [
+        f"{what} in {len(lines)} lines: {', '.join(map(str, lines[:EXAMPLES]))}"
+        for what, lines in (
+            ("label that is no digit", np.flatnonzero(no_digit) + 1),
+            ("grey value missing or outside [-1, 1]", np.flatnonzero(no_grey) + 1),
+        )
+        if len(lines)
+    ]
+    if problems:
+        raise UserError(f"{'; '.join(problems)}.")
+    return pixels, found.astype(np.int64)
+
+
+def _table(data: bytes) -> NDArray[np.float64]:
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(io.BytesIO(data), header=None, sep=r"\s+")
+        table = frame.to_numpy(dtype=np.float64)
+    except ValueError as error:  # pandas' parser errors and bad UTF-8 are ValueErrors
+        raise UserError(f"it is no table of numbers: {error}") from error
+    if table.shape[1] != SIDE**2 + 1:
+        raise UserError(f"its lines have {table.shape[1]} values, not {SIDE**2 + 1}.")
+    return table
+
+
+def _read(part: Part, paths: Mapping[str, Path]) -> Digits:
+    pixels, labels = parse(read(paths[f"zip-{part}"]))
+    first = FIRST_TEST_ID if part == "test" else 0
+    return Digits(pixels, labels, np.arange(first, first + len(labels)))
+
+
+EDITION = Edition(
+    title="Zip-code digits",
+    side=SIDE,
+    lower=-1,
+    upper=1,
+    why="the publisher scaled grey values to [-1, 1]",
+    read=_read,
+)

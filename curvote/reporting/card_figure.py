@@ -1,0 +1,166 @@
+"""The figure of a data card: each class against the public bounds.
+
+Features are drawn as histograms, curves as the mean and the middle 80 % of each class.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import NDArray
+
+from curvote.reporting import style
+from curvote.reporting.card import Bounds, Card, Columns, FeatureCard
+
+MOST_HISTOGRAMS = 30
+MOST_LEVELS = 60
+BINS = 24
+MARGIN = 2 / BINS
+WIDTH = 44
+SPREAD = (0.1, 0.9)
+EDGE: dict[str, Any] = {"color": style.INK, "lw": 0.8, "ls": (0, (2, 2))}
+_CLEAN = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
+
+Values = NDArray[np.float64]
+
+
+def images(card: Card, columns: Columns, kinds: Sequence[str]) -> dict[str, bytes]:
+    """Return the figure as ``svg``, ``png`` (150 dpi), both: same data, same bytes."""
+    with mpl.rc_context({**style.RC, "svg.hashsalt": card.name}):
+        drawn = figure(card, columns)
+        return {kind: _saved(drawn, kind) for kind in kinds}
+
+
+def _saved(drawn: Figure, kind: str) -> bytes:
+    buffer = io.BytesIO()
+    drawn.savefig(buffer, format=kind, dpi=150, metadata=_CLEAN[kind])
+    return buffer.getvalue()
+
+
+def figure(card: Card, columns: Columns) -> Figure:
+    """Draw histograms of the features or, of curves and images, the mean and spread."""
+    values, labels = columns["curve"], columns["label"]
+    if 0 < len(card.features) <= MOST_HISTOGRAMS:
+        drawn = _histograms(card, values, labels)
+    else:
+        drawn = _curves(card, values, labels)
+    drawn.legend(
+        handles=_legend(card, labels),
+        loc="outside upper left",
+        ncols=3,
+        borderaxespad=0.2,
+    )
+    return drawn
+
+
+def _legend(card: Card, labels: NDArray[np.int64]) -> list[Artist]:
+    classes = zip(card.classes, style.CLASS_COLOURS, strict=True)
+    handles: list[Artist] = [
+        Patch(color=colour, alpha=0.6, label=f"{name} ({np.sum(labels == k):,})")
+        for k, (name, colour) in enumerate(classes)
+    ]
+    if card.features or card.bounds:
+        handles.append(Line2D([], [], **EDGE, label="public bounds"))
+    return handles
+
+
+def _histograms(card: Card, values: Values, labels: NDArray[np.int64]) -> Figure:
+    count = len(card.features)
+    drawn, axes = style.panels(count, narrow=False, height=1.9, share_y=False)
+    for j, (ax, feature) in enumerate(zip(axes, card.features, strict=True)):
+        _histogram(ax, feature, values[:, j], labels)
+    return drawn
+
+
+def _histogram(
+    ax: Axes, feature: FeatureCard, values: Values, labels: NDArray[np.int64]
+) -> None:
+    bounds = feature.bounds
+    at = edges(bounds, values)
+    # What lies outside counts in the outermost bins, beyond the dashed lines.
+    inside = np.clip(values, at[0], at[-1])
+    for k, colour in enumerate(style.CLASS_COLOURS):
+        mine = inside[labels == k]
+        if len(mine):
+            share = np.histogram(mine, at)[0] / len(mine)
+            ax.stairs(100 * share, at, fill=True, color=colour, alpha=0.35)
+            ax.stairs(100 * share, at, color=colour, lw=1.2)
+    for edge in (bounds.lower, bounds.upper):
+        ax.axvline(edge, **EDGE)
+    ax.set_xlim(at[0], at[-1])
+    ax.set_title(f"{feature.name}{outside(bounds)}")
+    ax.set_xlabel("\n".join(textwrap.wrap(feature.unit, WIDTH)))
+    ax.set_ylabel("% of the class")
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=_few_levels(bounds, values)))
+    ax.grid(axis="y")
+
+
+def edges(bounds: Bounds, values: Values) -> Values:
+    """Return bins over the public bounds and a margin on each side for what is outside.
+
+    A few whole numbers get a bin each.
+    """
+    lower, upper = bounds.lower, bounds.upper
+    if _few_levels(bounds, values):
+        low, high = math.floor(lower), math.ceil(upper)
+        return np.asarray(np.arange(low - 1, high + 3) - 0.5, dtype=np.float64)
+    inner = np.linspace(lower, upper, BINS + 1)
+    inner[-1] = np.nextafter(upper, np.inf)  # a value on the bound is inside
+    margin = MARGIN * (upper - lower)
+    return np.concatenate(([lower - margin], inner, [upper + margin]))
+
+
+def _few_levels(bounds: Bounds, values: Values) -> bool:
+    few = bounds.upper - bounds.lower <= MOST_LEVELS
+    return few and bool((values % 1 == 0).all())
+
+
+def outside(bounds: Bounds) -> str:
+    """Return the share of values outside, as words behind a title; none: no words."""
+    if not bounds.clipped:
+        return ""
+    percent = 100 * bounds.clipped
+    return f": {percent:.1f} % outside" if percent >= 0.1 else ": < 0.1 % outside"
+
+
+def _curves(card: Card, values: Values, labels: NDArray[np.int64]) -> Figure:
+    drawn, (ax,) = style.panels(1, narrow=False, height=3.4)
+    for k, colour in enumerate(style.CLASS_COLOURS):
+        mine = values[labels == k]
+        if len(mine):
+            low, high = np.quantile(mine, SPREAD, axis=0)
+            ax.fill_between(card.grid, low, high, color=colour, alpha=0.25, lw=0)
+            ax.plot(card.grid, mine.mean(axis=0), color=colour, lw=2)
+    bounds = _common_bounds(card)
+    if bounds:
+        for edge in (bounds.lower, bounds.upper):
+            ax.axhline(edge, **EDGE)
+    ax.set_xlim(*card.domain)
+    ax.set_xlabel(card.unit)
+    ax.set_title(f"mean and middle 80 %{outside(bounds) if bounds else ''}")
+    ax.grid(axis="y")
+    return drawn
+
+
+def _common_bounds(card: Card) -> Bounds | None:
+    """Return the bounds of all values, if they are the same at each point."""
+    if card.bounds or not card.features:
+        return card.bounds
+    first = card.features[0].bounds
+    ends = {(each.bounds.lower, each.bounds.upper) for each in card.features}
+    if len(ends) > 1:
+        return None
+    clipped = float(np.mean([each.bounds.clipped for each in card.features]))
+    return Bounds(first.lower, first.upper, first.why, clipped)

@@ -1,0 +1,81 @@
+"""The card of a data set on the terminal, plain text where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.markup import escape
+
+from curvote.reporting.card import Bounds, Card, FileCard
+from flows.tables import print_rows
+
+MOST_FEATURES = 40
+
+
+def print_card(card: Card) -> None:
+    """Print what a card says, as two tables: the data set, and its features."""
+    facts = [{"": key, card.name: escape(text)} for key, text in _facts(card)]
+    print_rows(facts, ("", card.name))
+    if 0 < len(card.features) <= MOST_FEATURES:
+        print()
+        print_rows(*_features(card))
+
+
+def _facts(card: Card) -> Iterator[tuple[str, str]]:
+    yield "title", card.title
+    yield "clients", f"{card.clients:,} of {card.points} numbers each"
+    yield "classes", ", ".join(_shares(card))
+    if card.duplicates:
+        rows, distinct = card.duplicates["rows"], card.duplicates["distinct"]
+        yield "rows", f"{rows:,}, {distinct:,} distinct"
+        yield "duplicates", str(card.duplicates["policy"])
+    if card.missing:
+        total = sum(card.missing["counts"].values())
+        yield "missing", f"{total:,} values, policy: {card.missing['policy']}"
+    if card.bounds:
+        yield "bounds", f"{_range(card.bounds)}: {card.bounds.why}"
+        yield "clipped", _percent(card.bounds.clipped)
+    for file in card.files:
+        yield from _file(file)
+    for note in card.notes:
+        yield "note", note
+
+
+def _shares(card: Card) -> Iterator[str]:
+    total = sum(card.counts.values())
+    for name in card.classes:
+        count = card.counts[name]
+        yield f"{name} {count:,} ({100 * count / max(total, 1):.1f} %)"
+
+
+def _file(file: FileCard) -> Iterator[tuple[str, str]]:
+    yield "file", f"{file.file}: {file.title}, {file.url}"
+    if file.sha256:
+        yield "  SHA-256", f"{file.sha256} (decompressed)"
+        yield "  origin", str(file.origin)
+    yield "  licence", file.licence
+    yield "  citation", file.citation
+
+
+def _features(card: Card) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    rows = [
+        {
+            "feature": escape(feature.name),
+            "unit": escape(feature.unit),
+            "bounds": _range(feature.bounds),
+            "missing": f"{feature.missing:,}",
+            "clipped": _percent(feature.bounds.clipped),
+            "why these bounds": escape(feature.bounds.why),
+        }
+        for feature in card.features
+    ]
+    names = ("feature", "unit", "bounds", "missing", "clipped", "why these bounds")
+    return rows, names
+
+
+def _range(bounds: Bounds) -> str:
+    return f"[{bounds.lower:g}, {bounds.upper:g}]"
+
+
+def _percent(share: float) -> str:
+    return "< 0.01 %" if 0 < share < 0.0001 else f"{100 * share:.2f} %"

@@ -1,0 +1,199 @@
+"""The diabetes tables: published counts, zeros that mean missing, policies."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from curvote.datasets import diabetes, raw, sources
+from curvote.datasets.diabetes import SCHEMA, Parameters
+from curvote.errors import UserError
+from tests.tables import source
+
+HEADER = "Id,Pregnancies,Glucose,BloodPressure,SkinThickness,Insulin,BMI,"
+HEADER += "DiabetesPedigreeFunction,Age,Outcome"
+# Zeros in the order of the features; Pregnancies 0 is real.
+ZEROS = {
+    ("healthcare", "keep"): [0, 18, 125, 800, 1330, 39, 0, 0],
+    ("pima", "keep"): [0, 5, 35, 227, 374, 11, 0, 0],
+    ("pima", "distinct"): [0, 5, 35, 227, 374, 11, 0, 0],
+}
+COUNTS = {
+    ("healthcare", "keep"): (2768, 952, 778),
+    ("healthcare", "distinct"): (778, 272, 778),
+    ("pima", "keep"): (768, 268, 768),
+    ("pima", "distinct"): (768, 268, 768),
+}
+MIRROR = os.environ.get(raw.MIRROR)
+needs_mirror = pytest.mark.skipif(
+    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
+)
+
+
+def made(n: int = 40, seed: int = 1) -> list[list[str]]:
+    """Return rows of the published layout with invented values, some of them zero."""
+    rng = np.random.default_rng(seed)
+    rows = [[str(i + 1)] for i in range(n)]
+    for feature in SCHEMA.features:
+        values = rng.uniform(feature.lower, feature.upper, size=n)
+        values = values.round(0 if feature.whole else 3)
+        values[rng.random(n) < 0.2] = feature.missing[0] if feature.missing else 18
+        for row, value in zip(rows, values, strict=True):
+            row.append(f"{value:g}")
+    return [[*row, str(rng.integers(2))] for row in rows]
+
+
+def text(rows: list[list[str]], end: str = "\r\n") -> bytes:
+    """Return the file of these rows."""
+    return end.join([HEADER, *map(",".join, rows)]).encode()
+
+
+def written(tmp_path: Path, rows: list[list[str]]) -> dict[str, Path]:
+    """Write the file of these rows and return its place by name."""
+    path = tmp_path / "Healthcare-Diabetes.csv"
+    path.write_bytes(text(rows))
+    return {"diabetes": path}
+
+
+def real(parameters: Parameters) -> dict[str, Path]:
+    """Return the places of the real files."""
+    known = sources.catalogue()
+    return {n: Path(str(MIRROR)) / known[n].file for n in diabetes.files(parameters)}
+
+
+def test_each_variant_has_its_file_and_size() -> None:
+    """Sizes follow the published counts; what drops is not known before loading."""
+    assert diabetes.files(Parameters()) == ("diabetes",)
+    assert diabetes.files(Parameters(variant="pima")) == ("pima",)
+    for (variant, duplicates), (n, _, _) in COUNTS.items():
+        chosen = {"variant": variant, "duplicates": duplicates}
+        assert diabetes.size(Parameters(**chosen)) == n
+        assert diabetes.size(Parameters(**chosen, missing="drop")) is None
+
+
+@pytest.mark.parametrize(
+    "given", [{"variant": "Pima"}, {"missing": "mean"}, {"name": "pima"}, {"Id": 1}]
+)
+def test_unknown_settings_are_refused(given: dict[str, object]) -> None:
+    """Only variant, duplicates and missing may be set, to what there is."""
+    with pytest.raises(ValidationError, match=next(iter(given))):
+        Parameters.model_validate(given)
+
+
+def test_public_bounds_name_their_source() -> None:
+    """Eight features, each with a reason; zero lies outside where it means missing."""
+    assert len(SCHEMA.features) == 8
+    for feature in SCHEMA.features:
+        assert len(feature.why) > 20
+        lowest, highest = diabetes.ALLOWED[feature.name]
+        assert lowest <= feature.lower < feature.upper <= highest
+        zero = feature.name not in {
+            "Pregnancies",
+            "DiabetesPedigreeFunction",
+            "Age",
+        }
+        assert feature.missing == ((0.0,) if zero else ())
+
+
+def test_zeros_become_the_public_centre(tmp_path: Path) -> None:
+    """But for Pregnancies; the Id is no feature."""
+    rows = made()
+    for row in rows[::3]:
+        row[1] = "0"
+    found = diabetes.clients(Parameters(), written(tmp_path, rows))
+    values = np.array([row[1:-1] for row in rows], dtype=float)
+    centres = [feature.middle for feature in SCHEMA.features]
+    gaps = (values == 0) & [bool(feature.missing) for feature in SCHEMA.features]
+    np.testing.assert_array_equal(found["curve"], np.where(gaps, centres, values))
+    assert gaps.any()
+    assert found["label"].tolist() == [int(row[-1]) for row in rows]
+
+
+def test_ids_are_the_same_whatever_the_settings(tmp_path: Path) -> None:
+    """Rows that repeat others, or lack a value, take no other row's id with them."""
+    rows = made(30)
+    paths = written(tmp_path, [*rows, *rows[:10]])
+    every = diabetes.clients(Parameters(duplicates="keep", missing="keep"), paths)
+    labels = dict(zip(every["client_id"], every["label"], strict=True))
+    assert list(labels) == list(range(2, 42))
+    for missing in ("centre", "drop", "keep"):
+        found = diabetes.clients(Parameters(missing=missing), paths)
+        assert set(found["client_id"]) <= set(range(2, 32))
+        assert found["label"].tolist() == [labels[i] for i in found["client_id"]]
+    distinct = diabetes.clients(Parameters(), paths)
+    assert distinct["client_id"].tolist() == list(range(2, 32))
+
+
+def test_an_altered_copy_is_refused_with_all_its_faults() -> None:
+    """A renamed column, text, an impossible age and a wrong label stand together."""
+    rows = made(12)
+    rows[2][8], rows[3][2], rows[5][9] = "-1", "high", "2"
+    rows[7][1] = "1.5"
+    counts = {label: [row[-1] for row in rows].count(label) for label in "01"}
+    known = source("diabetes", 12, **counts)
+    data = text(rows).replace(b"BloodPressure", b"Blood Pressure")
+    with pytest.raises(UserError) as error:
+        diabetes.check(data, known)
+    for part in (
+        "missing: 1 (BloodPressure)",
+        "not expected: 1 (Blood Pressure)",
+        "Glucose, not a number: 1 (line 5 'high')",
+        "Pregnancies, not a whole number: 1 (line 9 '1.5')",
+        "Age, impossible (outside 0 to 125): 1 (line 4 '-1')",
+        "Outcome, not one of 0, 1: 1 (line 7 '2')",
+    ):
+        assert part in str(error.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_rows_and_classes_must_be_those_published(end: str) -> None:
+    """Line ends do not matter, one row more does; only `diabetes` has an Id."""
+    rows = made(12)
+    counts = {label: [row[-1] for row in rows].count(label) for label in "01"}
+    diabetes.check(text(rows, end), source("diabetes", 12, **counts))
+    with pytest.raises(UserError, match="13 rows instead of 12"):
+        diabetes.check(text([*rows, rows[0]], end), source("diabetes", 12, **counts))
+    with pytest.raises(UserError, match=r"not expected: 1 \(Id\)"):
+        diabetes.check(text(rows, end), source("pima", 12, **counts))
+
+
+@needs_mirror
+@pytest.mark.parametrize(("variant", "duplicates"), COUNTS)
+def test_the_real_files_have_the_published_counts(
+    variant: str, duplicates: str
+) -> None:
+    """2768 rows are 778 distinct ones; classes and zeros as published."""
+    parameters = Parameters(variant=variant, duplicates=duplicates)
+    paths = real(parameters)
+    n, positive, distinct = COUNTS[variant, duplicates]
+    facts = diabetes.facts(parameters, paths)
+    found = diabetes.clients(parameters, paths)
+    assert facts["rows"] == n == diabetes.size(parameters)
+    assert facts["counts"] == {"no diabetes": n - positive, "diabetes": positive}
+    assert facts["duplicates"]["distinct"] == distinct
+    assert found["curve"].shape == (n, 8)
+    if zeros := ZEROS.get((variant, duplicates)):
+        assert list(facts["missing"]["counts"].values()) == zeros
+    (name,) = diabetes.files(parameters)
+    diabetes.check(paths[name].read_bytes(), sources.find(name))
+
+
+@needs_mirror
+def test_every_row_of_pima_is_in_the_enlarged_copy() -> None:
+    """As a note of its facts states; so their clients are not independent."""
+    chosen = [Parameters(variant=name, missing="keep") for name in diabetes.FILES]
+    large, small = (diabetes.clients(p, real(p)) for p in chosen)
+    rows = [
+        {
+            (*row, label)
+            for row, label in zip(c["curve"].tolist(), c["label"], strict=True)
+        }
+        for c in (large, small)
+    ]
+    assert rows[1] < rows[0]
+    assert len(rows[1]) == 768
+    assert "All 768 rows of the Pima" in str(diabetes.facts(chosen[0], real(chosen[0])))

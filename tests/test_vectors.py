@@ -1,0 +1,121 @@
+"""Feature vectors through the chain: public bounds, and rows that come in pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from curvote.datasets.registry import DATASETS
+from curvote.errors import UserError
+from curvote.reporting.report import report
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import find, summary
+from curvote.run.step import Cell
+from curvote.run.store import Artifact
+from tests import fake_source, plain
+
+VECTORS = plain.TINY | {
+    "source": {"name": "fake"},
+    "clients": {"train": 30, "vote": 40, "test": 30},
+    "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
+    "epsilon": [20],
+    "learners": ["centroid"],
+    "replicates": 3,
+}
+
+
+@pytest.fixture
+def vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """Return a project whose clients are feature vectors."""
+    monkeypatch.setitem(DATASETS, "fake", "tests.fake_source")
+    return plain.write(tmp_path, vectors=VECTORS)
+
+
+def stored(project: Project, record: RunRecord, stage: str) -> Artifact:
+    """Return a shared artifact of the run."""
+    return find(project, record, stage, Cell())
+
+
+def test_public_bounds_rescale_the_features(vectors: Project) -> None:
+    """A feature becomes 2 (x - lower)/(upper - lower) - 1, clipped."""
+    record = plain.run(vectors, "vectors")
+    rows = stored(vectors, record, "project").columns("encoded", 0)
+    raw = stored(vectors, record, "ingest").columns("clients", 0)["curve"]
+    lower, upper = np.array([0, -1]), np.array([100, 3])
+    expected = 2 * (raw - lower) / (upper - lower) - 1
+    assert rows["z"] == pytest.approx(np.clip(expected, -1, 1))
+    assert rows["clipped"].tolist() == (np.abs(expected) > 1).sum(axis=1).tolist()
+    assert rows["clipped"].sum() > 0
+    (error,) = (
+        row["misclassification"]
+        for row in summary(vectors, record)
+        if row["method"] == "mrma"
+    )
+    assert error < 0.2
+
+
+def test_pieces_are_row_groups_and_read_as_one(vectors: Project) -> None:
+    """The store never needs all clients at once; whoever asks gets all of them."""
+    record = plain.run(vectors, "vectors")
+    for stage, table in (("ingest", "clients"), ("project", "encoded")):
+        there = stored(vectors, record, stage)
+        sizes = [len(piece["label"]) for piece in there.pieces(table)]
+        assert tuple(sizes) == fake_source.SIZES
+        assert len(there.columns(table, 2)["label"]) == sum(sizes)
+        assert there.manifest["tables"][table]["rows"] == sum(sizes)
+    constants = stored(vectors, record, "project").columns("constants", 0)
+    assert constants["name"].tolist() == ["lower", "upper"]
+
+
+def test_bounds_from_data_are_marked_as_not_private(vectors: Project) -> None:
+    """They are everybody's extremes, and the report says what that means."""
+    record = plain.run(vectors, "vectors", "project.bounds=from_data")
+    raw = stored(vectors, record, "ingest").columns("clients", 0)["curve"]
+    constants = stored(vectors, record, "project").columns("constants", 0)
+    assert constants["value"] == pytest.approx(np.array([raw.min(0), raw.max(0)]))
+    page = report(vectors, record).read_text()
+    assert "NOT PRIVATE" in page
+    assert "10 of 100 rows repeat an earlier one." in page
+
+
+def test_the_report_shows_no_record_of_anybody(vectors: Project) -> None:
+    """Vectors are not drawn; clipping is counted, in a study."""
+    page = report(vectors, plain.run(vectors, "vectors")).read_text()
+    assert "NOT PRIVATE" not in page
+    assert "the features: age, dose" in page
+    assert "No records are shown." in page
+    assert "outside" in page
+
+
+def test_public_bounds_of_curves_bound_their_coefficients(project: Project) -> None:
+    """Without any stated there are none to use."""
+    plain.write(
+        project.root,
+        tiny=plain.TINY
+        | {
+            "project": plain.TINY["project"]
+            | {"rescale": "min_max", "bounds": "public"}
+        },
+    )
+    with pytest.raises(UserError, match="states no public bounds"):
+        plain.run(project)
+
+
+@pytest.mark.parametrize(
+    ("project", "message"),
+    [
+        ({"basis": "identity", "size": 3}, "no size"),
+        ({"basis": "bspline"}, "is missing"),
+        ({"basis": "identity", "bounds": "public"}, "belong to rescale: min_max"),
+    ],
+)
+def test_what_a_representation_refuses(
+    vectors: Project, project: dict[str, object], message: str
+) -> None:
+    """Features have their own number; a basis needs one; bounds need min_max."""
+    plain.write(vectors.root, vectors=VECTORS | {"project": project})
+    with pytest.raises(UserError, match=message):
+        plain.plan(vectors, "vectors")
