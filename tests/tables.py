@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.datasets.features import Feature, category
 from curvote.datasets.sources import Source
-from curvote.datasets.tabular import TableSchema
+from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.tabular import TableSchema
 
 HEADER = "Row,Weight,Town,Visits,Ill"
 SCHEMA = TableSchema(

@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import arrow_cells, curves, long_rows, long_scan
+from curvote.datasets import curves
+from curvote.datasets.own import arrow_cells, long_rows, long_scan
 from curvote.errors import UserError
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write

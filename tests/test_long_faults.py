@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import arrow_cells, curves, given, identifiers, long_rows
+from curvote.datasets import curves
+from curvote.datasets.own import arrow_cells, given, identifiers, long_rows
 from curvote.errors import UserError
 from tests import long_file
 from tests.long_file import PARAMETERS, parameters, read, write

@@ -47,6 +47,18 @@ def test_facts_and_clients_tell_the_same(root: Path) -> None:
     assert set(columns) == {"client_id", "label", "group", "curve"}
 
 
+def test_one_phoneme_against_all_others(root: Path) -> None:
+    """All five phonemes are clients then."""
+    path = put(root, TEXT)
+    chosen = phonemes.Parameters(positive="aa", negative="rest")
+    columns = phonemes.clients(chosen, {"phonemes": path})
+    facts = phonemes.facts(chosen, {"phonemes": path})
+    assert facts["counts"] == {"rest": 16, "aa": 4}
+    assert columns["label"].sum() == 4
+    assert len(columns["curve"]) == 20
+    assert phonemes.size(chosen) == 4509
+
+
 @pytest.mark.parametrize(
     ("positive", "negative", "message"),
     [

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import tabular
-from curvote.datasets.features import Feature
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature
 from curvote.errors import InternalError, UserError
 from tests import tables
 from tests.tables import LIMITS, SCHEMA

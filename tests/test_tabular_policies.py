@@ -11,9 +11,14 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import tabular
-from curvote.datasets.one_hot import one_hot
-from curvote.datasets.tabular import Duplicates, Missing, Prepared, TableParameters
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.one_hot import one_hot
+from curvote.datasets.tables.tabular import (
+    Duplicates,
+    Missing,
+    Prepared,
+    TableParameters,
+)
 from curvote.errors import UserError
 from tests import tables
 from tests.tables import LIMITS, SCHEMA

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import sources, tabular
-from curvote.datasets.features import Feature, category
-from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets import sources
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets.long_parameters import Parameters
-from curvote.datasets.long_scan import Scan
+from curvote.datasets.own.long_parameters import Parameters
+from curvote.datasets.own.long_scan import Scan
 
 __all__ = ["Parameters", "clients", "facts", "files", "pieces", "size"]
 

@@ -15,10 +15,11 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
-from curvote.datasets import sources, tabular
-from curvote.datasets.features import Feature
+from curvote.datasets import sources
 from curvote.datasets.sources import Source
-from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
 SIMULATED = False
 FILES = {"healthcare": "diabetes", "pima": "pima"}

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from curvote.datasets.features import Feature
 from curvote.datasets.sources import Source
+from curvote.datasets.tables.features import Feature
 from curvote.errors import UserError
 
 Digit = Annotated[int, Field(ge=0, le=9, strict=True)]

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import NDArray
 
-from curvote.datasets import sources, tabular
-from curvote.datasets.features import Feature, category
-from curvote.datasets.one_hot import one_hot
+from curvote.datasets import sources
 from curvote.datasets.sources import Source
-from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.one_hot import one_hot
+from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
 if TYPE_CHECKING:
     import pandas as pd

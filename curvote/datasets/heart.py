@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
 
-from curvote.datasets import tabular
-from curvote.datasets.features import Feature
-from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 from curvote.datasets.unpack import read
 
 if TYPE_CHECKING:

@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from curvote.datasets import nhanes_hours, tabular, xport
-from curvote.datasets.features import Feature
-from curvote.datasets.tabular import TableSchema
+from curvote.datasets import nhanes_hours, xport
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.tabular import TableSchema
 from curvote.datasets.unpack import DamagedError, read
 from curvote.datasets.xport import Column
 from curvote.errors import UserError

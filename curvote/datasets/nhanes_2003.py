@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field
 
-from curvote.datasets import tabular
-from curvote.datasets.features import Feature
-from curvote.datasets.tabular import TableSchema
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.tabular import TableSchema
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 

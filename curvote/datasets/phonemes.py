@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SIMULATED = False
 FILE = "phonemes"
+REST = "rest"
 POINTS = 256
 DOMAIN = (0.0, 8.0)
 Label = Literal["aa", "ao", "dcl", "iy", "sh"]
@@ -40,18 +41,21 @@ _COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
 
 
 class Parameters(BaseModel):
-    """What ``source:`` of a pipeline may say: two phonemes, whole speakers or not."""
+    """What ``source:`` of a pipeline may say: two phonemes, whole speakers or not.
+
+    ``negative: rest`` sets one phoneme against the four others.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     name: Literal["phonemes"] = "phonemes"
     positive: Label = "sh"
-    negative: Label = "iy"
+    negative: Label | Literal["rest"] = "iy"
     groups: Literal["speaker"] | None = None
 
     @field_validator("negative")
     @classmethod
-    def _two_classes(cls, negative: Label, info: ValidationInfo) -> Label:
+    def _two_classes(cls, negative: str, info: ValidationInfo) -> str:
         if negative == info.data.get("positive"):
             raise PydanticCustomError("same", "it must differ from positive")
         return negative
@@ -85,10 +89,9 @@ def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
         UserError: a damaged file, a wrong schema, or a label that is not in the file.
     """
     frame = check_schema(parse(read(path)))
-    classes = check_labels(
-        frame["g"].unique().tolist(), positive=positive, negative=negative
-    )
-    chosen = frame[frame["g"].isin(classes)]
+    known = frame["g"].unique().tolist()
+    classes = check_labels([*known, REST], positive=positive, negative=negative)
+    chosen = frame if negative == REST else frame[frame["g"].isin(classes)]
     speakers, _ = chosen["speaker"].factorize()
     return ClientTable(
         ids=chosen["row.names"].to_numpy(dtype=np.int64),
@@ -107,6 +110,8 @@ def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
 def size(parameters: Parameters) -> int:
     """Return how many clients there are by the published counts, loading nothing."""
     counts = sources.find(FILE).counts
+    if parameters.negative == REST:
+        return sum(counts.values())
     return counts[parameters.positive] + counts[parameters.negative]
 
 

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
-from curvote.datasets import arrow_cells as cells
-from curvote.datasets import tabular
-from curvote.datasets.arrow_cells import Floats, Integers
-from curvote.datasets.features import Feature
-from curvote.datasets.given import (
+from curvote.datasets.own import arrow_cells as cells
+from curvote.datasets.own.arrow_cells import Floats, Integers
+from curvote.datasets.own.given import (
     LabelText,
     Violations,
     batches,
     check_labels,
     usable,
 )
-from curvote.datasets.tabular import Prepared, TableParameters, TableSchema
+from curvote.datasets.tables import tabular
+from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 from curvote.errors import UserError
 
 SIMULATED = False

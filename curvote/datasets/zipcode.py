@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from curvote.datasets import digits, sources
 from curvote.datasets.digits import PARTS, DigitParameters, Digits, Edition, Part
-from curvote.datasets.given import EXAMPLES
+from curvote.datasets.own.given import EXAMPLES
 from curvote.datasets.sources import Source
 from curvote.datasets.unpack import read
 from curvote.errors import UserError

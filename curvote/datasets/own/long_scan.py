@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets.arrow_cells import MICROSECONDS, VOCABULARY
-from curvote.datasets.given import Violations, check_labels
-from curvote.datasets.identifiers import Identifiers
-from curvote.datasets.long_parameters import Parameters
-from curvote.datasets.long_rows import Names, Reader, Rows
-from curvote.datasets.segments import Segments
+from curvote.datasets.own.arrow_cells import MICROSECONDS, VOCABULARY
+from curvote.datasets.own.given import Violations, check_labels
+from curvote.datasets.own.identifiers import Identifiers
+from curvote.datasets.own.long_parameters import Parameters
+from curvote.datasets.own.long_rows import Names, Reader, Rows
+from curvote.datasets.own.segments import Segments
 from curvote.errors import UserError
 
 CLIENTS = 65_536

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import arrow_cells as cells
-from curvote.datasets.arrow_cells import Floats, Integers
-from curvote.datasets.given import Violations, batches, usable
+from curvote.datasets.own import arrow_cells as cells
+from curvote.datasets.own.arrow_cells import Floats, Integers
+from curvote.datasets.own.given import Violations, batches, usable
 
 ROWS = 2**20  # a block, unless one client alone has more
 

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
-from curvote.datasets import table_cells
-from curvote.datasets.features import Feature
+from curvote.datasets.tables import table_cells
+from curvote.datasets.tables.features import Feature
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 

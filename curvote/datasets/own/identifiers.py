@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets.given import Violations
+from curvote.datasets.own.given import Violations
 
 Integers = NDArray[np.int64]
 Marks = NDArray[np.uint32]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from curvote.datasets.features import indicators
-from curvote.datasets.tabular import TableSchema
+from curvote.datasets.tables.features import indicators
+from curvote.datasets.tables.tabular import TableSchema
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from curvote.datasets.given import LabelText
+from curvote.datasets.own.given import LabelText
 
 _Strict = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 Text = Annotated[str, Field(min_length=1)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from curvote.datasets.features import Feature
+from curvote.datasets.tables.features import Feature
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
