@@ -23,6 +23,9 @@ ProjectOption = Annotated[
     typer.Option("--project", help="Folder with pipelines.yaml (default: nearest)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+FileOption = Annotated[
+    Path | None, typer.Option("--file", help="A copy that you have: it is taken over.")
+]
 AcceptOption = Annotated[
     str | None,
     typer.Option(
@@ -52,9 +55,10 @@ def list_(project: ProjectOption = None) -> None:
 def fetch(
     name: Annotated[str, typer.Argument(help="A data set or file of `data list`.")],
     accept_sha256: AcceptOption = None,
+    file: FileOption = None,
     project: ProjectOption = None,
 ) -> None:
-    """Find or download the files of a data set, or one file, and check them.
+    """Find or download the files of a data set, or take one you have, and check them.
 
     `--accept-sha256` accepts an edition that is not listed, if its content agrees.
     """
@@ -64,8 +68,11 @@ def fetch(
     names = _files(root, name)
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
-    elif accept_sha256:
-        _print_found(raw.accept(root, _single(name, names), accept_sha256))
+    elif accept_sha256 or file:
+        one = _single(name, names)
+        if accept_sha256:
+            found = raw.accept(root, one, accept_sha256, file)
+        _print_found(raw.adopt(root, one, file) if file else found)
     else:
         _fetch_all(root, names)
 

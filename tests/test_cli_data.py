@@ -34,6 +34,26 @@ def describe(root: Path, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
 
 
+def test_a_file_of_the_user_is_checked_and_taken_over(
+    root: Path, tmp_path: Path
+) -> None:
+    """Only a known edition; another one if it is accepted in the same breath."""
+    given = tmp_path / "mine.data"
+    given.write_text(TEXT)
+    words = ["fetch", "phonemes", "--file", str(given), "--project", str(root)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    place = root / "data" / "raw" / "phoneme.data"
+    assert place.read_text() == TEXT
+    given.write_bytes(TEXT.replace("\n", "\r\n").encode())
+    refused = CliRunner().invoke(app, words).exception
+    assert "--accept-sha256" in str(refused)
+    digest = sha256(given.read_bytes())
+    done = CliRunner().invoke(app, [*words, "--accept-sha256", digest])
+    assert done.exit_code == 0, done.exception
+    assert place.read_bytes() == given.read_bytes()
+    assert sorted(path.name for path in place.parent.iterdir()) == ["phoneme.data"]
+
+
 def test_verify_prints_one_json_document(root: Path) -> None:
     """Statuses are ok, absent, changed and damaged; only the last two fail."""
     states: list[tuple[bytes | str | None, str, int]] = [

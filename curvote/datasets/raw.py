@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import sys
 import tempfile
 from dataclasses import dataclass
@@ -75,13 +76,29 @@ def check(path: Path, source: Source) -> RawFile:
     return RawFile(path, sha256, origin)
 
 
-def accept(project_root: Path, name: str, sha256: str) -> RawFile:
-    """Accept the edition of ``name`` that is here, if ``sha256`` is its digest.
+def adopt(project_root: Path, name: str, path: Path) -> RawFile:
+    """Copy a file that the user points at into data/raw, if it is a known edition."""
+    source = sources.find(name, project_root)
+    checked = check(path, source)
+    folder = raw_folder(project_root)
+    folder.mkdir(parents=True, exist_ok=True)
+    zipped = ".gz" if path.suffix == ".gz" else ""
+    with tempfile.TemporaryDirectory(prefix=".adopt-", dir=folder) as scratch:
+        copy = Path(shutil.copy(path, scratch))
+        place = copy.replace(folder / f"{source.file}{zipped}")
+    return RawFile(place, checked.sha256, checked.origin)
 
-    UserError: no such file here, another digest, or content that is not as published.
+
+def accept(
+    project_root: Path, name: str, sha256: str, path: Path | None = None
+) -> RawFile:
+    """Accept the edition of ``name`` at ``path``, or the one that is here.
+
+    UserError: no such file here, ``sha256`` is not its digest, or its content is not
+    as published.
     """
     source = sources.find(name, project_root)
-    path = local(project_root, source)
+    path = path or local(project_root, source)
     if path is None:
         raise UserError(f"{source.file} is not here; put it into data/raw first.")
     found = digest(path)
