@@ -104,9 +104,8 @@ def _step(
     own = _conditional(stage, configured.pipeline)
     values = _values(configured, cell)
     params = {name: _dotted(values, name) for name in (*stage.params, *own)}
-    shared = "replicates" not in params and all(
-        step.replicates == SHARED for step in inputs.values()
-    )
+    varies = "replicates" in params or stage.message  # a release is no shared table
+    shared = not varies and all(step.replicates == SHARED for step in inputs.values())
     replicates = SHARED if shared else tuple(range(configured.pipeline.replicates))
     components: dict[str, Any] = {
         "stage": stage.name,

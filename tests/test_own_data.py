@@ -1,0 +1,92 @@
+"""A user's own files: a study tells what it counted in them, a release does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from curvote.datasets.raw import digest
+from curvote.errors import UserError
+from curvote.reporting.report import report
+from curvote.run.project import Project
+from tests import plain
+
+TABLE = {
+    "name": "table",
+    "path": "people.csv",
+    "label": "outcome",
+    "positive": "ill",
+    "features": ["age", "dose"],
+    "bounds": {"age": [0, 100], "dose": [-1, 3]},
+}
+STUDY = plain.TINY | {
+    "source": TABLE,
+    "clients": {"train": 40, "vote": 60, "test": 30},
+    "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
+    "epsilon": [8],
+    "learners": ["centroid"],
+    "replicates": 2,
+}
+REAL = STUDY | {
+    "mode": "production",
+    "clients": {"train": 40, "vote": 60},
+    "ledger": {"per_client": {"epsilon": 8}, "population": "town"},
+}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a project with a table of 140 people, ten of whom stand there twice."""
+    rng = np.random.default_rng(5)
+    ill = rng.integers(0, 2, 140)
+    people = pd.DataFrame(
+        {
+            "age": (30 + 30 * ill + rng.normal(size=140)).round(6),
+            "dose": (ill + 0.1 * rng.normal(size=140)).round(6),
+            "outcome": np.where(ill == 1, "ill", "well"),
+        }
+    )
+    people.loc[3, "dose"] = np.nan
+    twice = pd.concat([people, people.iloc[20:30]])
+    twice.to_csv(tmp_path / "people.csv", index=False)
+    return plain.write(tmp_path, study=STUDY, real=REAL)
+
+
+def test_a_study_says_what_it_counted(project: Project) -> None:
+    """Repeats, gaps and the digest of the file stand in the report; no card does."""
+    page = report(project, plain.run(project, "study")).read_text()
+    assert "10 of 150 rows repeat an earlier one" in page
+    assert digest(project.root / "people.csv") in page
+    assert "dose 1" in page
+    assert "The data set</h2>" not in page
+
+
+def test_a_release_says_nothing_of_the_clients_file(project: Project) -> None:
+    """Exact counts and digests of private records are no part of it."""
+    page = report(project, plain.run(project, "real")).read_text()
+    assert "This is a real release." in page
+    assert "10 of 150" not in page
+    assert digest(project.root / "people.csv") not in page
+    assert "is not published" in page
+    assert "outside their bounds" not in page
+
+
+def test_a_changed_file_is_another_study_but_no_other_cohort(project: Project) -> None:
+    """A study computes anew; what was released stays released."""
+    plain.run(project, "study")
+    plain.run(project, "real")
+    path = project.root / "people.csv"
+    header, first, *rest = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([header, first.replace(",", "1,", 1), *rest]))
+    assert "ingest" in plain.to_run(plain.plan(project, "study"))
+    assert plain.to_run(plain.plan(project, "real")) == set()
+
+
+def test_a_file_that_is_not_there_is_named_with_its_line(project: Project) -> None:
+    """The path is the project's own."""
+    (project.root / "people.csv").unlink()
+    with pytest.raises(UserError, match=r"no file .*people\.csv"):
+        plain.plan(project, "study")
