@@ -32,6 +32,7 @@ STUDY = plain.TINY | {
 }
 REAL = STUDY | {
     "mode": "production",
+    "source": TABLE | {"id": "person"},
     "clients": {"train": 40, "vote": 60},
     "ledger": {"per_client": {"epsilon": 8}, "population": "town"},
 }
@@ -39,18 +40,20 @@ REAL = STUDY | {
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    """Return a project with a table of 140 people, ten of whom stand there twice."""
+    """Return a project with 150 people, ten of whom are like ten others."""
     rng = np.random.default_rng(5)
     ill = rng.integers(0, 2, 140)
     people = pd.DataFrame(
         {
+            "person": [f"p{i}" for i in range(140)],
             "age": (30 + 30 * ill + rng.normal(size=140)).round(6),
             "dose": (ill + 0.1 * rng.normal(size=140)).round(6),
             "outcome": np.where(ill == 1, "ill", "well"),
         }
     )
     people.loc[3, "dose"] = np.nan
-    twice = pd.concat([people, people.iloc[20:30]])
+    again = people.iloc[20:30].assign(person=[f"p{i}" for i in range(140, 150)])
+    twice = pd.concat([people, again])
     twice.to_csv(tmp_path / "people.csv", index=False)
     return plain.write(tmp_path, study=STUDY, real=REAL)
 
@@ -74,13 +77,21 @@ def test_a_release_says_nothing_of_the_clients_file(project: Project) -> None:
     assert "outside their bounds" not in page
 
 
+def test_a_release_needs_ids_that_stay_with_their_clients(project: Project) -> None:
+    """A row number is nobody's name."""
+    plain.write(project.root, real=REAL | {"source": TABLE})
+    with pytest.raises(UserError, match="ids stay with their clients"):
+        plain.plan(project, "real")
+
+
 def test_a_changed_file_is_another_study_but_no_other_cohort(project: Project) -> None:
     """A study computes anew; what was released stays released."""
     plain.run(project, "study")
     plain.run(project, "real")
     path = project.root / "people.csv"
     header, first, *rest = path.read_text().splitlines(keepends=True)
-    path.write_text("".join([header, first.replace(",", "1,", 1), *rest]))
+    person, age, *others = first.split(",")
+    path.write_text("".join([header, ",".join([person, f"{age}1", *others]), *rest]))
     assert "ingest" in plain.to_run(plain.plan(project, "study"))
     assert plain.to_run(plain.plan(project, "real")) == set()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from curvote.datasets.registry import DATASETS, module
 from curvote.errors import Problem
 from curvote.run.schema import Pipeline
 
@@ -18,6 +19,7 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if pipeline.project.bounds == "from_data":
         message = "bounds from the clients' data are a leak; production refuses them."
         yield Problem(message, ("project", "bounds"))
+    yield from _identified(pipeline)
     yield from _exactly_one(pipeline)
     yield from _accounts(pipeline)
     yield from _envelopes(pipeline)
@@ -28,6 +30,15 @@ def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
         if getattr(pipeline, key) is not None:
             message = "only a pipeline with mode: production has one."
             yield Problem(message, (key,))
+
+
+def _identified(pipeline: Pipeline) -> Iterator[Problem]:
+    """Row numbers name other people as soon as a file is sorted or a row is added."""
+    name = pipeline.source.get("name")
+    given = name in DATASETS and getattr(module(name), "GIVEN", False)
+    if given and not pipeline.source.get("id"):
+        message = "production needs the column whose ids stay with their clients: id."
+        yield Problem(message, ("source",))
 
 
 def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
