@@ -115,7 +115,7 @@ def show(
 
 def _card(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
     """Return the card of a data set, and the paths of its figure."""
-    from curvote.reporting import card
+    from curvote.reporting import card, card_figure
 
     module = card.published(name, root)
     parameters = module.Parameters()
@@ -124,7 +124,7 @@ def _card(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
     facts = module.facts(parameters, paths)
     columns = module.clients(parameters, paths)
     made = card.card(name, parameters, facts, columns, files=files, root=root)
-    return made, card.draw(made, columns, folder)
+    return made, card_figure.draw(made, columns, folder)
 
 
 def _here(root: Path, names: Sequence[str]) -> dict[str, RawFile]:

@@ -131,10 +131,12 @@ def test_a_figure_is_drawn_alike_twice(stated: dict[str, Any], tmp_path: Path) -
     """PNG and SVG stand in the folder under the data set's name, with no date."""
     given = columns(60, len(stated["grid"]))
     made = make(stated, given)
-    first = card.draw(made, given, tmp_path / "new")
+    first = card_figure.draw(made, given, tmp_path / "new")
     assert [path.name for path in first] == ["phonemes.png", "phonemes.svg"]
     before = [path.read_bytes() for path in first]
-    assert [p.read_bytes() for p in card.draw(made, given, tmp_path / "new")] == before
+    assert [
+        p.read_bytes() for p in card_figure.draw(made, given, tmp_path / "new")
+    ] == before
     assert b"<dc:date" not in before[1]
     assert {path.name for path in (tmp_path / "new").iterdir()} == {
         "phonemes.png",
@@ -173,7 +175,7 @@ def test_a_class_without_rows_is_no_fault(
     """Some hospitals have hardly any healthy patient."""
     given = columns()
     given["label"][:] = 1
-    assert card.draw(make(stated, given), given, tmp_path)
+    assert card_figure.draw(make(stated, given), given, tmp_path)
 
 
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
@@ -194,4 +196,4 @@ def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     assert made.clients == sum(made.counts.values()) == len(given["label"])
     assert all(0 <= each.bounds.clipped < 1 for each in made.features)
     assert json.loads(json.dumps(made.to_json()))["name"] == name
-    assert len(card.draw(made, given, tmp_path)) == 2
+    assert len(card_figure.draw(made, given, tmp_path)) == 2

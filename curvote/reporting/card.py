@@ -24,7 +24,6 @@ from curvote.errors import UserError
 
 Columns = Mapping[str, NDArray[Any]]
 Json = dict[str, Any]
-KINDS = ("png", "svg")
 
 
 @dataclass(frozen=True)
@@ -153,17 +152,6 @@ def published(name: str, root: Path | None = None) -> ModuleType:
             " generated, or belong to clients."
         )
     return module
-
-
-def draw(card: Card, columns: Columns, folder: Path) -> list[Path]:
-    """Write the card's figure into ``folder`` as NAME.png and NAME.svg."""
-    from curvote.reporting import card_figure, figures
-
-    folder.mkdir(parents=True, exist_ok=True)
-    images = card_figure.images(card, columns, KINDS)
-    return [
-        figures.write(folder / f"{card.name}.{kind}", images[kind]) for kind in KINDS
-    ]
 
 
 def _features(facts: Json, values: NDArray[np.float64]) -> tuple[FeatureCard, ...]:

@@ -9,6 +9,7 @@ import io
 import math
 import textwrap
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -21,9 +22,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from curvote.reporting import style
+from curvote.reporting import figures, style
 from curvote.reporting.card import Bounds, Card, Columns, FeatureCard
 
+KINDS = ("png", "svg")
 MOST_HISTOGRAMS = 30
 MOST_LEVELS = 60
 BINS = 24
@@ -34,6 +36,13 @@ EDGE: dict[str, Any] = {"color": style.INK, "lw": 0.8, "ls": (0, (2, 2))}
 _CLEAN = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 Values = NDArray[np.float64]
+
+
+def draw(card: Card, columns: Columns, folder: Path) -> list[Path]:
+    """Write the card's figure into ``folder`` as NAME.png and NAME.svg."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = images(card, columns, KINDS)
+    return [figures.write(folder / f"{card.name}.{k}", drawn[k]) for k in KINDS]
 
 
 def images(card: Card, columns: Columns, kinds: Sequence[str]) -> dict[str, bytes]:
