@@ -113,9 +113,9 @@ def _project(start: Path | None) -> Any:
 
 def _opened(project: Path | None, path: Path | None) -> Ledger | None:
     """Open the ledger that is meant; None if the project has released nothing yet."""
-    from curvote.run.ledger_check import existing, ledger_path
+    from curvote.run.ledger_check import existing
 
-    found = existing(path or ledger_path(_project(project)))
+    found = existing(path or _project(project).ledger)
     if path and found is None:
         raise UserError(f"--ledger {path}: there is no such file.")
     return found

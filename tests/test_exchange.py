@@ -10,7 +10,7 @@ import pytest
 
 from curvote.datasets import phonemes, simulated
 from curvote.errors import UserError
-from curvote.protocols.roles import split
+from curvote.protocols.roles import Roles, split
 from curvote.reporting.report import report
 from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
@@ -117,6 +117,22 @@ def test_publishing_is_repeated_after_a_kill(tmp_path: Path) -> None:
     assert invitations.read_bytes() == before
 
 
+def phonemes_elsewhere(table: phonemes.ClientTable, roles: Roles) -> dict[str, object]:
+    """Return the pipeline of a server that knows nothing but volunteers' curves."""
+    basis = projection("fourier", 5, table.grid, order=4)
+    centre, scale = volunteer_constants(basis.apply(table.curves[roles["public"]]))
+    constants = {"centre": centre.tolist(), "scale": scale.tolist()}
+    source = {"name": "remote", "points": 256, "domain": [0.0, 8.0], "unit": "kHz"}
+    return FAR | {
+        "source": source | {"negative": "iy", "positive": "sh"},
+        "clients": {role: len(roles[role]) for role in ("train", "vote")},
+        "project": {"basis": "fourier", "size": 5} | constants,
+        "train": {"count": 24, "size": 50},
+        "aggregate": {"cutoff": 0.9},
+        "epsilon": 10,
+    }
+
+
 @pytest.mark.skipif(
     "CURVOTE_DATA_MIRROR" not in os.environ, reason="needs CURVOTE_DATA_MIRROR"
 )
@@ -129,24 +145,8 @@ def test_phonemes_reach_the_accuracy_of_the_study(tmp_path: Path) -> None:
     table = phonemes.load(path)
     sizes = {"public": 50, "train": 300, "vote": 1150, "test": 535}
     roles = split(1, 0, len(table.labels), sizes, table.groups)
-    basis = projection("fourier", 5, table.grid, order=4)
-    centre, scale = volunteer_constants(basis.apply(table.curves[roles["public"]]))
     labels = np.where(table.labels == 1, 1.0, -1.0)
-    source = {"name": "remote", "points": 256, "domain": [0.0, 8.0], "unit": "kHz"}
-    pipeline = {
-        **FAR,
-        "source": source | {"negative": "iy", "positive": "sh"},
-        "clients": {role: len(roles[role]) for role in ("train", "vote")},
-        "project": {
-            "basis": "fourier",
-            "size": 5,
-            "centre": centre.tolist(),
-            "scale": scale.tolist(),
-        },
-        "train": {"count": 24, "size": 50},
-        "aggregate": {"cutoff": 0.9},
-        "epsilon": 10,
-    }
+    pipeline = phonemes_elsewhere(table, roles)
     server = Server(plain.write(tmp_path / "server", **{NAME: pipeline}))
     server.run()
     for asks, role in (("report", "train"), ("vote", "vote")):

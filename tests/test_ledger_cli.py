@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.run.ledger_check import ledger_path, problems
+from curvote.run.ledger_check import problems
 from curvote.run.project import Project
 from flows.cli_ledger import app
 from tests.ledgers import filled, says
@@ -40,7 +40,7 @@ def released(empty: Project) -> Project:
     """
     published = manifest(empty, "privatize/k1", private=True, release={"id": "r1"})
     manifest(empty, "privatize/k2", private=False)
-    with Ledger(ledger_path(empty)) as ledger:
+    with Ledger(empty.ledger) as ledger:
         for number, ids in ((1, ["a", "b"]), (2, ["a"])):
             facts: dict[str, Any] = {
                 "stage": "privatize",
@@ -150,7 +150,7 @@ def _torn(project: Project) -> None:
 
 def _cancelled(project: Project) -> None:
     _unrecorded(project)
-    with Ledger(ledger_path(project)) as ledger:
+    with Ledger(project.ledger) as ledger:
         ledger.reserve("r9", ["a"], Budget(1), population="p", cap=None, facts={})
         ledger.cancel("r9")
 
@@ -164,7 +164,7 @@ def _altered(project: Project) -> None:
 
 
 def _no_ledger(project: Project) -> None:
-    ledger_path(project).unlink()
+    project.ledger.unlink()
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_check_compares_the_ledger_with_the_store(
 
 def test_a_damaged_ledger_is_a_user_error(released: Project) -> None:
     """Also where only its journal is left; never taken for "nothing released"."""
-    path = ledger_path(released)
+    path = released.ledger
     path.rename(f"{path}-wal")
     for words in (["check"], ["show"], ["export"]):
         error = curvote_ledger(released, *words).exception

@@ -69,11 +69,7 @@ def release(
     another release; no room; a release whose file was altered, was sent away, or of
     which nobody knows whether it left.
     """
-    if invitation.task != task.digest():
-        raise UserError(
-            f"the invitation is to task {invitation.task[:12]}, but the task is"
-            f" {task.digest()[:12]}; they belong to different rounds."
-        )
+    _refuse_other_task(invitation, task)
     here = outbox.resolve()
     place = _Place(here, release_id(task, client, number), invitation.id)
     _recover(ledger, client, population, here)
@@ -93,6 +89,14 @@ def release(
         )
         _publish(place, reserve, lambda: seal(invitation, draw()), ledger)
     return place.final
+
+
+def _refuse_other_task(invitation: Invitation, task: Task) -> None:
+    if invitation.task != task.digest():
+        raise UserError(
+            f"the invitation is to task {invitation.task[:12]}, but the task is"
+            f" {task.digest()[:12]}; they belong to different rounds."
+        )
 
 
 def _facts(place: _Place, task: Task, number: int) -> dict[str, str | int | float]:

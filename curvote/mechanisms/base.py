@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.entropy import Entropy
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.mechanisms import exact
 from curvote.validate import FloatArray
 
@@ -103,7 +103,7 @@ class Mechanism(ABC):
         """
         ratio = self.worst_ratio()
         if ratio is None:
-            raise NotImplementedError(f"{type(self).__name__} states no loss")
+            raise InternalError(f"{type(self).__name__} states no loss")
         return exact.log(ratio)
 
 

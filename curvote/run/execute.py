@@ -154,12 +154,17 @@ def _finish(
         "key": step.key,
         "private": step.private,
         "frozen": step.frozen,
-        "components": step.components,
+        "components": _told(step),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "tables": tables,
         "facts": facts,
     } | provenance(step)
     write_json(temporary / MANIFEST, manifest)
+
+
+def _told(step: Step) -> dict[str, Any]:
+    """Return a step's components, but not who was released: that is the ledger's."""
+    return {name: part for name, part in step.components.items() if name != "release"}
 
 
 def _merge(

@@ -17,11 +17,6 @@ from curvote.run.store import MANIFEST
 Found = list[tuple[Path, dict[str, Any] | None]]
 
 
-def ledger_path(project: Project) -> Path:
-    """Return where a project keeps its ledger."""
-    return project.state / "ledger.sqlite"
-
-
 def existing(path: Path) -> Ledger | None:
     """Open a ledger to look into it; None, and no new file, where there is none."""
     left = os.path.lexists(path) or journals(path)
@@ -37,7 +32,7 @@ def problems(project: Project) -> list[str]:
     """
     # The store first: a release that is recorded while we look comes too late for it.
     manifests = _manifests(project)
-    ledger = existing(ledger_path(project))
+    ledger = existing(project.ledger)
     if ledger is None:
         return list(_unrecorded(project, manifests, {}))
     with ledger:

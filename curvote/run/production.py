@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from curvote.client.ledger import Entry, Ledger
+from curvote.client.ledger import Entry
 from curvote.errors import InternalError, UserError
+from curvote.protocols.message import messages
 from curvote.run import identity
 from curvote.run.config import Configured
+from curvote.run.ledger_check import existing
 from curvote.run.project import Project
 from curvote.run.step import Raw, Release, Standing, Step
 from curvote.run.store import artifact
 from curvote.server.intake import Intake, Round
-
-COUNTING = ("reserved", "confirmed", "spent")
 
 
 def standing(
@@ -57,20 +57,18 @@ def _numbers(project: Project, configured: Configured) -> dict[str, int]:
         ids = [r.id.rpartition("-") for r in _rounds(project, configured.name)]
         pairs = [(base, int(number)) for base, _, number in ids]
     else:
-        counting = [
-            e
-            for e in entries(project, configured.pipeline.population)
-            if e.state in COUNTING
-        ]
-        pairs = [(str(e.facts["base"]), int(e.facts["number"])) for e in counting]
+        known = entries(project, configured.pipeline.population)
+        facts = [entry.facts for entry in known if entry.counts]
+        pairs = [(str(fact["base"]), int(fact["number"])) for fact in facts]
     return dict(sorted(pairs))
 
 
 def entries(project: Project, population: str | None = None) -> list[Entry]:
     """Return what the project's ledger holds; nothing where there is none yet."""
-    if not project.ledger.exists():
+    ledger = existing(project.ledger)
+    if ledger is None:
         return []
-    with Ledger(project.ledger) as ledger:
+    with ledger:
         return ledger.entries(population)
 
 
@@ -149,8 +147,6 @@ def _by_envelope(
 
 def minimum(configured: Configured, step: Step) -> int:
     """Return how many envelopes a round waits for."""
-    from curvote.protocols.message import messages
-
     pipeline = configured.pipeline
     name = needed(step).message
     role = messages(pipeline.protocol)[name].role
