@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.errors import UserError
 
-FEATURE_MAPS = ("rescaled", "coefficients")
+FEATURE_MAPS = ("rescaled", "coefficients", "inner_products")
 
 
 def sign(decision: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -23,8 +23,9 @@ class Linear:
     """The classifier sign(features @ coef + intercept), tied to its feature map.
 
     ``coef`` is [d]; ``feature_map`` says which features it judges: ``rescaled`` (the
-    z in [-1, 1] that clients report) or ``coefficients`` (those of the raw curve).
-    Values that are not finite and other shapes or names are a UserError.
+    z in [-1, 1] that clients report), ``coefficients`` (those of the raw curve) or
+    ``inner_products`` (the raw curve's with each basis function). Values that are not
+    finite and other shapes or names are a UserError.
     """
 
     coef: NDArray[np.float64]

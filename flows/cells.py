@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from curvote.run.history import RunRecord
+from curvote.run.settings import named as named_setting
 from curvote.run.step import Cell
 
 Rows = Iterable[Mapping[str, Any]]
@@ -23,27 +24,31 @@ def by_cell(rows: Rows) -> dict[Cell, Metrics]:
     """
     own: dict[Cell, Metrics] = {}
     for row in rows:
-        cell = Cell(row["protocol"], row["epsilon"], row["learner"])
-        own.setdefault(cell, {}).update(_metrics(row))
-    shared = {(c.protocol, c.epsilon): m for c, m in own.items() if c.learner is None}
+        own.setdefault(_cell(row), {}).update(_metrics(row))
+    shared = {cell: m for cell, m in own.items() if cell.learner is None}
     cells = {
-        cell: metrics | shared.get((cell.protocol, cell.epsilon), {})
+        cell: metrics | shared.get(replace(cell, learner=None), {})
         for cell, metrics in own.items()
         if cell.learner is not None
     }
-    served = {(cell.protocol, cell.epsilon) for cell in cells}
-    alone = {Cell(*pair): m for pair, m in shared.items() if pair not in served}
-    return cells | alone
+    served = {replace(cell, learner=None) for cell in cells}
+    return cells | {cell: m for cell, m in shared.items() if cell not in served}
+
+
+def _cell(row: Mapping[str, Any]) -> Cell:
+    return Cell(
+        row["protocol"],
+        row["epsilon"],
+        row["learner"],
+        named_setting(row.get("setting", {})),
+        row.get("arrival"),
+    )
 
 
 def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
     """Return the key of every stage that ``cell`` was computed from."""
-    wanted = asdict(cell)
-    serving = [
-        step
-        for step in record.steps
-        if all(value in (None, wanted[name]) for name, value in step["cell"].items())
-    ]
+    wider = cell.wider()
+    serving = [step for step in record.steps if Cell(**step["cell"]) in wider]
     return {step["stage"]: step["key"] for step in sorted(serving, key=_narrowness)}
 
 
@@ -86,8 +91,9 @@ def _walk(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, ob
 def _metrics(row: Mapping[str, Any]) -> Metrics:
     values = {"misclassification": row["misclassification"]}
     values["misclassification_se"] = row["se"]
+    method = ".group-".join(filter(None, (row["method"], row.get("group"))))
     return {
-        f"{name}.{row['method']}": float(value)
+        f"{name}.{method}": float(value)
         for name, value in values.items()
         if value is not None and math.isfinite(value)
     }

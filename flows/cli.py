@@ -10,7 +10,15 @@ from typing import Annotated, Any
 import typer
 
 from curvote.errors import InternalError, UserError
-from flows import cli_audit, cli_client, cli_data, cli_intake, cli_ledger
+from flows import (
+    cli_advise,
+    cli_audit,
+    cli_client,
+    cli_data,
+    cli_intake,
+    cli_ledger,
+    cli_reproduce,
+)
 
 app = typer.Typer(
     name="curvote",
@@ -242,7 +250,9 @@ def gc(
     typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
 
 
+app.command()(cli_advise.advise)
 app.command()(cli_audit.audit)
+app.command()(cli_reproduce.reproduce)
 
 
 def _project(start: Path | None) -> Any:

@@ -14,7 +14,7 @@ from flows.cli_data import ProjectOption
 
 if TYPE_CHECKING:
     from curvote.run.project import Project
-    from curvote.server.intake import Round
+    from curvote.server.rounds import Round
 
 app = typer.Typer(
     name="intake",
@@ -84,15 +84,23 @@ def show(
 
 
 def _row(found: Round) -> dict[str, Any]:
-    state = "complete" if found.complete else "open"
     return {
         "round": found.id,
         "asks": found.asks,
         "issued": found.issued,
         "accepted": found.accepted,
         "needed": found.needed,
-        "state": "closed" if found.closed else state,
+        "state": _state(found),
     }
+
+
+def _state(found: Round) -> str:
+    """Return a round's state; one that stays open has folded some messages in."""
+    if found.closed:
+        return "closed"
+    if found.folded:
+        return "complete, open"
+    return "complete" if found.complete else "open"
 
 
 def _say_taken(

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from curvote.run.config import PipelinesFile
+from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
 from flows.server import PrefectServer, sweep
 
@@ -27,21 +29,34 @@ def run_chain(project: Project, given: dict[str, Any]) -> None:
     _print_results(project, given["pipeline"], run_id)
 
 
+def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
+    """Run the chain and return what is known of it; a blocked one is a UserError."""
+    run_id = _run(project, given)
+    return completed(project, given["pipeline"], run_id)
+
+
 def _run(project: Project, given: dict[str, Any]) -> str:
     with PrefectServer(project.root) as server:
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain
+        from flows.federate import federate
 
         tracking.preload(project)
         server.wait()
         sweep()
         stated = {name: value for name, value in given.items() if value is not None}
-        return str(chain(project=str(project.root), **stated))
+        flow = federate if _federated(project, given["pipeline"]) else chain
+        return str(flow(project=str(project.root), **stated))
+
+
+def _federated(project: Project, pipeline: str) -> bool:
+    configured = PipelinesFile(project).configured(pipeline)
+    return configured.pipeline.protocol == "federated"
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
-    from curvote.run.history import load_all
+    from curvote.run.falls import fallen
     from curvote.run.results import outcomes, summary
     from flows.tables import print_outcomes, print_scores
 
@@ -52,6 +67,8 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
         return
     if record.config.get("mode") == "production":
         print_outcomes(outcomes(project, record))
+        for line in fallen(project, record):
+            print(line)
     else:
         print_scores(summary(project, record))
     page = project.reports / pipeline / "report.html"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
+from math import inf
 from operator import itemgetter
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from curvote.reporting.columns import columns
 from curvote.run.step import Cell
 
 _STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
@@ -36,26 +38,34 @@ def print_plan(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def print_scores(rows: Sequence[dict[str, Any]]) -> None:
-    """Print misclassification in percent, with standard errors, a table a learner."""
+    """Print misclassification in percent, with standard errors, a block a learner."""
+    rows = columns(rows)
     epsilons = sorted({row["epsilon"] for row in rows})
-    labels = dict.fromkeys(row["learner"] for row in rows if row["learner"])
     first = rows[0]
-    for learner in labels:
-        table = Table(
-            title=f"{first['pipeline']}, {learner}: misclassification in %,"
-            f" {first['replicates']} replicates",
-            title_justify="left",
-            box=None,
-            pad_edge=False,
-        )
-        table.add_column("method")
-        for epsilon in epsilons:
-            table.add_column(f"epsilon {epsilon:g}", justify="right")
-        for method, cells in _methods(rows, learner).items():
-            texts = (cells.get(epsilon, "") for epsilon in epsilons)
-            style = "bold" if method == "mrma" else None
-            table.add_row(method, *texts, style=style)
-        _console().print(table, "")
+    title = f"{first['pipeline']}: misclassification in %, {first['replicates']} times"
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table.add_column("learner")
+    table.add_column("method")
+    for epsilon in epsilons:
+        name = f"epsilon {epsilon:g}" if epsilon < inf else "no privacy"
+        table.add_column(name, justify="right")
+    for learner in dict.fromkeys(row["learner"] for row in rows if row["learner"]):
+        _block(table, learner, _methods(rows, learner), epsilons)
+    _console().print(table, "")
+
+
+def _block(
+    table: Table,
+    learner: str,
+    methods: Mapping[str, Mapping[float, str]],
+    epsilons: Sequence[float],
+) -> None:
+    """Add the methods of one learner, whose name stands in the first line."""
+    names = [learner, *[""] * (len(methods) - 1)]
+    for name, (method, cells) in zip(names, methods.items(), strict=True):
+        texts = (cells.get(epsilon, "") for epsilon in epsilons)
+        table.add_row(name, method, *texts, style="bold" if method == "mrma" else None)
+    table.add_section()
 
 
 def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from curvote.run import fingerprint, history
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.results import cells
 from curvote.run.step import Cell
 from flows.cells import Metrics, Rows, by_cell, named, scalars, stage_keys
 from flows.environment import locked, prepare, process_tag
@@ -199,7 +200,7 @@ class _Log:
         model_of: ModelOf,
     ) -> dict[str, str]:
         """Log the final classifier, or link the one that is there."""
-        if cell.learner is None:
+        if cell not in cells(self.record):
             return {}
         uri = earlier.data.tags.get("model_uri") if earlier else None
         if earlier and uri and self.exists(uri):

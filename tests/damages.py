@@ -56,7 +56,7 @@ DAMAGES: list[tuple[Damage, str]] = [
     (_bad_page, "damaged"),
     (_other_application, "another application's"),
     (execute("PRAGMA application_id = 7"), "another application's"),
-    (execute("PRAGMA user_version = 2"), "update curvote"),
+    (execute("PRAGMA user_version = 99"), "update curvote"),
     (execute("PRAGMA user_version = 0"), "damaged"),
     (_drop_a_table, "damaged"),
     (execute("CREATE TABLE notes (text)"), "damaged"),

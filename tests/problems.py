@@ -14,7 +14,9 @@ from curvote.server.learners.fits import Fits
 FloatArray = NDArray[np.float64]
 Batch = tuple[FloatArray, FloatArray]
 
-every_learner = pytest.mark.parametrize("name", learners.names())
+RIDGE = "sklearn:linear_model.RidgeClassifier"
+
+every_learner = pytest.mark.parametrize("name", [*learners.names(), RIDGE])
 
 
 def noisy(seed: int, batch: int, n: int, d: int) -> Batch:
@@ -36,6 +38,13 @@ def taking(name: str, **options: Any) -> dict[str, Any]:
     """Return those of the options that the learner takes."""
     known = learners.parameters(name)
     return {key: value for key, value in options.items() if key in known}
+
+
+def in_units(name: str, unit: float) -> dict[str, Any]:
+    """Return the options that mean the same for reports in units of 1/``unit``."""
+    return taking(
+        name, C=unit**-2, penalty=0.01 * unit**2, alpha=unit**2 if name == RIDGE else 0
+    )
 
 
 def scores(fits: Fits, x: FloatArray) -> FloatArray:

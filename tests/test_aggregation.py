@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from curvote.classifier import Linear
 from curvote.errors import UserError
-from curvote.server.averaging import WHEN_NONE_PASS, average, weights
+from curvote.server.averaging import WEIGHTS, WHEN_NONE_PASS, average, weights
 from curvote.server.reversal import reverse, reversed_utility
 from curvote.server.utility import estimate, exact_variance
 
@@ -129,12 +129,12 @@ def test_masks_of_another_length_are_refused() -> None:
 
 
 # ----------------------------------------------------------------------- averaging
-@given(utilities, cutoffs, st.sampled_from(WHEN_NONE_PASS))
+@given(utilities, cutoffs, st.sampled_from(WHEN_NONE_PASS), st.sampled_from(WEIGHTS))
 def test_weights_are_a_distribution(
-    utility: list[float], cutoff: float, when_none_pass: str
+    utility: list[float], cutoff: float, when_none_pass: str, form: str
 ) -> None:
     """Weights are finite, at least 0 and sum to 1; a better one never weighs less."""
-    found, none_passed = weights(utility, cutoff, when_none_pass)
+    found, none_passed = weights(utility, cutoff, when_none_pass, form)
     assert (found >= 0).all()
     assert found.sum() == pytest.approx(1)
     assert none_passed == (max(utility) <= cutoff)
@@ -152,6 +152,32 @@ def test_weights_are_the_excess_over_the_cutoff(
     if not none_passed:
         excess = np.maximum(np.array(utility) - cutoff, 0)
         np.testing.assert_allclose(found, excess / excess.sum())
+
+
+@given(utilities, cutoffs)
+def test_published_weights_are_the_distance_from_half(
+    utility: list[float], cutoff: float
+) -> None:
+    """Who passes weighs |u - 1/2| of the clipped utility, the others nothing."""
+    found, none_passed = weights(utility, cutoff, "uniform", "distance")
+    if not none_passed:
+        clipped = np.clip(utility, 0, 1)
+        expected = np.where(np.array(utility) > cutoff, np.abs(clipped - 0.5), 0)
+        np.testing.assert_allclose(found, expected / expected.sum())
+
+
+def test_the_two_forms_of_weights_differ() -> None:
+    """By hand: r0 = .7; .8 and 1.4 weigh 1 : 7 by excess, 3 : 5 by distance."""
+    utility = [0.8, 0.3, 1.4]
+    np.testing.assert_allclose(weights(utility, 0.7, "soft")[0], [1 / 8, 0, 7 / 8])
+    found, _ = weights(utility, 0.7, "soft", "distance")
+    np.testing.assert_allclose(found, [3 / 8, 0, 5 / 8])
+
+
+def test_unknown_weights_are_refused() -> None:
+    """A form of weights that does not exist is a user error with a suggestion."""
+    with pytest.raises(UserError, match="Did you mean 'distance'"):
+        weights([0.6], 0.7, "soft", "distances")
 
 
 def test_when_none_passes_the_choice_decides() -> None:

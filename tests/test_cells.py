@@ -18,7 +18,8 @@ def test_cells_take_what_their_epsilon_shares() -> None:
 def test_stage_keys_are_those_the_cell_was_computed_from() -> None:
     """Shared stages and its own, none of another epsilon."""
     keys = stage_keys(make_record(), Cell("mrma", 2.0, "centroid"))
-    assert keys == {"ingest": "i", "project": "p", "privatize": "v2.0", "train": "t2.0"}
+    own = {"privatize": "v2.0", "train": "t2.0", "aggregate": "a2.0"}
+    assert keys == {"ingest": "i", "project": "p"} | own
 
 
 def test_params_are_short_scalars_with_one_meaning() -> None:

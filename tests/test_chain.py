@@ -122,9 +122,9 @@ def test_prefect_shows_one_task_run_for_each_step_and_what_was_reused(ran: Ran) 
 
 
 def test_scores_hold_every_method_once(ran: Ran) -> None:
-    """7 methods for each epsilon and learner, the majority once for each epsilon."""
+    """8 methods for each epsilon and learner, two baselines once for each epsilon."""
     rows = summary(ran.project, ran.first)
-    assert len(rows) == 2 * (2 * 7 + 1)
+    assert len(rows) == 2 * (2 * 8 + 2)
     majority = [row for row in rows if row["method"] == "majority"]
     assert [row["learner"] for row in majority] == [None, None]
     assert all(0 <= row["misclassification"] <= 1 for row in rows)

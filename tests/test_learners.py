@@ -18,6 +18,7 @@ from tests.problems import (
     Batch,
     assert_same,
     every_learner,
+    in_units,
     noisy,
     random_gram,
     scores,
@@ -94,11 +95,14 @@ def test_opposite_labels_give_the_opposite_classifier(name: str) -> None:
 @given(shift=st.floats(-100, 100), power=st.integers(-20, 20))
 @settings(max_examples=30, deadline=None)
 def test_scores_do_not_depend_on_origin(name: str, shift: float, power: int) -> None:
-    """Moving all reports moves the boundary; rescaling keeps the direction."""
+    """Moving all reports moves the boundary; rescaling keeps the direction.
+
+    Penalties are per unit of a report, so that they change with it.
+    """
     x, y = noisy(4, 20, 20, 3)
-    here = learners.fit(name, x, y)
+    here = learners.fit(name, x, y, **in_units(name, 1))
     moved = x * 2.0**power + shift
-    there = learners.fit(name, moved, y)
+    there = learners.fit(name, moved, y, **in_units(name, 2.0**power))
     assume(abs(shift) < 2.0 ** (power + 15))
     score, score2 = scores(here, x), scores(there, moved)
     factor = np.linalg.norm(score, axis=1) / np.linalg.norm(score2, axis=1)
@@ -139,3 +143,35 @@ def test_unknown_names_are_answered_with_the_closest() -> None:
     with pytest.raises(UserError, match="logistic takes no parameter 'gram'"):
         learners.fit("logistic", x, y, gram=np.eye(2))
     assert learners.parameters("cg") == ["gram", "steps"]
+
+
+@every_learner
+def test_the_check_passes_what_can_work(name: str) -> None:
+    """A learner without any parameter given is a learner that works."""
+    learners.check(name, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "message"),
+    [
+        ("svmm", {}, "Did you mean 'svm'"),
+        ("svm", {"c": 1}, "takes no parameter 'c'"),
+        ("svm", {"C": -1}, "C is -1"),
+        ("svm", {"C": "one"}, "svm cannot work"),
+        ("cg", {"steps": 0}, "steps is 0"),
+        ("cg:x", {}, "only sklearn take"),
+        ("sklearn", {}, "say which"),
+    ],
+)
+def test_the_check_refuses_early(
+    name: str, params: dict[str, Any], message: str
+) -> None:
+    """Unknown names and wrong values are found before there is any report."""
+    with pytest.raises(UserError, match=message):
+        learners.check(name, params)
+
+
+def test_families_are_no_learners() -> None:
+    """What needs a path after its name is not among the names."""
+    assert "sklearn" not in learners.names()
+    assert {"logistic", "svm", "svm_squared", "lda", "dwd"} <= set(learners.names())

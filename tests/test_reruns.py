@@ -230,7 +230,7 @@ def test_learners_that_are_computed_alike_keep_their_labels(tmp_path: Path) -> N
         label: [row["misclassification"] for row in rows if row["learner"] == label]
         for label in ("a", "b")
     }
-    assert len(errors["a"]) == 14
+    assert len(errors["a"]) == 16
     assert errors["a"] == errors["b"]
 
 

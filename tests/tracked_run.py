@@ -38,6 +38,7 @@ def make_record(name: str = "one", **changes: Any) -> RunRecord:
         shared = {"protocol": "mrma", "epsilon": epsilon}
         steps.append(_step("privatize", f"v{epsilon}", **shared))
         steps.append(_step("train", f"t{epsilon}", **shared, learner="centroid"))
+        steps.append(_step("aggregate", f"a{epsilon}", **shared, learner="centroid"))
     record = RunRecord(
         id=name,
         pipeline="demo",

@@ -9,6 +9,9 @@ from curvote import validate
 
 DATASETS = {
     "simulated": "curvote.datasets.simulated",
+    "uniform": "curvote.datasets.uniform",
+    "simulated_servers": "curvote.datasets.simulated_servers",
+    "drifting": "curvote.datasets.drifting",
     "phonemes": "curvote.datasets.phonemes",
     "heart": "curvote.datasets.heart",
     "stroke": "curvote.datasets.stroke",

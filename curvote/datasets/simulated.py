@@ -29,10 +29,11 @@ FACTS: dict[str, Any] = {
 _J = np.arange(1, 51)
 _SIGN = (-1.0) ** (_J + 1)
 _ZETA = _SIGN / _J
-_BETA = 4 * _SIGN / _J**2.0
 _ALPHA = 0.1
 _WIDTH = np.sqrt(3.0)
-_SLOPES = _ZETA * _BETA
+
+DECAY: Array = _SIGN / _J**2.0
+BETA: Array = 4 * DECAY
 
 
 class Parameters(BaseModel):
@@ -73,17 +74,18 @@ def clients(
 
 
 def generate(
-    generator: np.random.Generator, n: int, points: int = POINTS
+    generator: np.random.Generator, n: int, points: int = POINTS, beta: Array = BETA
 ) -> tuple[Array, NDArray[np.int64]]:
     """Return ``n`` curves (n, points) on an equidistant grid of [0, 1], labels 0/1.
 
-    The label's logit alpha0 + integral X beta is exact: phi is orthonormal, so the
-    integral is the product of coefficients.
+    ``beta`` (50,) holds the slope's coefficients on phi. The label's logit alpha0 +
+    integral X beta is exact: phi is orthonormal, so the integral is the product of
+    coefficients.
     """
     n = validate.at_least(1, n=n)
     points = validate.at_least(2, points=points)
     xi = generator.uniform(-_WIDTH, _WIDTH, size=(n, len(_J)))
-    positive = 1 / (1 + np.exp(-(_ALPHA + xi @ _SLOPES)))
+    positive = 1 / (1 + np.exp(-(_ALPHA + xi @ (_ZETA * beta))))
     labels = (generator.random(n) < positive).astype(np.int64)
     return (xi * _ZETA) @ _phi(np.linspace(0.0, 1.0, points)), labels
 
@@ -95,7 +97,7 @@ def bayes_error() -> float:
     The logit less alpha0 is a sum of independent uniforms on [-s_j, s_j]; its density
     on [-L, L] is the Fourier series with coefficients prod_j sin(s_j t) / (s_j t).
     """
-    reach = _WIDTH * np.abs(_SLOPES)
+    reach = _WIDTH * np.abs(_ZETA * BETA)
     end = 1.1 * reach.sum()
     t = np.pi * np.arange(1, 401) / end
     characteristic = np.sinc(np.outer(t, reach) / np.pi).prod(axis=1)

@@ -55,6 +55,20 @@ METHODS: dict[str, Method] = {
         "best single", "The one reversed classifier of highest estimated utility."
     ),
     "weak": Method("weak", "Mean error of the weak classifiers as they were trained."),
+    "federated": Method(
+        "federated",
+        "The classifiers of all servers, reversed and averaged by what each server's"
+        " own clients say of them.",
+    ),
+    "online": Method(
+        "online", "MRMA kept up to date with the votes of clients who came later."
+    ),
+    "frozen": Method("frozen", "MRMA as it was after the first arrival."),
+    "clean": Method(
+        "clean",
+        "A learner on the clients' own numbers, without any noise.",
+        study_only=True,
+    ),
     "all_data": Method(
         "all data",
         "One classifier trained on noised reports of all clients, voters included.",
@@ -70,7 +84,8 @@ METHODS: dict[str, Method] = {
     ),
     "histogram": Method(
         "histogram",
-        "The larger class in each cell of a coarse grid, from noised counts.",
+        "The class that is larger in a record's cell of a coarse grid; every client"
+        " sends a noised number for each cell.",
         study_only=True,
     ),
     "majority": Method(
@@ -206,6 +221,11 @@ def learners(table: pd.DataFrame) -> list[str]:
 def epsilons(table: pd.DataFrame) -> list[float]:
     """Return the privacy levels of a table, smallest first."""
     return sorted(float(value) for value in table["epsilon"].unique())
+
+
+def level(epsilon: float) -> str:
+    """Write a privacy level; an infinite one is none."""
+    return "none" if math.isinf(epsilon) else f"{epsilon:g}"
 
 
 def percent(value: float | None, digits: int = 1) -> str:

@@ -33,13 +33,13 @@ def misclassification(data: PageData, narrow: bool) -> Figure:
     for ax, name in zip(axes, names, strict=True):
         mine = scores[scores["learner"].isna() | (scores["learner"] == name)]
         _error_panel(ax, mine, tables.epsilons(scores), data.bayes_error)
-        ax.set_title(name)
+        ax.set_title(style.title(name))
     axes[0].set_ylim(_limits(scores, data.bayes_error))
     _left_label(axes, narrow, f"error on new {data.record}s (%)")
     handles = [_legend_line(series) for series in tables.series_names(scores)]
     if data.bayes_error is not None:
         handles.append(Line2D([], [], color=style.INK, lw=1, ls=":", label="Bayes"))
-    _legend(figure, handles, 3 if narrow else (5, 7, 10)[min(len(names), 3) - 1])
+    legend(figure, handles, 3 if narrow else (5, 7, 10)[min(len(names), 3) - 1])
     return figure
 
 
@@ -55,7 +55,7 @@ def _error_panel(
         dodge = 0 if not style.look(series).marker else 0.022 * (rank - len(names) / 2)
         at = np.array([levels.index(float(e)) for e in rows["epsilon"]]) + dodge
         _series(ax, series, at, rows)
-    _epsilon_axis(ax, levels)
+    epsilon_axis(ax, levels)
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.grid(axis="y")
 
@@ -94,7 +94,8 @@ def _legend_line(series: str) -> Line2D:
     )
 
 
-def _legend(figure: Figure, handles: list[Line2D] | list[Patch], columns: int) -> None:
+def legend(figure: Figure, handles: list[Line2D] | list[Patch], columns: int) -> None:
+    """Put the legend above the panels."""
     figure.legend(
         handles=handles,
         loc="outside upper left",
@@ -105,8 +106,9 @@ def _legend(figure: Figure, handles: list[Line2D] | list[Patch], columns: int) -
     )
 
 
-def _epsilon_axis(ax: Axes, levels: list[float]) -> None:
-    ax.set_xticks(range(len(levels)), [f"{level:g}" for level in levels])
+def epsilon_axis(ax: Axes, levels: list[float]) -> None:
+    """Label the privacy levels, which stand at equal distances."""
+    ax.set_xticks(range(len(levels)), [tables.level(level) for level in levels])
     ax.set_xlim(-0.4, len(levels) - 0.6)
     ax.set_xlabel("epsilon (smaller: more private)")
 
@@ -141,14 +143,14 @@ def utilities(data: PageData, narrow: bool) -> Figure:
             values = mine.loc[mine["epsilon"] == level, "utility"].to_numpy(float)
             _ridge(ax, values, len(levels) - 1 - row, used_from(data.cutoff))
         _ridge_axes(ax, levels, used_from(data.cutoff))
-        ax.set_title(name)
+        ax.set_title(style.title(name))
     _left_label(axes, narrow, "epsilon")
     patches = [
         Patch(color=style.REVERSED, label="used reversed"),
         Patch(color=style.UNUSED, label="not used"),
         Patch(color=style.USED, label="used as it is"),
     ]
-    _legend(figure, patches, 3)
+    legend(figure, patches, 3)
     return figure
 
 
@@ -237,10 +239,11 @@ def draw(
     """Return a figure as ``svg``, ``png`` (150 dpi) or both: same data, same bytes."""
     with mpl.rc_context({**style.RC, "svg.hashsalt": f"{name}-{narrow}"}):
         figure = FIGURES[name](data, narrow)
-        return {kind: _saved(figure, kind) for kind in kinds}
+        return {kind: saved(figure, kind) for kind in kinds}
 
 
-def _saved(figure: Figure, kind: str) -> bytes:
+def saved(figure: Figure, kind: str) -> bytes:
+    """Return a figure as a file's bytes, without date or version."""
     clean = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
     buffer = io.BytesIO()
     figure.savefig(buffer, format=kind, dpi=150, metadata=clean[kind])

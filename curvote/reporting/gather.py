@@ -16,15 +16,23 @@ from curvote.protocols.roles import ROLES, split
 from curvote.protocols.stage import Columns
 from curvote.reporting import card_figure, source_words
 from curvote.reporting.card import card
+from curvote.reporting.columns import columns
 from curvote.reporting.data import SCORE_COLUMNS, CurveSample, DataCard, PageData
 from curvote.representation.basis import IDENTITY
 from curvote.representation.rescale import RESCALES
 from curvote.run import audited, production
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import cells, encoding_of, find, outcomes, summary
-from curvote.run.step import Cell
-from curvote.run.store import Artifact
+from curvote.run.results import (
+    cells,
+    encoding_of,
+    find,
+    first_cell,
+    outcomes,
+    summary,
+)
+from curvote.run.settings import labels_of, of_config
+from curvote.run.store import Artifact, sound
 
 SHOWN = 60
 DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}
@@ -32,8 +40,9 @@ DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}
 
 def page_data(project: Project, record: RunRecord) -> PageData:
     """Collect everything a report shows from the tables of one run."""
-    config = record.config
-    encoded = find(project, record, "project", Cell())
+    cell = first_cell(record)
+    config = of_config(record.config, cell.setting)
+    encoded = find(project, record, "project", cell)
     facts = encoded.facts
     private = config.get("mode") == "production"
     return PageData(
@@ -44,7 +53,9 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         protocol=config["protocol"],
         generated=record.started[:10],
         run_id=record.id,
-        scores=pd.DataFrame(summary(project, record), columns=list(SCORE_COLUMNS)),
+        scores=pd.DataFrame(
+            columns(summary(project, record)), columns=list(SCORE_COLUMNS)
+        ),
         utilities=_utilities(project, record),
         cutoff=config["aggregate"]["cutoff"],
         curves=_curves(project, record, encoded),
@@ -53,7 +64,11 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         releases=_releases(config, facts["d"], private=private),
         public=_public(config, facts),
         volunteers=config["clients"]["public"],
-        notes=source_words.notes(facts, config),
+        notes=[
+            *source_words.notes(facts, config),
+            *_settings(record),
+            *_left_out(project, record),
+        ],
         bayes_error=facts.get("bayes_error"),
         private=private,
         overrides=record.overrides,
@@ -66,17 +81,34 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     )
 
 
+def _settings(record: RunRecord) -> list[str]:
+    """Say what else was varied; what stands below is that of the first setting."""
+    names = [name for name in labels_of(record.config) if name]
+    if not names:
+        return []
+    listed = "; ".join(names)
+    return [f"{len(names)} settings: {listed}. Constants and data are of the first."]
+
+
+def _left_out(project: Project, record: RunRecord) -> list[str]:
+    """Say once why a method is missing."""
+    found = [sound(project, "report", key).facts for _, key in record.keys("report")]
+    reasons = dict.fromkeys(facts.get("histogram") for facts in found)
+    return [f"histogram: {reason}" for reason in reasons if reason]
+
+
 def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
-    parts = []
+    parts = [pd.DataFrame({"epsilon": [], "learner": [], "utility": []})]
     for cell in cells(record):
         ensemble = find(project, record, "aggregate", cell).table("ensemble")
         utility = ensemble["utility"].to_numpy()
+        label = ", ".join(filter(None, [cell.learner, cell.setting]))
         parts.append(
             pd.DataFrame(
-                {"epsilon": cell.epsilon, "learner": cell.learner, "utility": utility}
+                {"epsilon": cell.epsilon, "learner": label, "utility": utility}
             )
         )
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts[1:] or parts, ignore_index=True)
 
 
 def _card(
@@ -88,9 +120,9 @@ def _card(
     parameters = dataset.Parameters.model_validate(source)
     if getattr(dataset, "GIVEN", False) or not dataset.files(parameters):
         return None
-    columns = find(project, record, "ingest", Cell()).columns("clients", 0)
-    made = card(source["name"], parameters, facts, columns, root=project.root)
-    return DataCard(made, card_figure.images(made, columns, ["svg"])["svg"])
+    clients = find(project, record, "ingest", first_cell(record)).columns("clients", 0)
+    made = card(source["name"], parameters, facts, clients, root=project.root)
+    return DataCard(made, card_figure.images(made, clients, ["svg"])["svg"])
 
 
 def _clipped(encoded: Artifact) -> float:
@@ -123,8 +155,10 @@ def _losses(
     project: Project, record: RunRecord, facts: dict[str, Any]
 ) -> list[audited.Loss]:
     """Return the exact privacy loss of each message, from the samplers' integers."""
-    stated = audited.stated(encoding_of(project, record, 0), facts, record.config)
-    return audited.exact_losses(stated, record.config["epsilon"])
+    cell = first_cell(record)
+    config = of_config(record.config, cell.setting)
+    stated = audited.stated(encoding_of(project, record, 0, cell), facts, config)
+    return audited.exact_losses(stated, config["epsilon"])
 
 
 def _audited(project: Project, record: RunRecord) -> str:
@@ -156,7 +190,7 @@ def _sizes(
     project: Project, record: RunRecord, encoded: Artifact
 ) -> dict[str, tuple[int, int, int]]:
     """Return (asked, least, most) of each role; sizes vary only where groups do."""
-    config = record.config
+    config = of_config(record.config, first_cell(record).setting)
     if config.get("intake") is not None:  # nobody is here: their messages are counted
         (found,) = outcomes(project, record).values()
         came = {"train": int(found["reports"]), "vote": int(found["votes"])}
@@ -177,7 +211,8 @@ def _curves(
     project: Project, record: RunRecord, encoded: Artifact
 ) -> CurveSample | None:
     """Return records that may be shown: volunteers', or simulated ones; else None."""
-    config, facts = record.config, encoded.facts
+    cell, facts = first_cell(record), encoded.facts
+    config = of_config(record.config, cell.setting)
     if config.get("intake") is not None or facts.get("features"):
         return None
     rows, roles = _roles(encoded, config, 0)
@@ -187,8 +222,8 @@ def _curves(
         who, shown = "simulated", roles["train"][:SHOWN]
     else:
         return None
-    clients = find(project, record, "ingest", Cell()).columns("clients", 0)
-    encoding = encoding_of(project, record, 0)
+    clients = find(project, record, "ingest", cell).columns("clients", 0)
+    encoding = encoding_of(project, record, 0, cell)
     return CurveSample(
         grid=np.asarray(facts["grid"]),
         unit=facts["unit"],

@@ -103,7 +103,7 @@ def score_groups(scores: pd.DataFrame) -> list[tuple[str, list[Row]]]:
     groups: dict[str, list[Row]] = {}
     for (level, series), cells, marks in lines:
         row = _row(series, list(cells), list(marks), wide=series in without)
-        groups.setdefault(f"{level:g}", []).append(row)
+        groups.setdefault(tables.level(level), []).append(row)
     return list(groups.items())
 
 

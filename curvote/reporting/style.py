@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,6 +93,11 @@ OTHER = Look("#7f52a3", "p")
 def look(series: str) -> Look:
     """Return the look of a series ("method" or "protocol: method")."""
     return LOOKS.get(series.rpartition(": ")[2], OTHER)
+
+
+def title(name: str) -> str:
+    """Return a panel's title; the name of a grid's setting goes on lines of its own."""
+    return "\n".join(textwrap.wrap(name, 34))
 
 
 def panels(

@@ -92,7 +92,7 @@ def headline(data: PageData) -> str:
         )
     se = "" if pd.isna(row["se"]) else f" (± {percent(row['se'])})"
     main = (
-        f"At epsilon {row['epsilon']:g}, {_who(row)} errs on"
+        f"At {_level(row)}, {_who(row)} errs on"
         f" {percent(row['misclassification'])} %{se} of new {data.record}s"
     )
     parts = [main]
@@ -126,12 +126,17 @@ def verdict(data: PageData) -> str:
     )
 
 
+def _level(row: pd.Series) -> str:
+    epsilon = float(row["epsilon"])
+    return "no privacy" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
+
+
 def tiles(data: PageData) -> list[tuple[str, str, str]]:
     """Return the numbers shown large: (percent, name, what it is)."""
     row = main_row(data)
     if row is None:
         return []
-    level = f"epsilon {row['epsilon']:g}"
+    level = _level(row)
     where = level if pd.isna(row["learner"]) else f"{level}, {row['learner']}"
     shown = [
         (row["misclassification"], method_of(str(row["series"])).label, where),

@@ -79,6 +79,45 @@ def identity(d: int) -> Projection:
     return Projection(np.eye(d), np.eye(d), (1.0, float(d)), IDENTITY, d, 1)
 
 
+def values_on(grid: ArrayLike) -> Projection:
+    """Return the projection that leaves curves on ``grid`` (T,) as they are.
+
+    The Gram matrix holds the weights of the trapezoid rule, so that inner products are
+    those of the curves.
+    """
+    points = _check_grid(grid)
+    step = (points[-1] - points[0]) / (len(points) - 1)
+    weights = np.full(len(points), step)
+    weights[[0, -1]] /= 2
+    domain = (float(points[0]), float(points[-1]))
+    one = np.eye(len(points))
+    return Projection(one, np.diag(weights), domain, VALUES, len(points), 1)
+
+
+def roughness(given: Projection) -> Array:
+    """Return R (d, d), the integrals of phi_i'' phi_j'': c'Rc is a curve's roughness.
+
+    For curves given by their values second differences stand in; feature vectors have
+    none, and R is 0. In the coordinates of ``given``, whichever they are.
+    """
+    if given.name == IDENTITY:
+        return np.zeros_like(given.gram)
+    if given.name == VALUES:
+        return _second_differences(given)
+    functions = BASES[given.name](given.domain, given.size, given.order)
+    plain = _gram_of_derivatives(functions, 2)
+    if np.allclose(given.gram, _gram(functions), rtol=1e-9, atol=0):
+        return plain
+    vectors = _smoothest(functions)
+    return np.asarray(vectors.T @ plain @ vectors)
+
+
+def _second_differences(given: Projection) -> Array:
+    step = (given.domain[1] - given.domain[0]) / (given.size - 1)
+    differences = np.diff(np.eye(given.size), n=2, axis=0) / step**2
+    return np.asarray(differences.T @ differences * step)
+
+
 def orthonormal(given: Projection) -> Projection:
     """Return the same space in L2-orthonormal coordinates, the smoothest first.
 
@@ -86,15 +125,12 @@ def orthonormal(given: Projection) -> Projection:
     relative to the Gram matrix. The new Gram matrix is the identity, so Euclidean
     products of coefficients are L2 products of curves.
     """
-    from scipy.linalg import eigh
-
     if given.name not in BASES:
         raise UserError("coordinates: orthonormal needs a basis of functions.")
     functions = BASES[given.name](given.domain, given.size, given.order)
     if not np.allclose(given.gram, _gram(functions), rtol=1e-9, atol=0):
         return given  # already orthonormal
-    _, vectors = eigh(_roughness(functions), given.gram)  # ascending roughness
-    vectors = _signed(vectors, given.gram)
+    vectors = _smoothest(functions)
     matrix = vectors.T @ given.gram @ given.matrix
     return replace(given, matrix=matrix, gram=np.eye(given.size))
 
@@ -142,6 +178,8 @@ def _fourier(domain: Domain, size: int, _order: int) -> Any:
 
 # Not a basis of functions: feature vectors are their own coefficients.
 IDENTITY = "identity"
+# Nor this: curves are given by their values on the grid.
+VALUES = "values"
 
 BASES: dict[str, Callable[[Domain, int, int], Any]] = {
     "bspline": _bspline,
@@ -160,11 +198,20 @@ def _gram(functions: Any) -> Array:
     return np.asarray(functions.gram_matrix(), dtype=np.float64)
 
 
-def _roughness(functions: Any) -> Array:
+def _gram_of_derivatives(functions: Any, order: int) -> Array:
     from skfda.misc.operators import LinearDifferentialOperator, gram_matrix
 
-    first_derivative = LinearDifferentialOperator(1)
-    return np.asarray(gram_matrix(first_derivative, functions), dtype=np.float64)
+    derivative = LinearDifferentialOperator(order)
+    return np.asarray(gram_matrix(derivative, functions), dtype=np.float64)
+
+
+def _smoothest(functions: Any) -> Array:
+    """Return the L2-orthonormal functions, smoothest first, as columns (d, d)."""
+    from scipy.linalg import eigh
+
+    gram = _gram(functions)
+    _, vectors = eigh(_gram_of_derivatives(functions, 1), gram)  # ascending
+    return _signed(vectors, gram)
 
 
 def _signed(vectors: Array, gram: Array) -> Array:

@@ -31,7 +31,9 @@ class Encoding:
     """A projection, a rescaling with its public constants, and the judged feature map.
 
     ``feature_map`` is ``"rescaled"`` (a classifier judges z, the numbers that were
-    reported) or ``"coefficients"`` (it judges the raw coefficients, as MRMA section 6).
+    reported), ``"coefficients"`` (it judges the raw coefficients, as MRMA section 6) or
+    ``"inner_products"``, those of the raw curve with each basis function: what MRMA's
+    Method I (section 5.2) judges although it was trained on coefficients.
     """
 
     projection: Projection
@@ -62,7 +64,8 @@ class Encoding:
 
     def judged(self, encoded: Encoded) -> Array:
         """Return the columns of ``encoded`` that a classifier is applied to."""
-        return judged(self.feature_map, encoded.coefficients, encoded.z)
+        gram = self.projection.gram
+        return judged(self.feature_map, encoded.coefficients, encoded.z, gram)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain JSON values from which `from_json` builds an equal encoding."""
@@ -98,6 +101,8 @@ class Encoding:
         return cls(projection, facts["rescale"], constants, facts["judge"])
 
 
-def judged(feature_map: str, coefficients: Array, z: Array) -> Array:
+def judged(feature_map: str, coefficients: Array, z: Array, gram: Array) -> Array:
     """Return the columns that a classifier of this feature map is applied to."""
+    if feature_map == "inner_products":
+        return coefficients @ gram
     return z if feature_map == "rescaled" else coefficients

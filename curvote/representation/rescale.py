@@ -6,7 +6,7 @@ bounds taken from the record itself leave [-1, 1] and are not private (item 13).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 RESCALES = {"tanh": ("centre", "scale"), "max_abs": (), "min_max": ("lower", "upper")}
+RESCALES |= {"none": ()}
 
 
 def rescale(
@@ -26,6 +27,8 @@ def rescale(
     """Return ``(z, clipped)``: ``c`` (n, d) in [-1, 1], values clipped of each client.
 
     ``constants`` holds exactly what ``RESCALES[name]`` lists, each (d,) or a number.
+    ``none`` leaves the coefficients as they are, which no mechanism can hide: it is for
+    comparisons without privacy.
     """
     validate.one_of(RESCALES, rescale=name)
     if set(constants) != set(RESCALES[name]):
@@ -34,8 +37,13 @@ def rescale(
         raise UserError(f"rescale {name} takes {wanted}; given: {given}.")
     if name == "min_max":
         return min_max(c, constants["lower"], constants["upper"])
-    z = max_abs(c) if name == "max_abs" else tanh(c, **constants)
+    z = _UNCLIPPED[name](c, **constants)
     return z, np.zeros(len(z), dtype=np.int64)
+
+
+def none(c: ArrayLike) -> Array:
+    """Return the coefficients (n, d) themselves."""
+    return _records(c)
 
 
 def tanh(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
@@ -115,6 +123,13 @@ def _records(c: ArrayLike) -> Array:
     if values.ndim != 2:
         raise UserError(f"coefficients have shape {values.shape}; they must be (n, d).")
     return values
+
+
+_UNCLIPPED: dict[str, Callable[..., Array]] = {
+    "none": none,
+    "tanh": tanh,
+    "max_abs": max_abs,
+}
 
 
 def _constant(d: int, /, **named: ArrayLike) -> Array:

@@ -8,12 +8,13 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from curvote.datasets.registry import DATASETS
+from curvote.datasets.registry import DATASETS, module
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
 from curvote.run import fingerprint, identity
-from curvote.run.config import Configured
+from curvote.run.config import Configured, Setting
 from curvote.run.contracts import VERSION
+from curvote.run.published import published
 from curvote.run.schema import Pipeline
 from curvote.run.step import SHARED, Cell, Raw, Release, Standing, Step
 
@@ -53,8 +54,8 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     protocol = import_module(PROTOCOLS[pipeline.protocol])
     if not pipeline.production:
         return (INGEST, PROJECT, *protocol.STAGES)
-    module = COLLECTED if pipeline.intake else RELEASED
-    own = (replace(s, module=module) if s.message else s for s in protocol.PRODUCTION)
+    kind = COLLECTED if pipeline.intake else RELEASED
+    own = (replace(s, module=kind) if s.message else s for s in protocol.PRODUCTION)
     return (INGEST, PROJECT, *own)
 
 
@@ -65,48 +66,80 @@ def expand(
 
     In production the steps up to the last release take their names from ``standing``.
     """
+    for setting in configured.settings:
+        yield from _expand_one(configured.name, setting, raw, standing)
+
+
+def _expand_one(
+    name: str, setting: Setting, raw: tuple[Raw, ...], standing: Standing | None
+) -> Iterator[Step]:
     made: dict[tuple[str, Cell], Step] = {}
-    stages = stages_of(configured.pipeline)
+    stages = stages_of(setting.pipeline)
     last = max((i for i, s in enumerate(stages) if s.message), default=-1)
-    for place, stage in enumerate(stages):
-        for cell in _cells(stage, configured.pipeline):
-            inputs = {name: _input(made, name, cell) for name in stage.inputs}
-            step = _step(configured, stage, cell, inputs, raw)
-            if standing and place <= last:
-                step = _frozen(configured, step, standing)
-            made[stage.name, cell] = step
-            yield step
+    for place, stage, cell in _places(stages, setting):
+        inputs = dict(_inputs(made, stage, cell))
+        step = _step(setting.pipeline, stage, cell, inputs, raw)
+        if standing and place <= last:
+            step = _frozen(name, setting.pipeline, step, standing)
+        made[stage.name, cell] = step
+        yield step
 
 
-def _cells(stage: Stage, pipeline: Pipeline) -> Iterator[Cell]:
+def _places(
+    stages: tuple[Stage, ...], setting: Setting
+) -> Iterator[tuple[int, Stage, Cell]]:
+    """Yield (place in the chain, stage, cell), arrival after arrival."""
+    numbered = list(enumerate(stages))
+    for place, stage in numbered:
+        if "arrival" not in stage.axes:
+            yield from ((place, stage, cell) for cell in _cells(stage, setting))
+    for arrival in range(setting.pipeline.online.arrivals):
+        for place, stage in numbered:
+            if "arrival" in stage.axes:
+                for cell in _cells(stage, setting):
+                    yield place, stage, replace(cell, arrival=arrival)
+
+
+def _cells(stage: Stage, setting: Setting) -> Iterator[Cell]:
+    pipeline = setting.pipeline
     if not stage.axes:
-        yield Cell()
+        yield Cell(setting=setting.name)
         return
-    learners = [learner.label for learner in pipeline.learners]
-    wanted: list[str | None] = [*learners] if "learner" in stage.axes else [None]
-    for epsilon, learner in product(pipeline.epsilon, wanted):
-        yield Cell(pipeline.protocol, epsilon, learner)
+    labels = [learner.label for learner in pipeline.learners]
+    learners: list[str | None] = [*labels] if "learner" in stage.axes else [None]
+    epsilons: list[float | None] = [*pipeline.epsilon]
+    if "epsilon" not in stage.axes:
+        epsilons = [None]
+    for epsilon, learner in product(epsilons, learners):
+        yield Cell(pipeline.protocol, epsilon, learner, setting.name)
 
 
-def _input(made: Mapping[tuple[str, Cell], Step], stage: str, cell: Cell) -> Step:
-    """Return the step of ``stage`` that serves ``cell``: the most special one."""
-    wider = (cell, Cell(cell.protocol, cell.epsilon), Cell())
-    return next(made[stage, c] for c in wider if (stage, c) in made)
+def _inputs(
+    made: Mapping[tuple[str, Cell], Step], stage: Stage, cell: Cell
+) -> Iterator[tuple[str, Step]]:
+    """Yield (input, step); what the first arrival would find before it is left out."""
+    for name in stage.inputs:
+        source, _, previous = name.partition("@")
+        if previous and not cell.arrival:
+            continue
+        arrival = (cell.arrival or 0) - 1 if previous else cell.arrival
+        wanted = replace(cell, arrival=arrival)
+        yield name, next(made[source, c] for c in wanted.wider() if (source, c) in made)
 
 
 def _step(
-    configured: Configured,
+    pipeline: Pipeline,
     stage: Stage,
     cell: Cell,
     inputs: Mapping[str, Step],
     raw: tuple[Raw, ...],
 ) -> Step:
-    own = _conditional(stage, configured.pipeline)
-    values = _values(configured, cell)
+    own = _conditional(stage, pipeline)
+    values = _values(pipeline, cell)
     params = {name: _dotted(values, name) for name in (*stage.params, *own)}
     varies = "replicates" in params or stage.message  # a release is no shared table
     shared = not varies and all(step.replicates == SHARED for step in inputs.values())
-    replicates = SHARED if shared else tuple(range(configured.pipeline.replicates))
+    replicates = SHARED if shared else tuple(range(_instances(stage, pipeline)))
     components: dict[str, Any] = {
         "stage": stage.name,
         "contract": VERSION,
@@ -126,13 +159,30 @@ def _step(
         inputs={name: step.key for name, step in inputs.items()},
         replicates=replicates,
         raw=mine,
-        private=configured.pipeline.production,
+        private=pipeline.production,
     )
 
 
-def _frozen(configured: Configured, step: Step, standing: Standing) -> Step:
+def _instances(stage: Stage, pipeline: Pipeline) -> int:
+    """Return how often a stage is repeated: for each server of each replicate.
+
+    Only true scores are asked for a replicate as a whole.
+    """
+    servers = 1 if stage.name == "report" else servers_of(pipeline)
+    return pipeline.replicates * servers
+
+
+def servers_of(pipeline: Pipeline) -> int:
+    """Return how many servers the source's clients belong to."""
+    dataset = module(pipeline.source["name"])
+    if not hasattr(dataset, "servers"):
+        return 1
+    return int(dataset.servers(dataset.Parameters.model_validate(pipeline.source)))
+
+
+def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> Step:
     """Name a step by what was asked of whom; a release also by its number."""
-    values = _values(configured, step.cell, identity.asked(configured.pipeline))
+    values = _values(pipeline, step.cell, identity.asked(pipeline))
     asked = {name: _dotted(values, name) for name in step.params}
     named: dict[str, Any] = {
         "stage": step.stage.name,
@@ -142,23 +192,26 @@ def _frozen(configured: Configured, step: Step, standing: Standing) -> Step:
     if step.stage is INGEST:
         named["cohort"] = standing.cohort
     step = replace(step, frozen=True, key=identity.key(named))
-    return _numbered(configured, step, named, standing) if step.stage.message else step
+    if not step.stage.message:
+        return step
+    return _numbered(name, pipeline, step, named, standing)
 
 
 def _numbered(
-    configured: Configured, step: Step, named: dict[str, Any], standing: Standing
+    name: str, pipeline: Pipeline, step: Step, named: dict[str, Any], standing: Standing
 ) -> Step:
-    base, by_envelope = step.key, configured.pipeline.intake is not None
+    base, by_envelope = step.key, pipeline.intake is not None
     number = standing.number(base)
     release = Release(step.stage.message, base, number, by_envelope)
     named = named | {"release": number}
     if by_envelope:
         named["accepted"] = standing.accepted(release.id)
     params = step.params | {"message": step.stage.message, "number": number}
-    accounts = configured.pipeline.ledger
+    params |= {"accepted": named["accepted"]} if by_envelope else {}
+    accounts = pipeline.ledger
     about = {
-        "pipeline": configured.name,
-        "population": configured.pipeline.population,
+        "pipeline": name,
+        "population": pipeline.population,
         "cohort": standing.cohort,
         "cap": accounts.per_client.model_dump() if accounts else None,
     }
@@ -179,14 +232,15 @@ def _conditional(stage: Stage, pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def _values(
-    configured: Configured, cell: Cell, given: dict[str, Any] | None = None
+    pipeline: Pipeline, cell: Cell, given: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the configuration, or the ``given`` form of it, as this cell sees it."""
-    values = dict(configured.values() if given is None else given)
-    learners = (learner.model_dump() for learner in configured.pipeline.learners)
+    values = pipeline.model_dump(mode="json") if given is None else dict(given)
+    learners = (learner.model_dump() for learner in pipeline.learners)
     mine = [learner for learner in learners if learner["label"] == cell.learner]
     values |= {"epsilon": cell.epsilon, "learner": mine[0] if mine else {}}
-    return values
+    values |= {"arrival": cell.arrival, "servers": servers_of(pipeline)}
+    return published(values)
 
 
 def _dotted(values: Mapping[str, Any], name: str) -> Any:
@@ -199,6 +253,7 @@ def _dotted(values: Mapping[str, Any], name: str) -> Any:
 def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the modules that registries name for this cell."""
     for registry, key in stage.plugins:
-        module, _, table = registry.partition(":")
-        path: str = getattr(import_module(module), table)[_dotted(values, key)]
+        place, _, table = registry.partition(":")
+        entry, _, _ = str(_dotted(values, key)).partition(":")
+        path: str = getattr(import_module(place), table)[entry]
         yield path.partition(":")[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, get_args
 
@@ -14,16 +15,30 @@ from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.run import schema
 from curvote.run.meaning import meaning_problems
 from curvote.run.project import Project
+from curvote.run.settings import named, settings
+from curvote.run.source import files_of
 from curvote.run.yaml_lines import line_of, load
 
 
 @dataclass(frozen=True)
+class Setting:
+    """One combination of a grid's axes; a pipeline without a grid has one, unnamed."""
+
+    name: str | None
+    pipeline: schema.Pipeline
+
+
+@dataclass(frozen=True)
 class Configured:
-    """A pipeline that is ready to be planned."""
+    """A pipeline that is ready to be planned.
+
+    ``pipeline`` is what stands in the file, ``settings`` what its grid makes of it.
+    """
 
     name: str
     pipeline: schema.Pipeline
     overrides: tuple[str, ...] = ()
+    settings: tuple[Setting, ...] = ()
 
     def values(self) -> dict[str, Any]:
         """Return the resolved configuration as plain JSON values."""
@@ -78,7 +93,7 @@ class PipelinesFile:
             _override(merged, override)
         merged |= {key: value for key, value in fixed.items() if value is not None}
         try:
-            return Configured(name, _checked(merged, where), tuple(overrides))
+            return _configured(name, merged, where, tuple(overrides))
         except UserError as error:
             raise self.located(error, overrides) from None
 
@@ -99,7 +114,7 @@ class PipelinesFile:
             _validate(schema.Defaults, defaults, ("defaults",))
         except UserError as error:
             raise self.located(error) from None
-        copied: dict[str, Any] = yaml.safe_load(yaml.safe_dump(dict(given)))
+        copied: dict[str, Any] = deepcopy(dict(given))
         return {**defaults, **copied}
 
     @contextmanager
@@ -146,6 +161,25 @@ def _dotted(where: Where) -> str:
     """Return the path inside the pipeline, as --set takes it."""
     inside = where[2:] if where[0] == "pipelines" and len(where) > 2 else where
     return ".".join(str(part) for part in inside)
+
+
+def _configured(
+    name: str, merged: dict[str, Any], where: Where, overrides: tuple[str, ...]
+) -> Configured:
+    try:
+        each = [(named(labels), own) for labels, own in settings(merged)]
+    except UserError as error:
+        raise UserError.several(
+            replace(problem, where=(*where, *(problem.where or ())))
+            for problem in error.problems
+        ) from None
+    made = tuple(Setting(label, _checked(own, where)) for label, own in each)
+    if len({files_of(setting.pipeline) for setting in made}) > 1:
+        message = "settings of one run cannot read other files; make two pipelines."
+        raise UserError(message, where=(*where, "grid"))
+    if len(made) == 1:
+        return Configured(name, made[0].pipeline, overrides, made)
+    return Configured(name, _validate(schema.Pipeline, merged, where), overrides, made)
 
 
 def _checked(merged: dict[str, Any], where: Where) -> schema.Pipeline:

@@ -15,7 +15,7 @@ from curvote.errors import InternalError
 from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
 from curvote.protocols.stage import Columns
 
-VERSION: Final = 1
+VERSION: Final = 2
 VECTOR: Final = "vector"
 TEXT: Final = "text"
 
@@ -25,7 +25,8 @@ class Contract:
     """Columns of a table beside ``replicate``, which every table has.
 
     ``columns`` maps a name to ``"vector"``, ``"text"``, a tuple of categories (the
-    column holds their codes) or an Arrow type. ``side`` says who may read it.
+    column holds their codes) or an Arrow type. ``side`` says who may read it. What is
+    ``optional`` may be missing, for some rows or for all.
     """
 
     side: str
@@ -89,6 +90,64 @@ CONTRACTS: Final[dict[str, Contract]] = {
             "none_passed_ma": pa.bool_(),
         },
     ),
+    "offers": Contract(
+        "server",
+        {
+            "server": pa.int64(),
+            "coef": VECTOR,
+            "intercept": pa.float64(),
+            "accepted": pa.bool_(),
+            "reason": TEXT,
+        },
+    ),
+    "arriving": Contract(
+        "server", {"arrival": pa.int64(), "z": VECTOR, "label": pa.int8()}
+    ),
+    "candidates": Contract(
+        "server",
+        {
+            "learner": pa.int64(),
+            "coef": VECTOR,
+            "intercept": pa.float64(),
+            "birth": pa.int64(),
+            "n": pa.int64(),
+            "flagged": pa.bool_(),
+        },
+    ),
+    "arrival_votes": Contract(
+        "server", {"learner": pa.int64(), "n": pa.int64(), "positive": pa.int64()}
+    ),
+    "standing": Contract(
+        "server",
+        {
+            "arrival": pa.int64(),
+            "learner": pa.int64(),
+            "n": pa.float64(),
+            "positive": pa.float64(),
+            "squares": pa.float64(),
+            "utility": pa.float64(),
+            "standard_error": pa.float64(),
+            "reversed": pa.bool_(),
+            "weight": pa.float64(),
+        },
+    ),
+    "history": Contract(
+        "server",
+        {
+            "arrival": pa.int64(),
+            "votes": pa.int64(),
+            "added": pa.int64(),
+            "incumbent_n": pa.int64(),
+            "incumbent_positive": pa.int64(),
+            "utility": pa.float64(),
+            "standard_error": pa.float64(),
+            "dropped": pa.bool_(),
+            "passed": pa.int64(),
+            "none_passed": pa.bool_(),
+            "coef": VECTOR,
+            "intercept": pa.float64(),
+        },
+    ),
     "scores": Contract(
         "client (study)",
         {
@@ -98,8 +157,9 @@ CONTRACTS: Final[dict[str, Contract]] = {
             "method": TEXT,
             "misclassification": pa.float64(),
             "none_passed": pa.bool_(),
+            "group": TEXT,
         },
-        optional=("learner",),
+        optional=("epsilon", "learner", "group"),
     ),
 }
 
@@ -110,6 +170,9 @@ def to_arrow(name: str, replicate: int, columns: Columns) -> pa.Table:
     Wrong columns, unequal lengths, NaN, infinities or missing values: InternalError.
     """
     contract = CONTRACTS[name]
+    rows = len(next(iter(columns.values())))
+    absent = set(contract.optional) - set(columns)
+    columns = columns | {column: np.full(rows, None) for column in absent}
     if set(columns) != set(contract.columns):
         raise InternalError(f"{name}: columns {sorted(columns)} break the contract")
     if (replicate == -1) and not contract.shared:
@@ -118,10 +181,11 @@ def to_arrow(name: str, replicate: int, columns: Columns) -> pa.Table:
         column: _array(f"{name}.{column}", kind, columns[column])
         for column, kind in contract.columns.items()
     }
-    (rows,) = {len(array) for array in arrays.values()} or {0}
     for column, array in arrays.items():
         if array.null_count and column not in contract.optional:
             raise InternalError(f"{name}.{column} has missing values")
+    if {len(array) for array in arrays.values()} != {rows}:
+        raise InternalError(f"{name}: columns of different lengths")
     return pa.table({"replicate": pa.array(np.full(rows, replicate)), **arrays})
 
 

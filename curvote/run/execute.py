@@ -83,7 +83,9 @@ def _compute(
 ) -> Path:
     """Return the temporary folder with everything that the artifact will hold."""
     job = _job(project, step, target)
-    parts = _parts(step.replicates, parallel.block)
+    # The servers of one replicate belong together: they read each other's tables.
+    block = max(parallel.block, step.params.get("servers") or 1)
+    parts = _parts(step.replicates, block)
     blocks.run_all(job, parts, parallel.workers, parallel.progress)
     _finish(step, Path(job.folder), job.facts, parts)
     return Path(job.folder)
@@ -92,7 +94,7 @@ def _compute(
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
     temporary = temporary_of(target)
     temporary.mkdir(exist_ok=True)
-    inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
+    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     params = step.params | {"raw.paths": {file.name: file.path for file in step.raw}}
     params |= _round(project, step)
     return blocks.Job(

@@ -14,11 +14,14 @@ from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import too_many
+from curvote.protocols.stage import Stage
 from curvote.representation import basis
 from curvote.representation.rescale import RESCALES, rescale
 from curvote.run.meaning_production import production_problems
 from curvote.run.schema import Pipeline, Representation
-from curvote.server.learners.registry import LEARNERS, parameters
+from curvote.server.learners.registry import check
+
+BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]
 
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
@@ -26,6 +29,8 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     problems = [*_names(pipeline), *_learners(pipeline), *_source(pipeline)]
     problems += [*_representation(pipeline), *_sizes(pipeline), *_repeats(pipeline)]
     problems += _budgets(pipeline)
+    if not problems:  # they need a source that is right
+        problems += _several(pipeline)
     return [*problems, *production_problems(pipeline)]
 
 
@@ -34,7 +39,7 @@ def _names(pipeline: Pipeline) -> Iterator[Problem]:
     given: list[tuple[Where, str, list[str]]] = [
         (("protocol",), pipeline.protocol, list(PROTOCOLS)),
         (("privatize", "mechanism"), pipeline.privatize.mechanism, list(MECHANISMS)),
-        (("project", "basis"), project.basis, [*basis.BASES, basis.IDENTITY]),
+        (("project", "basis"), project.basis, BASES),
         (("project", "rescale"), project.rescale, list(RESCALES)),
     ]
     for where, name, known in given:
@@ -44,15 +49,10 @@ def _names(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _learners(pipeline: Pipeline) -> Iterator[Problem]:
     for index, learner in enumerate(pipeline.learners):
-        where = ("learners", index)
-        if learner.name not in LEARNERS:
-            hint = did_you_mean(learner.name, LEARNERS)
-            yield Problem(f"{learner.name!r} is no learner.{hint}", where)
-            continue
-        known = set(parameters(learner.name)) - {"gram"}
-        for option in sorted(set(learner.params) - known):
-            hint = did_you_mean(option, known) if known else " It has no parameters."
-            yield Problem(f"{learner.name} has no {option!r}.{hint}", where)
+        try:
+            check(learner.name, learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
 
 
 def _source(pipeline: Pipeline) -> Iterator[Problem]:
@@ -97,9 +97,9 @@ def _representation(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _size(project: Representation) -> Iterator[Problem]:
     """Check the size; feature vectors have the one that their source gives them."""
-    if project.basis == basis.IDENTITY:
+    if project.basis in (basis.IDENTITY, basis.VALUES):
         if project.size is not None or project.coordinates != "coefficients":
-            message = "identity keeps the features: no size, no other coordinates."
+            message = f"{project.basis} keeps what is there: no size, no coordinates."
             yield Problem(message, ("project", "size"))
         return
     if project.size is None:
@@ -132,18 +132,72 @@ def _width(project: Representation) -> int:
 
 def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
     clients, train = pipeline.clients, pipeline.train
+    voted = any(stage.name == "evaluate" for stage in _stages(pipeline))
     if train.size > clients.train:
         message = f"{train.size} reports a learner, but only {clients.train} train."
         yield Problem(message, ("train", "size"))
-    if train.count > clients.vote:
+    if voted and train.count > clients.vote:
         message = f"{train.count} classifiers, but only {clients.vote} clients vote."
         yield Problem(message, ("train", "count"))
+
+
+def _several(pipeline: Pipeline) -> Iterator[Problem]:
+    """Check what belongs to many servers and to clients who come in arrivals."""
+    dataset = import_module(DATASETS[pipeline.source["name"]])
+    source = dataset.Parameters.model_validate(pipeline.source)
+    servers = dataset.servers(source) if hasattr(dataset, "servers") else None
+    if (servers is None) is (pipeline.protocol == "federated"):
+        message = "federated takes a source with several servers, and the reverse."
+        yield Problem(message, ("protocol",))
+    elif servers:
+        yield from _federation(pipeline, servers)
+    if pipeline.protocol == "online":
+        yield from _online(pipeline, getattr(source, "periods", 0))
+
+
+def _federation(pipeline: Pipeline, servers: int) -> Iterator[Problem]:
+    federation, judged = pipeline.federation, pipeline.train.count + servers
+    absent = [server for server in federation.faults if not 0 <= server < servers]
+    if absent:
+        message = f"there is no server {absent[0]}: they are 0 to {servers - 1}."
+        yield Problem(message, ("federation", "faults"))
+    if federation.split == "clients" and pipeline.clients.vote < judged:
+        message = (
+            f"{judged} classifiers, but only {pipeline.clients.vote} clients vote."
+        )
+        yield Problem(message, ("clients", "vote"))
+
+
+def _online(pipeline: Pipeline, periods: int) -> Iterator[Problem]:
+    if not periods:
+        yield Problem("online takes a source whose clients arrive.", ("protocol",))
+    elif pipeline.online.arrivals > periods:
+        message = f"the source has {periods} periods only."
+        yield Problem(message, ("online", "arrivals"))
+    elif pipeline.train.size > pipeline.clients.train // periods:
+        message = "more reports a learner than train in one arrival."
+        yield Problem(message, ("train", "size"))
+
+
+def _stages(pipeline: Pipeline) -> tuple[Stage, ...]:
+    """Return what the protocol does, as far as it is known."""
+    if pipeline.protocol not in PROTOCOLS:
+        return ()
+    stages: tuple[Stage, ...] = import_module(PROTOCOLS[pipeline.protocol]).STAGES
+    return stages
 
 
 def _budgets(pipeline: Pipeline) -> Iterator[Problem]:
     """Build every report's randomizers: what they refuse, they refuse here."""
     # Where the source decides, 2 stands in for d: what is refused hardly depends on it.
     privatize, d = pipeline.privatize, pipeline.project.size or 2
+    if all(stage.name != "privatize" for stage in _stages(pipeline)):
+        return
+    if pipeline.project.rescale == "none":
+        message = (
+            "none leaves values that no mechanism can hide; only `clean` takes it."
+        )
+        yield Problem(message, ("project", "rescale"))
     if privatize.mechanism not in MECHANISMS:
         return
     for epsilon in pipeline.epsilon:
@@ -157,7 +211,8 @@ def _budgets(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
     labels = [learner.label for learner in pipeline.learners]
-    if not (pipeline.production or pipeline.clients.test):
+    judged = any("project.judge" in stage.params for stage in _stages(pipeline))
+    if judged and not (pipeline.production or pipeline.clients.test):
         yield Problem("a study needs clients to test on.", ("clients", "test"))
     for key, values in (("epsilon", pipeline.epsilon), ("learners", labels)):
         twice = sorted({str(v) for v in values if list(values).count(v) > 1})

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 
 from curvote.datasets.registry import DATASETS, module
 from curvote.errors import Problem
-from curvote.run.schema import Pipeline
+from curvote.protocols.registry import PROTOCOLS
+from curvote.run.schema import Intake, Pipeline
 
 REMOTE = "remote"
 
@@ -16,6 +18,9 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if not pipeline.production:
         yield from _study_only(pipeline)
         return
+    if pipeline.protocol in PROTOCOLS and not _offers_releases(pipeline):
+        message = f"{pipeline.protocol} is for studies only."
+        yield Problem(message, ("protocol",))
     if pipeline.project.bounds == "from_data":
         message = "bounds from the clients' data are a leak; production refuses them."
         yield Problem(message, ("project", "bounds"))
@@ -23,6 +28,10 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     yield from _exactly_one(pipeline)
     yield from _accounts(pipeline)
     yield from _envelopes(pipeline)
+
+
+def _offers_releases(pipeline: Pipeline) -> bool:
+    return bool(import_module(PROTOCOLS[pipeline.protocol]).PRODUCTION)
 
 
 def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
@@ -42,6 +51,9 @@ def _identified(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
+    if pipeline.grid or pipeline.as_published:
+        message = "belongs to studies; a release has one setting, the right one."
+        yield Problem(message, ("grid" if pipeline.grid else "as_published",))
     for key in ("epsilon", "learners"):
         count = len(getattr(pipeline, key))
         if count != 1:
@@ -89,3 +101,19 @@ def _waiting(pipeline: Pipeline) -> Iterator[Problem]:
     if reports and reports < pipeline.train.size:
         message = f"fewer than the {pipeline.train.size} that a learner takes."
         yield Problem(message, ("intake", "min_reports"))
+    if waits and waits.online:
+        yield from _batches(waits, pipeline.clients.vote)
+
+
+def _batches(waits: Intake, invited: int) -> Iterator[Problem]:
+    """Yield what would keep the votes of an open round from being folded in."""
+    first = waits.min_votes or invited
+    if first < waits.fold:
+        message = f"{first} are too few to begin with; fold asks for {waits.fold}."
+        yield Problem(message, ("intake", "min_votes"))
+    if first <= invited < first + waits.fold:
+        message = (
+            f"no {waits.fold} votes can follow: {invited} are invited, and the round"
+            f" waits for {first}; state a lower min_votes."
+        )
+        yield Problem(message, ("intake", "online"))

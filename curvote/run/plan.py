@@ -85,6 +85,7 @@ def make_plan(
     latest = latest_keys(project, configured.name)
     decided = [_decide(project, configured, step, forced, latest) for step in steps]
     decided = _distrust_what_is_read(project, production.block_what_waits(decided))
+    decided = _once(decided)
     if selection.only:
         decided = _limited(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)
@@ -156,7 +157,7 @@ def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step
     for step in reversed(steps):
         if step.id not in running or step.action == "blocked":
             continue
-        for source in set(step.inputs.items()) - running:
+        for source in set(step.sources.values()) - running:
             problem = artifact(project, *source).problem(content=True)
             if problem is not None:
                 altered[source] = f"artifact {problem}"
@@ -169,10 +170,28 @@ def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step
     ]
 
 
+def _once(steps: Sequence[Step]) -> list[Step]:
+    """Run what several cells share for the first of them; the others reuse it."""
+    first: dict[tuple[str, str], Step] = {}
+    for step in steps:
+        first.setdefault(step.id, step)
+    return [
+        replace(
+            step,
+            action="reuse",
+            reason=f"the same as {first[step.id].name}",
+            forced=False,
+        )
+        if step.action == "run" and first[step.id] is not step
+        else step
+        for step in steps
+    ]
+
+
 def _limited(name: str, steps: Sequence[Step], only: str) -> list[Step]:
     """Keep one stage; refuse where what it reads is stale, and say the way out."""
     kept = [step for step in steps if step.stage.name == only]
-    needed = {(stage, key) for step in kept for stage, key in step.inputs.items()}
+    needed = {source for step in kept for source in step.sources.values()}
     stale = [step for step in steps if step.id in needed and step.action != "reuse"]
     if stale:
         first = stale[0]

@@ -10,11 +10,13 @@ from curvote.errors import InternalError, UserError
 from curvote.protocols.message import messages
 from curvote.run import identity
 from curvote.run.config import Configured
+from curvote.run.falls import has_fallen
 from curvote.run.ledger_check import existing
 from curvote.run.project import Project
 from curvote.run.step import Raw, Release, Standing, Step
 from curvote.run.store import artifact
-from curvote.server.intake import Intake, Round
+from curvote.server.intake import Intake
+from curvote.server.rounds import Round
 
 
 def standing(
@@ -27,7 +29,8 @@ def standing(
 ) -> Standing:
     """Return cohort, release numbers and complete rounds of a production pipeline.
 
-    ``closing`` freezes a round that has enough envelopes: a run does, a plan does not.
+    ``closing`` freezes a round that has enough envelopes, or folds in what came to one
+    that stays open: a run does, a plan does not.
     """
     pipeline = configured.pipeline
     done = _numbers(project, configured)
@@ -40,10 +43,14 @@ def standing(
         found = round_of(project, round_id)
         if found is None or not found.complete:
             return None
-        if found.closed or not closing:
-            return found.accepted_digest or "complete"
+        if found.closed:
+            return found.accepted_digest
+        least = _batch(configured, found)
         with Intake(project.intake) as intake:
-            return intake.close(round_id)
+            if not closing:
+                ready = found.waiting >= (least or 1)
+                return "complete" if ready else intake.folded(round_id)
+            return intake.fold(round_id, least) if least else intake.close(round_id)
 
     cohort = "by envelope"
     if pipeline.intake is None:
@@ -136,13 +143,42 @@ def _by_envelope(
 ) -> Step:
     release = needed(step)
     found = round_of(project, release.id)
-    if found and found.complete:
-        if problem is None:
-            return replace(step, action="reuse", reason="round closed")
-        return replace(step, action="run", reason=f"{found.accepted} envelopes are in")
-    invited = minimum(configured, step)
-    count, of = (found.accepted, found.needed) if found else (0, invited)
-    return replace(step, action="blocked", reason=f"{release.message}s {count} of {of}")
+    if found is None or not found.complete:
+        invited = minimum(configured, step)
+        count, of = (found.accepted, found.needed) if found else (0, invited)
+        reason = f"{release.message}s {count} of {of}"
+        return replace(step, action="blocked", reason=reason)
+    if problem is None:
+        facts = artifact(project, step.stage.name, step.key).facts
+        worse = has_fallen(facts, configured.pipeline.online.drop)
+        reason = _folded(found) + ("; the newest are worse" if worse else "")
+        return replace(step, action="reuse", reason=reason)
+    least = _batch(configured, found) or 1
+    if not found.folded and found.waiting < least:
+        reason = f"{release.message}s {found.waiting} of {least} for a first batch"
+        return replace(step, action="blocked", reason=reason)
+    reason = f"{found.accepted} envelopes are in"
+    if found.folded and not found.closed:
+        reason = _folded(found)
+    return replace(step, action="run", reason=reason)
+
+
+def _batch(configured: Configured, found: Round) -> int | None:
+    """Return the least messages that are folded into a round that stays open.
+
+    None: the round closes once it is complete, since what is asked next depends on it.
+    """
+    waits = configured.pipeline.intake
+    last = [*messages(configured.pipeline.protocol)][-1]
+    return waits.fold if waits and waits.online and found.asks == last else None
+
+
+def _folded(found: Round) -> str:
+    """Return what was made of the envelopes of a complete round, in words."""
+    if found.closed:
+        return "round closed"
+    waiting = f"{found.waiting} waiting"
+    return f"round open, {found.folded} {found.asks}s folded in, {waiting}"
 
 
 def minimum(configured: Configured, step: Step) -> int:
@@ -159,7 +195,7 @@ def block_what_waits(steps: Sequence[Step]) -> list[Step]:
     blocked: dict[tuple[str, str], str] = {}
     made: list[Step] = []
     for step in steps:
-        waits = [blocked[i] for i in step.inputs.items() if i in blocked]
+        waits = [blocked[i] for i in step.sources.values() if i in blocked]
         reason = f"waits for {waits[0]}" if waits else step.reason
         stops = bool(waits) or step.action == "blocked"
         if stops:

@@ -20,7 +20,8 @@ from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
 from curvote.run.store import artifact, write_json, write_lines
-from curvote.server.intake import Intake, Round
+from curvote.server.intake import Intake
+from curvote.server.rounds import Round
 from curvote.task import Task
 
 
@@ -75,13 +76,13 @@ def _round(step: Step) -> str:
 
 def _ready(project: Project, step: Step) -> bool:
     return all(
-        artifact(project, name, key).problem(content=True) is None
-        for name, key in step.inputs.items()
+        artifact(project, *source).problem(content=True) is None
+        for source in step.sources.values()
     )
 
 
 def _open(project: Project, configured: Configured, step: Step) -> Published:
-    inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
+    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     task = released.task_of(inputs, step.params)
     folder = project.published(configured.name)
     folder.mkdir(parents=True, exist_ok=True)

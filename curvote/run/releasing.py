@@ -112,7 +112,7 @@ def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) 
 
 def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     facts = step.components["release"]
-    inputs = {n: artifact(project, n, k) for n, k in step.inputs.items()}
+    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     task = released.task_of(inputs, step.params)
     clients = inputs["ingest"].columns("clients", 0)
     mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]

@@ -14,6 +14,7 @@ from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.settings import labels_of, of_config
 from curvote.run.step import Cell
 from curvote.run.store import Artifact, sound
 from curvote.server.averaging import average
@@ -21,31 +22,42 @@ from curvote.server.averaging import average
 if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
 
-ORDER = ("weak", "mr", "ma", "mrma", "voting", "averaging", "all_data", "majority")
-SCORE = ("protocol", "epsilon", "learner", "method")
+ORDER = (
+    *("weak", "mr", "ma", "mrma", "federated", "online", "frozen", "best_single"),
+    *("voting", "averaging", "all_data", "clean", "majority", "histogram"),
+)
+SCORE = ("protocol", "setting", "epsilon", "arrival", "learner", "method", "group")
 
 
 def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifact:
     """Return the artifact of a stage that serves ``cell`` in a run."""
-    keys = {str(Cell(**c)): key for c, key in record.keys(stage)}
-    wider = (cell, Cell(cell.protocol, cell.epsilon), Cell())
-    key = next(keys[str(c)] for c in wider if str(c) in keys)
-    return sound(project, stage, key)
+    keys = {Cell(**c): key for c, key in record.keys(stage)}
+    return sound(project, stage, next(keys[c] for c in cell.wider() if c in keys))
 
 
 def cells(record: RunRecord) -> list[Cell]:
-    """Return the (protocol, epsilon, learner) cells of a run, in the plan's order."""
+    """Return the cells of a run whose classifiers were judged by votes, in order."""
     return [Cell(**cell) for cell, _ in record.keys("aggregate")]
 
 
+def first_cell(record: RunRecord) -> Cell:
+    """Return the cell of the first setting that all its cells share."""
+    (cell, _), *_ = record.keys("project")
+    return Cell(**cell)
+
+
 def scores(project: Project, record: RunRecord) -> pd.DataFrame:
-    """Return one row for each replicate, (protocol, epsilon, learner) and method."""
+    """Return one row for each replicate and score: the columns of ``SCORE``."""
     parts = [
-        sound(project, "report", key).table("scores").to_pandas()
-        for _, key in record.keys("report")
+        _labelled(sound(project, "report", key).table("scores").to_pandas(), cell)
+        for cell, key in record.keys("report")
     ]
-    plain = [part.astype(dict.fromkeys(SCORE, object)) for part in parts]
-    return pd.DataFrame(pd.concat(plain))
+    return pd.DataFrame(pd.concat(parts))
+
+
+def _labelled(part: pd.DataFrame, cell: dict[str, Any]) -> pd.DataFrame:
+    here = {"setting": cell.get("setting"), "arrival": cell.get("arrival")}
+    return part.assign(**here).astype(dict.fromkeys(SCORE, object))
 
 
 def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
@@ -57,37 +69,58 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     if not record.keys("report"):
         return []
     table = scores(project, record)
+    labels = labels_of(record.config)
     rows = [
-        _row(record, dict(zip(SCORE, names, strict=True)), group)
+        _row(record, dict(zip(SCORE, _plain(names), strict=True)), group, labels)
         for names, group in table.groupby(list(SCORE), dropna=False, sort=False)
     ]
     learners = [learner["label"] for learner in record.config["learners"]]
-    return sorted(rows, key=lambda row: _place(row, learners))
+    return sorted(rows, key=lambda row: _place(row, list(labels.values()), learners))
+
+
+def _plain(names: tuple[Any, ...]) -> list[Any]:
+    """Return the names of a group; what pandas calls NaN is None."""
+    return [None if name != name else name for name in names]  # noqa: PLR0124
 
 
 def _row(
-    record: RunRecord, names: dict[str, Any], group: pd.DataFrame
+    record: RunRecord,
+    names: dict[str, Any],
+    group: pd.DataFrame,
+    labels: dict[str | None, dict[str, str]],
 ) -> dict[str, Any]:
-    n = len(group)
-    se = group["misclassification"].std(ddof=1) / np.sqrt(n) if n > 1 else None
-    learner = names["learner"] if isinstance(names["learner"], str) else None
-    return {
+    """Return the mean over replicates; the servers of one replicate count once."""
+    each = group.groupby("replicate")[["misclassification", "none_passed"]].mean()
+    n = len(each)
+    se = each["misclassification"].std(ddof=1) / np.sqrt(n) if n > 1 else None
+    row = {
         "pipeline": record.pipeline,
         "protocol": names["protocol"],
-        "epsilon": float(names["epsilon"]),
-        "learner": learner,
+        "epsilon": names["epsilon"],
+        "learner": names["learner"],
         "method": names["method"],
-        "misclassification": float(group["misclassification"].mean()),
+        "misclassification": float(each["misclassification"].mean()),
         "se": None if se is None else float(se),
         "replicates": n,
-        "none_passed": float(group["none_passed"].mean()),
+        "none_passed": float(each["none_passed"].mean()),
     }
+    special = {"arrival": names["arrival"], "group": names["group"]}
+    row |= {name: value for name, value in special.items() if value is not None}
+    return row | ({"setting": labels[names["setting"]]} if names["setting"] else {})
 
 
-def _place(row: dict[str, Any], learners: list[str]) -> tuple[float, int, int]:
-    learner = row["learner"]
-    rank = learners.index(learner) if learner in learners else len(learners)
-    return row["epsilon"], rank, ORDER.index(row["method"])
+def _place(
+    row: dict[str, Any], settings: list[dict[str, str]], learners: list[str]
+) -> tuple[Any, ...]:
+    learner, setting = row["learner"], row.get("setting")
+    return (
+        settings.index(setting) if setting else 0,
+        np.inf if row["epsilon"] is None else row["epsilon"],
+        row.get("arrival", 0),
+        learners.index(learner) if learner in learners else len(learners),
+        ORDER.index(row["method"]) if row["method"] in ORDER else len(ORDER),
+        row.get("group", ""),
+    )
 
 
 def outcomes(project: Project, record: RunRecord) -> dict[Cell, dict[str, float]]:
@@ -117,13 +150,15 @@ def _outcome(project: Project, record: RunRecord, cell: Cell) -> dict[str, float
     }
 
 
-def encoding_of(project: Project, record: RunRecord, replicate: int) -> Encoding:
-    """Return the encoding of one replicate, volunteers' constants filled in."""
-    encoded = find(project, record, "project", Cell())
+def encoding_of(
+    project: Project, record: RunRecord, replicate: int, cell: Cell
+) -> Encoding:
+    """Return a cell's encoding in one replicate, volunteers' constants filled in."""
+    encoded = find(project, record, "project", cell)
     rows = encoded.columns("constants", replicate)
     constants = dict(zip(rows["name"], rows["value"], strict=True))
     described = Encoding.from_json(encoded.facts["encoding"])
-    judge = record.config["project"]["judge"]
+    judge = of_config(record.config, cell.setting)["project"]["judge"]
     return replace(described, constants=constants, feature_map=judge)
 
 
@@ -131,13 +166,13 @@ def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassif
     """Return the mrma classifier of a cell's first replicate, ready for raw curves."""
     from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
 
-    facts = find(project, record, "project", Cell()).facts
+    facts = find(project, record, "project", cell).facts
     weak = find(project, record, "train", cell).columns("weak", 0)
     ensemble = find(project, record, "aggregate", cell).columns("ensemble", 0)
     own = weak["arm"] == WEAK_ARMS.index("weak")
     turned = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
     coef, intercept = average(weak["coef"][own], weak["intercept"][own], turned)
-    encoding = encoding_of(project, record, 0)
+    encoding = encoding_of(project, record, 0, cell)
     line = Linear(coef, intercept, encoding.feature_map)
     grid = np.asarray(facts["grid"])
     return CurveClassifier.of(encoding, grid, line, facts["classes"])

@@ -23,7 +23,7 @@ class Clients(Strict):
 
     public: Count = 0
     train: Whole
-    vote: Whole
+    vote: Count = 0
     test: Count = 0
 
 
@@ -44,7 +44,7 @@ class Representation(Strict):
     lower: Numbers = -1.0
     upper: Numbers = 1.0
     bounds: Literal["stated", "public", "from_data"] = "stated"
-    judge: Literal["rescaled", "coefficients"] = "rescaled"
+    judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
 
     @property
     def volunteers(self) -> bool:
@@ -71,10 +71,55 @@ class Train(Strict):
 
 
 class Aggregate(Strict):
-    """The utility above which a classifier counts, and what to do when none does."""
+    """The utility above which a classifier counts, and what to do when none does.
+
+    Weights are its excess over the cutoff, or the distance from 1/2 (as published).
+    """
 
     cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
     when_none_pass: Literal["soft", "best", "uniform"] = "soft"
+    weights: Literal["excess", "distance"] = "excess"
+
+
+class Histogram(Strict):
+    """The histogram baseline: each axis of [-1, 1]^d is cut into ``bins`` parts."""
+
+    bins: Annotated[int, Field(ge=2, strict=True)] = 4
+
+
+class Federation(Strict):
+    """How many servers share what they learn; for a source with several servers.
+
+    ``split`` says how the voters serve own and foreign classifiers: split among them,
+    or asked twice with half the budget each, or own ones only (``single``). ``cutoff``
+    is that of the second averaging. ``faults`` lets servers answer badly, to see that
+    the others go on: ``nan``, ``dimension``, ``huge``, ``weights`` or ``silent`` by
+    server.
+    """
+
+    split: Literal["clients", "budget", "single"] = "clients"
+    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
+    faults: dict[int, Literal["nan", "dimension", "huge", "weights", "silent"]] = {}
+
+
+class Drift(Strict):
+    """The report ``at`` which protocol ``drift`` compares noised and clean labels."""
+
+    at: float = 0.0
+
+
+class Online(Strict):
+    """Evaluation clients who arrive in groups, and what their votes change.
+
+    ``arrivals`` groups have come so far. Votes fade by ``memory`` an arrival. Where
+    the ensemble's utility fell by ``drop`` standard errors, ``more`` classifiers are
+    trained on the newest reports.
+    """
+
+    arrivals: Whole = 1
+    memory: Annotated[float, Field(gt=0, le=1)] = 1.0
+    more: Whole = 20
+    drop: Annotated[float, Field(gt=0)] = 3.0
 
 
 class Learner(Strict):
@@ -125,14 +170,25 @@ class Accounts(Strict):
 
 
 class Intake(Strict):
-    """How many envelopes a round waits for; by default one from everybody invited."""
+    """How many envelopes a round waits for; by default one from everybody invited.
+
+    ``online`` leaves a complete round of votes open: each run folds in the votes that
+    were accepted since the last one, ``fold`` of them at least.
+    """
 
     min_reports: Whole | None = None
     min_votes: Whole | None = None
+    online: bool = False
+    # One vote alone, folded in, would belong to the one invitation that was just used.
+    fold: Annotated[int, Field(ge=2, strict=True)] = 50
 
 
 class Pipeline(Strict):
-    """One pipeline with every default filled in."""
+    """One pipeline with every default filled in.
+
+    ``as_published`` takes the definitions that match MRMA's printed tables instead of
+    the right ones; ``grid`` names axes whose combinations are the settings of one run.
+    """
 
     mode: Literal["study", "production"] = "study"
     protocol: str = "mrma"
@@ -142,6 +198,12 @@ class Pipeline(Strict):
     privatize: Privatize = Privatize()
     train: Train
     aggregate: Aggregate = Aggregate()
+    histogram: Histogram = Histogram()
+    federation: Federation = Federation()
+    online: Online = Online()
+    drift: Drift = Drift()
+    as_published: bool = False
+    grid: dict[str, list[Any] | dict[str, dict[str, Any]]] = {}
     epsilon: Annotated[list[Epsilon], Field(min_length=1)]
     learners: Annotated[list[Learner], Field(min_length=1)]
     replicates: Whole = 100

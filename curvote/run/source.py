@@ -20,6 +20,15 @@ class Absent:
     names: tuple[str, ...]
 
 
+def files_of(pipeline: Pipeline) -> tuple[str, ...]:
+    """Return the names of the raw files that the pipeline's source reads."""
+    dataset = module(pipeline.source["name"])
+    parameters = dataset.Parameters.model_validate(pipeline.source)
+    if getattr(dataset, "GIVEN", False):
+        return (str(parameters.path),)
+    return tuple(dataset.files(parameters))
+
+
 def raw_files(
     project: Project, pipeline: Pipeline, *, fetch: bool
 ) -> tuple[Raw, ...] | Absent:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from curvote.protocols.stage import Stage
@@ -24,16 +24,31 @@ class Raw:
 
 @dataclass(frozen=True)
 class Cell:
-    """One (protocol, epsilon, learner) of a pipeline; None where a stage shares it."""
+    """One (protocol, epsilon, learner) of a setting; None where a stage shares it.
+
+    ``arrival`` counts the groups of evaluation clients that came one after the other.
+    """
 
     protocol: str | None = None
     epsilon: float | None = None
     learner: str | None = None
+    setting: str | None = None
+    arrival: int | None = None
 
     def __str__(self) -> str:
         named = {"epsilon": self.epsilon, "learner": self.learner}
+        named["arrival"] = self.arrival
         parts = (f"{k}={_short(v)}" for k, v in named.items() if v is not None)
-        return " ".join(parts)
+        return " ".join((*filter(None, [self.setting]), *parts))
+
+    def wider(self) -> tuple[Cell, ...]:
+        """Return the cells whose artifacts may serve this one, the narrowest first."""
+        shared = (
+            self,
+            replace(self, arrival=None),
+            replace(self, arrival=None, learner=None),
+        )
+        return (*shared, Cell(setting=self.setting))
 
 
 def _short(value: float | str) -> str:
@@ -97,6 +112,13 @@ class Step:
     def id(self) -> tuple[str, str]:
         """The stage and the key: cells that are computed alike share it."""
         return self.stage.name, self.key
+
+    @property
+    def sources(self) -> dict[str, tuple[str, str]]:
+        """The (stage, key) of each input; "update@previous" is one of stage update."""
+        return {
+            name: (name.partition("@")[0], key) for name, key in self.inputs.items()
+        }
 
     @property
     def name(self) -> str:

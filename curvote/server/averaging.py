@@ -11,18 +11,22 @@ from curvote.errors import UserError
 FloatArray = NDArray[np.float64]
 
 WHEN_NONE_PASS = ("soft", "best", "uniform")
+WEIGHTS = ("excess", "distance")
 
 
 def weights(
-    utility: ArrayLike, cutoff: float, when_none_pass: str
+    utility: ArrayLike, cutoff: float, when_none_pass: str, form: str = "excess"
 ) -> tuple[FloatArray, bool]:
     """Return weights [B] that sum to 1, and whether no classifier passed the cutoff.
 
-    MRMA, equation (10): weights in proportion to max(u - ``cutoff``, 0), u the
-    ``utility`` [B] after reversal, ``cutoff`` (r0) in [1/2, 1). The paper is silent
-    where nobody passes; ``when_none_pass`` decides: ``soft`` max(u - 1/2, 0) (uniform
-    where that is 0 too), ``best`` the one of highest utility, ``uniform``.
+    MRMA, equation (10), ``form`` "excess": weights in proportion to max(u - ``cutoff``,
+    0), u the ``utility`` [B] after reversal, ``cutoff`` (r0) in [1/2, 1). The authors'
+    public code has another form, and their tables 1 and 2 match it, "distance": who
+    passes weighs |u - 1/2|, u clipped to [0, 1]. The paper is silent where nobody
+    passes; ``when_none_pass`` decides: ``soft`` max(u - 1/2, 0) (uniform where that is
+    0 too), ``best`` the one of highest utility, ``uniform``.
     """
+    validate.one_of(WEIGHTS, weights=form)
     value = validate.finite(utility=utility)
     validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
     if value.ndim != 1 or not value.size:
@@ -30,7 +34,10 @@ def weights(
     if not 0.5 <= cutoff < 1:
         raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
     none_passed = not bool((value > cutoff).any())
-    raw = _instead(value, when_none_pass) if none_passed else _excess(value, cutoff)
+    if none_passed:
+        raw = _instead(value, when_none_pass)
+    else:
+        raw = (_excess if form == "excess" else _distance)(value, cutoff)
     return _normalised(raw), none_passed
 
 
@@ -55,6 +62,11 @@ def average(
 
 def _excess(utility: FloatArray, over: float) -> FloatArray:
     return np.maximum(utility - over, 0)
+
+
+def _distance(utility: FloatArray, over: float) -> FloatArray:
+    # Who passes is above 1/2, so only the upper end of [0, 1] can clip.
+    return np.where(utility > over, np.minimum(utility, 1) - 0.5, 0)
 
 
 def _instead(utility: FloatArray, how: str) -> FloatArray:

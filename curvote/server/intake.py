@@ -6,13 +6,12 @@ keys. No column, no order and no time links a message to the invitation it came 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import secrets
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +19,12 @@ from curvote import envelope, validate
 from curvote.envelope import Envelope, Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
 from curvote.server.intake_file import INTAKE
+from curvote.server.rounds import ROUNDS, Payload, Round, digest, read_task, shuffled
 from curvote.task import Task
 
-Payload = dict[str, Any]
 # The message may be one that was accepted: such an envelope should not be kept.
 USED = "used invitation"
 Check = Callable[[Task, int | None, Payload], None]
-
-_ROUNDS = """SELECT id, pipeline, task, digest, needed, accepted_digest,
-(SELECT count(*) FROM invitations i WHERE i.round = r.number),
-(SELECT count(*) FROM messages m WHERE m.round = r.number) FROM rounds r"""
 
 
 class Refused(UserError):  # noqa: N818 - what happened to an envelope
@@ -38,39 +33,6 @@ class Refused(UserError):  # noqa: N818 - what happened to an envelope
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-
-
-@dataclass(frozen=True)
-class Round:
-    """One question to invited clients, and how many have answered.
-
-    ``digest`` is the task's. ``needed`` messages make it complete; ``accepted_digest``
-    names the accepted set once the round is closed.
-    """
-
-    id: str
-    pipeline: str
-    task: Task
-    digest: str
-    issued: int
-    accepted: int
-    needed: int
-    accepted_digest: str | None
-
-    @property
-    def asks(self) -> str:
-        """The message that the round's task asks for."""
-        return self.task.asks
-
-    @property
-    def closed(self) -> bool:
-        """Whether the accepted set is final."""
-        return self.accepted_digest is not None
-
-    @property
-    def complete(self) -> bool:
-        """Whether its messages may be used: enough of them, or closed."""
-        return self.closed or self.accepted >= self.needed
 
 
 @dataclass(frozen=True)
@@ -127,16 +89,17 @@ class Intake:
                 f"round {round_id} needs {needed} messages, but invites only"
                 f" {len(invitations)} clients."
             )
-        digest = task.digest()
-        if any((i.task, i.asks) != (digest, task.asks) for i in invitations):
+        task_digest = task.digest()
+        if any((i.task, i.asks) != (task_digest, task.asks) for i in invitations):
             raise InternalError(f"round {round_id}: an invitation is to another task")
         with self._writing():
             known = self.round(round_id)
             if known is None:
                 text = envelope.canonical(task.to_json()).decode()
-                self._insert((round_id, pipeline, text, digest, needed), invitations)
+                row = round_id, pipeline, text, task_digest, needed
+                self._insert(row, invitations)
                 return
-            if (known.pipeline, known.digest) != (pipeline, digest):
+            if (known.pipeline, known.digest) != (pipeline, task_digest):
                 raise InternalError(f"round {round_id} is there for another task")
             self._same_invitations(round_id, invitations)
             if not known.closed:
@@ -163,15 +126,15 @@ class Intake:
     def round(self, round_id: str) -> Round | None:
         """Return one round, or None if it was never opened."""
         with INTAKE.errors(self.path):
-            rows = self._rows(f"{_ROUNDS} WHERE id = ?", round_id)
-            return _round(rows[0]) if rows else None
+            rows = self._rows(f"{ROUNDS} WHERE id = ?", round_id)
+            return Round.of(rows[0]) if rows else None
 
     def rounds(self, pipeline: str | None = None) -> list[Round]:
         """Return all rounds, or those of one pipeline, as they were opened."""
         where = "pipeline = ?" if pipeline is not None else "? IS NULL"
         with INTAKE.errors(self.path):
-            rows = self._rows(f"{_ROUNDS} WHERE {where} ORDER BY number", pipeline)
-            return [_round(row) for row in rows]
+            rows = self._rows(f"{ROUNDS} WHERE {where} ORDER BY number", pipeline)
+            return [Round.of(row) for row in rows]
 
     def take(self, data: bytes, check: Check) -> None:
         """Accept one envelope, or raise `Refused` with the reason and change nothing.
@@ -188,7 +151,8 @@ class Intake:
             self._db.execute(mark, (sent.invitation,))
             text = envelope.canonical(sent.payload).decode()
             row = (secrets.randbits(63), invited.number, text)
-            self._db.execute("INSERT INTO messages VALUES (?, ?, ?)", row)
+            keep = "INSERT INTO messages (row, round, payload) VALUES (?, ?, ?)"
+            self._db.execute(keep, row)
 
     def _invited(self, sent: Envelope) -> _Invited:
         query = """SELECT key, about, used, number, rounds.id, digest, task,
@@ -220,41 +184,85 @@ class Intake:
                 "the seal is wrong: something was altered, or the key is another.",
             )
 
-    def close(self, round_id: str) -> str:
-        """Accept nothing more; return the digest that names the accepted set.
+    def fold(self, round_id: str, least: int) -> str | None:
+        """Fold in the messages that wait, if there are ``least``; the round stays open.
 
-        It is the SHA-256 of the sorted messages. Again: the same digest. A round
-        without any message is a UserError.
+        Return the digest that names all that was ever folded in: the SHA-256 of the
+        sorted messages, None before the first batch. A closed round keeps its own.
+        """
+        validate.at_least(1, least=least)
+        with self._writing():
+            known = self._known(round_id)
+            if known.waiting >= least:
+                self._next_batch(known)
+            name = digest(self._batches(round_id))
+        self._forget_arrivals()
+        return name
+
+    def close(self, round_id: str) -> str:
+        """Accept nothing more; fold in what waits and return the digest of all.
+
+        The digest is that of `fold`. Again: the same digest. A round without any
+        message is a UserError.
         """
         with self._writing():
-            digest = self._known(round_id).accepted_digest or self._freeze(round_id)
-        with INTAKE.errors(self.path):
-            # Rewritten by key: no trace of arrival is left, also if the first close
-            # was killed just before this.
-            self._db.execute("VACUUM")
-        return digest
+            known = self._known(round_id)
+            name = known.accepted_digest or self._freeze(known)
+        self._forget_arrivals()
+        return name
 
-    def _freeze(self, round_id: str) -> str:
-        texts = sorted(self._texts(round_id))
-        if not texts:
-            raise UserError(f"round {round_id} has no message yet; it stays open.")
-        digest = hashlib.sha256("\n".join(texts).encode()).hexdigest()
+    def _freeze(self, known: Round) -> str:
+        if known.waiting:
+            self._next_batch(known)
+        name = digest(self._batches(known.id))
+        if name is None:
+            raise UserError(f"round {known.id} has no message yet; it stays open.")
         change = "UPDATE rounds SET accepted_digest = ? WHERE id = ?"
-        self._db.execute(change, (digest, round_id))
-        return digest
+        self._db.execute(change, (name, known.id))
+        return name
 
-    def payloads(self, round_id: str) -> list[Payload]:
-        """Return the accepted messages in random order."""
-        self._known(round_id)
+    def _next_batch(self, known: Round) -> None:
+        change = """UPDATE messages SET batch = ? WHERE batch IS NULL
+            AND round = (SELECT number FROM rounds WHERE id = ?)"""
+        self._db.execute(change, (len(known.batches) + 1, known.id))
+
+    def _forget_arrivals(self) -> None:
+        """Rewrite the file by key: no trace of arrival is left.
+
+        Whether or not anything changed: the last one may have been killed before this.
+        """
         with INTAKE.errors(self.path):
-            found = [json.loads(text) for text in self._texts(round_id)]
-        secrets.SystemRandom().shuffle(found)
-        return found
+            self._db.execute("VACUUM")
 
-    def _texts(self, round_id: str) -> list[str]:
-        query = """SELECT payload FROM messages
-            WHERE round = (SELECT number FROM rounds WHERE id = ?)"""
-        return [text for (text,) in self._rows(query, round_id)]
+    def folded(self, round_id: str) -> str | None:
+        """Return the digest of what was folded in, as `fold` does, changing nothing."""
+        self._known(round_id)
+        return digest(self._batches(round_id))
+
+    def payloads(self, round_id: str, name: str) -> list[list[Payload]]:
+        """Return the batches of the set with digest ``name``, each in random order.
+
+        What came or was folded in later is left out. A set that the round never had is
+        a UserError.
+        """
+        self._known(round_id)
+        texts = self._batches(round_id)
+        while texts and digest(texts) != name:
+            texts.pop()
+        if not texts:
+            raise UserError(
+                f"the intake {self.path}: round {round_id} holds no set {name[:12]},"
+                " which was accepted. Put the intake's latest backup in its place."
+            )
+        with INTAKE.errors(self.path):
+            return [shuffled(batch) for batch in texts]
+
+    def _batches(self, round_id: str) -> list[list[str]]:
+        """Return the messages that were folded in, batch after batch."""
+        query = """SELECT batch, payload FROM messages WHERE batch IS NOT NULL
+            AND round = (SELECT number FROM rounds WHERE id = ?) ORDER BY batch"""
+        rows = groupby(self._rows(query, round_id), itemgetter(0))
+        return [[text for _, text in batch] for _, batch in rows]
 
     def _known(self, round_id: str) -> Round:
         found = self.round(round_id)
@@ -281,17 +289,6 @@ def _read(data: bytes) -> Envelope:
 
 def _check_payload(sent: Envelope, invited: _Invited, check: Check) -> None:
     try:
-        check(_task(invited.task), invited.about, sent.payload)
+        check(read_task(invited.task), invited.about, sent.payload)
     except UserError as error:
         raise Refused("impossible message", str(error)) from None
-
-
-@lru_cache(maxsize=8)
-def _task(text: str) -> Task:
-    return Task.from_json(json.loads(text))
-
-
-def _round(row: Any) -> Round:
-    id_, pipeline, task, digest, needed, accepted_digest, issued, accepted = row
-    counts = issued, accepted, needed
-    return Round(id_, pipeline, _task(task), digest, *counts, accepted_digest)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Final
 
 from curvote.durable import DurableFile
+from curvote.errors import UserError
 
 # `messages` has no time and no invitation; its keys are random, so that neither their
 # order nor their distance says anything. `used` is a mark without a time.
-_SCHEMA: Final = """
+_FIRST: Final = """
 CREATE TABLE rounds (
   number INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE CHECK (id <> ''),
@@ -34,10 +38,47 @@ CREATE INDEX invitations_of ON invitations (round);
 CREATE INDEX messages_of ON messages (round);
 """
 
-INTAKE: Final = DurableFile(
-    kind="intake",
-    record="which invitations were used",
-    application=0x43754969,  # "CuIi"
-    version=1,
-    schema=_SCHEMA,
+# Which messages were folded in together; a closed round has folded in all of them.
+_BATCHES: Final = (
+    "ALTER TABLE messages ADD COLUMN batch INTEGER CHECK (batch > 0)",
+    """UPDATE messages SET batch = 1 WHERE round IN
+    (SELECT number FROM rounds WHERE accepted_digest IS NOT NULL)""",
 )
+
+
+class _IntakeFile(DurableFile):
+    """The file of an intake; one of an earlier format becomes one of today's."""
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """Open the file at ``path`` as any durable file, an earlier one upgraded."""
+        try:
+            return super().connect(path)
+        except UserError:
+            with suppress(UserError):  # it is no earlier one either: said once more
+                self._upgrade(path)
+            return super().connect(path)
+
+    def _upgrade(self, path: Path) -> None:
+        with (
+            closing(_FORMAT_1.connect(path)) as db,
+            self.transaction(db, path, "IMMEDIATE"),
+        ):
+            (found,) = db.execute("PRAGMA user_version").fetchone()
+            if found == _FORMAT_1.version:  # else another process was first
+                for statement in (*_BATCHES, f"PRAGMA user_version = {self.version}"):
+                    db.execute(statement)
+
+
+def _format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
+    return kind(
+        kind="intake",
+        record="which invitations were used",
+        application=0x43754969,  # "CuIi"
+        version=version,
+        schema=schema,
+    )
+
+
+_FORMAT_1: Final = _format(DurableFile, 1, _FIRST)
+# Altered like an old file: the text of both is the same.
+INTAKE: Final = _format(_IntakeFile, 2, f"{_FIRST}{';'.join(_BATCHES)};")

@@ -53,11 +53,13 @@ def fit_problems(
     problems: Sequence[tuple[FloatArray, FloatArray]],
     *,
     gram: FloatArray,
+    roughness: FloatArray | None = None,
     **params: Any,
 ) -> Fits:
     """Fit learner ``name`` to problems (reports [n, d], labels [n]) of any sizes n.
 
-    ``gram`` (d, d) makes reports functions, for the learners that see them so.
+    ``gram`` and ``roughness`` (d, d), of the basis and of its second derivatives, make
+    reports functions, for the learners that see them so.
     Problems of one size are fitted in one batch; the results stand in the order given.
     No problem at all, or different d, is a UserError.
     """
@@ -67,8 +69,8 @@ def fit_problems(
     widths = {shape[-1:] for shape in groups}
     if len(widths) != 1:
         raise UserError(f"problems must share one d; found {sorted(widths)}.")
-    if "gram" in parameters(name):
-        params["gram"] = gram
+    public = {"gram": gram, "roughness": roughness}
+    params |= {key: public[key] for key in public if key in parameters(name)}
     found = [_batch(name, [problems[i] for i in g], params) for g in groups.values()]
     order = np.argsort(np.concatenate(list(groups.values())))
     return Fits(

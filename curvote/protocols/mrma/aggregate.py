@@ -19,6 +19,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return {
         "cutoff": params["aggregate.cutoff"],
         "when_none_pass": params["aggregate.when_none_pass"],
+        "weights": params["aggregate.weights"],
     }
 
 
@@ -27,15 +28,17 @@ def block(
 ) -> Tables:
     """Return the table ``ensemble``: one row for each weak classifier."""
     votes = inputs["evaluate"]
-    rows = [_ensemble(votes.columns("votes", r), params) for r in replicates]
+    keep = BinaryRR(epsilon=votes.facts["epsilon"]).keep
+    rows = [_ensemble(votes.columns("votes", r), keep, params) for r in replicates]
     return {"ensemble": rows}
 
 
-def _ensemble(votes: Columns, params: Params) -> Columns:
+def _ensemble(votes: Columns, keep: float, params: Params) -> Columns:
     """Return utilities and weights; who got no vote at all counts for nothing."""
     judged = votes["n"] > 0
-    known = _judged({name: column[judged] for name, column in votes.items()}, params)
-    worst = 0.5 / (2 * BinaryRR(epsilon=params["epsilon"]).keep - 1)
+    theirs = {name: column[judged] for name, column in votes.items()}
+    known = _judged(theirs, keep, params)
+    worst = 0.5 / (2 * keep - 1)
     nothing = {"learner": votes["learner"], "utility": 0.5, "standard_error": worst}
     # A flag is the same for all of an ensemble.
     nothing |= {name: known[name][0] for name in ("none_passed", "none_passed_ma")}
@@ -51,11 +54,11 @@ def _filled(judged: np.ndarray, nothing: Any, values: np.ndarray) -> np.ndarray:
     return whole
 
 
-def _judged(votes: Columns, params: Params) -> Columns:
-    keep = BinaryRR(epsilon=params["epsilon"]).keep
+def _judged(votes: Columns, keep: float, params: Params) -> Columns:
     utility = estimate(votes["positive"], votes["n"], keep)
     flipped = reverse(votes["positive"], votes["n"])
-    rule = params["aggregate.cutoff"], params["aggregate.when_none_pass"]
+    names = ("cutoff", "when_none_pass", "weights")
+    rule = [params[f"aggregate.{name}"] for name in names]
     mrma, none_mrma = weights(reversed_utility(utility.value, flipped), *rule)
     ma, none_ma = weights(utility.value, *rule)
     return {

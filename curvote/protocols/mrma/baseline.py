@@ -1,4 +1,8 @@
-"""Stage report, for the baseline: the constant classifier that noised labels elect."""
+"""Stage report, for the baselines that learn no weak classifier.
+
+``majority`` is the constant classifier that noised labels elect, ``histogram`` that of
+Berrett & Butucea (2019). Every client of training and voting reports to each.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +10,57 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.entropy import generator
+from curvote.errors import UserError
+from curvote.protocols.mrma.histogram import Histogram
 from curvote.protocols.mrma.score import score_rows
-from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.mrma.study import Clients, study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand."""
-    return {"protocol": params["protocol"], "learner": None}
+    """Return the name of the cell's rows, and why there is no histogram, or null."""
+    reason = None
+    try:
+        _histogram(inputs, params)
+    except UserError as error:
+        reason = f"Left out. {error}"
+    return {"protocol": params["protocol"], "learner": None, "histogram": reason}
 
 
 def block(
     replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
 ) -> Tables:
-    """Return the table ``scores`` with the row ``majority`` of each replicate."""
-    return {"scores": [_score(r, inputs, params) for r in replicates]}
+    """Return the table ``scores``: the rows of each replicate."""
+    histogram = None if facts["histogram"] else _histogram(inputs, params)
+    return {"scores": [_scores(r, inputs, params, histogram) for r in replicates]}
 
 
-def _score(replicate: int, inputs: Inputs, params: Params) -> Columns:
+def _histogram(inputs: Inputs, params: Params) -> Histogram:
+    return Histogram(
+        inputs["project"].facts["d"],
+        params["histogram.bins"],
+        params["epsilon"],
+        bool(params["published.histogram"]),
+    )
+
+
+def _scores(
+    replicate: int, inputs: Inputs, params: Params, histogram: Histogram | None
+) -> Columns:
     clients = study_clients(inputs["project"], params, replicate)
     truth = clients.labels[clients.roles["test"]]
     noised = inputs["privatize"].columns("labels", replicate)["label"]
-    guess = 1.0 if int(noised.sum()) > 0 else -1.0
-    errors = {"majority": float(np.mean(truth != guess))}
+    guesses = {"majority": np.where(int(noised.sum()) > 0, 1.0, -1.0)}
+    if histogram:
+        guesses["histogram"] = _guess(clients, histogram, params["seed"])
+    errors = {name: float(np.mean(truth != guess)) for name, guess in guesses.items()}
     return score_rows(errors, {}, params, None)
+
+
+def _guess(clients: Clients, histogram: Histogram, seed: int) -> np.ndarray:
+    """Return what the histogram says of each test client, judged on z."""
+    rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
+    rng = generator(seed, "report", "histogram", clients.replicate)
+    points = clients.z[clients.roles["test"]]
+    return histogram.classify(clients.z[rows], clients.labels[rows], points, rng)

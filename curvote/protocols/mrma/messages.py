@@ -161,7 +161,9 @@ def _right(task: Task, known: Known) -> Array:
 
 def _decisions(task: Task, known: Known) -> Array:
     up = _candidates(task)
-    features = judged(task.encoding.feature_map, known.coefficients, known.z)
+    encoding = task.encoding
+    own = known.coefficients, known.z
+    features = judged(encoding.feature_map, *own, encoding.projection.gram)
     return decisions(features, up.coef, up.intercept, np.asarray(known.judge))
 
 

@@ -17,10 +17,11 @@ from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the mechanism and its budgets, which are public."""
     project = inputs["project"].facts
-    reporter = _reporter(project["d"], params)
+    reporter = reporter_of(project["d"], params)
     return {
         "d": project["d"],
         "gram": project["encoding"]["gram"],
+        "roughness": project["roughness"],
         "mechanism": params["privatize.mechanism"],
         "epsilon": params["epsilon"],
         "feature_epsilon": reporter.features.epsilon,
@@ -32,7 +33,7 @@ def block(
     replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
 ) -> Tables:
     """Return the tables ``reports`` and ``labels``: noised, no client id, shuffled."""
-    reporter = _reporter(facts["d"], params)
+    reporter = reporter_of(facts["d"], params)
     tables: Tables = {"reports": [], "labels": []}
     for replicate in replicates:
         clients = study_clients(inputs["project"], params, replicate)
@@ -41,7 +42,8 @@ def block(
     return tables
 
 
-def _reporter(d: int, params: Params) -> Reporter:
+def reporter_of(d: int, params: Params) -> Reporter:
+    """Return what makes a client's report of ``d`` numbers and a label."""
     return Reporter.build(
         d,
         params["epsilon"],
@@ -53,7 +55,7 @@ def _reporter(d: int, params: Params) -> Reporter:
 
 def _reports(clients: Clients, reporter: Reporter, seed: int) -> Columns:
     rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
-    z, labels = _release(clients, rows, reporter, seed)
+    z, labels = released(clients, rows, reporter, seed)
     arm = np.full(len(rows), REPORT_ARMS.index("pooled"), dtype=np.int8)
     arm[: len(clients.roles["train"])] = REPORT_ARMS.index("mrma")
     rng = generator(seed, "privatize", "shuffle", clients.replicate)
@@ -61,9 +63,10 @@ def _reports(clients: Clients, reporter: Reporter, seed: int) -> Columns:
     return {"arm": arm[order], "z": z[order], "label": labels[order].astype(np.int8)}
 
 
-def _release(
+def released(
     clients: Clients, rows: np.ndarray, reporter: Reporter, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
+    """Return the noised z (n, d) and labels (n,) of some clients, in their order."""
     z, labels = clients.z[rows], clients.labels[rows]
     noised_z, noised = np.empty_like(z), np.empty_like(labels)
     place = (seed, "privatize")

@@ -39,22 +39,30 @@ _AGGREGATE = Stage(
     f"{_HERE}.aggregate",
     inputs=("evaluate",),
     axes=("epsilon", "learner"),
-    params=("epsilon", "aggregate.cutoff", "aggregate.when_none_pass", "replicates"),
+    params=(
+        "epsilon",
+        "aggregate.cutoff",
+        "aggregate.when_none_pass",
+        "aggregate.weights",
+        "replicates",
+    ),
     tables=("ensemble",),
     side="server",
 )
 
+REPORTS = Stage(
+    "privatize",
+    f"{_HERE}.privatize",
+    inputs=("project",),
+    axes=("epsilon",),
+    params=("epsilon", *_REPORT, *_ROLES),
+    plugins=(_MECHANISMS,),
+    tables=("reports", "labels"),
+    side="client -> server",
+)
+
 STAGES = (
-    Stage(
-        "privatize",
-        f"{_HERE}.privatize",
-        inputs=("project",),
-        axes=("epsilon",),
-        params=("epsilon", *_REPORT, *_ROLES),
-        plugins=(_MECHANISMS,),
-        tables=("reports", "labels"),
-        side="client -> server",
-    ),
+    REPORTS,
     _TRAIN,
     Stage(
         "evaluate",
@@ -71,7 +79,14 @@ STAGES = (
         f"{_HERE}.score",
         inputs=("project", "train", "aggregate"),
         axes=("epsilon", "learner"),
-        params=("epsilon", "learner.label", "protocol", "project.judge", *_ROLES),
+        params=(
+            "epsilon",
+            "learner.label",
+            "protocol",
+            "project.judge",
+            "report.definitions",
+            *_ROLES,
+        ),
         tables=("scores",),
         side="client (study)",
     ),
@@ -80,7 +95,13 @@ STAGES = (
         f"{_HERE}.baseline",
         inputs=("project", "privatize"),
         axes=("epsilon",),
-        params=("epsilon", "protocol", *_ROLES),
+        params=(
+            "epsilon",
+            "protocol",
+            "histogram.bins",
+            "published.histogram",
+            *_ROLES,
+        ),
         tables=("scores",),
         side="client (study)",
     ),
@@ -114,20 +135,30 @@ PRODUCTION = (
 )
 
 
-def releases(config: dict[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
+def releases_reports(config: dict[str, Any], d: int) -> list[Release]:
+    """Return a training client's message in words."""
     privatize = config["privatize"]
     share = label_share(privatize["label_share"], d)
-    report = f"{privatize['mechanism']} and binary_rr"
     return [
         Release(
             "training client",
             f"one report: {d} noised numbers and a noised label",
-            report,
+            _report(config),
             "epsilon",
             f"epsilon x {(1 - share) / d:.3g} for each number,"
             f" epsilon x {share:.3g} for the label",
-        ),
+        )
+    ]
+
+
+def _report(config: dict[str, Any]) -> str:
+    return f"{config['privatize']['mechanism']} and binary_rr"
+
+
+def releases(config: dict[str, Any], d: int) -> list[Release]:
+    """Return the messages of each client in words, for every epsilon of a pipeline."""
+    return [
+        *releases_reports(config, d),
         Release(
             "evaluation client",
             'one noised bit: "the classifier was right for me"',
@@ -138,7 +169,7 @@ def releases(config: dict[str, Any], d: int) -> list[Release]:
         Release(
             "evaluation client",
             f"a report as well: {d} noised numbers and a noised label",
-            report,
+            _report(config),
             "epsilon",
             "for voting, averaging and all_data, which learn from everybody's report",
             study_only=True,
@@ -149,6 +180,14 @@ def releases(config: dict[str, Any], d: int) -> list[Release]:
             "binary_rr",
             "epsilon",
             "for majority, the constant classifier that a method must beat",
+            study_only=True,
+        ),
+        Release(
+            "every client",
+            f"{config['histogram']['bins']}^{d} noised numbers, one for each cell",
+            "laplace",
+            "epsilon",
+            "for histogram; two of them depend on the record",
             study_only=True,
         ),
     ]

@@ -10,13 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.classifier import sign
+from curvote.protocols.mrma import published
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.server.averaging import average
+from curvote.server.reversal import reversed_utility
 
 Array = NDArray[np.float64]
-METHODS = ("weak", "mr", "ma", "mrma", "voting", "averaging", "all_data")
+# Utilities of equal vote counts differ by rounding errors, others by far more.
+TIE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -36,8 +39,9 @@ class Test:
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand."""
-    return {"protocol": params["protocol"], "learner": params["learner.label"]}
+    """Return the name under which the cell's rows stand, and how they are defined."""
+    names = {"protocol": params["protocol"], "learner": params["learner.label"]}
+    return names | {"definitions": params["report.definitions"]}
 
 
 def block(
@@ -53,6 +57,9 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
     weak = inputs["train"].columns("weak", replicate)
     ensemble = inputs["aggregate"].columns("ensemble", replicate)
     errors = single(test, weak, ensemble) | combined(test, weak, ensemble)
+    if params["report.definitions"] == "published":
+        cutoff = inputs["aggregate"].facts["cutoff"]
+        errors |= as_published(test, weak, ensemble, cutoff)
     none_passed = {
         "mrma": ensemble["none_passed"][0],
         "ma": ensemble["none_passed_ma"][0],
@@ -80,8 +87,7 @@ def score_rows(
 
 def single(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
     """Return ``weak`` and ``mr``: the mean error before and after reversal."""
-    rows = weak["arm"] == WEAK_ARMS.index("weak")
-    decisions = test.decisions(weak["coef"][rows], weak["intercept"][rows])
+    decisions = test.decisions(*arm(weak, "weak"))
     turned = np.where(ensemble["reversed"], -decisions, decisions)
     return {
         "weak": float(test.error(decisions).mean()),
@@ -91,20 +97,50 @@ def single(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
 
 def combined(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
     """Return the error of every method that ends in one classifier."""
-    coef, intercept = weak["coef"], weak["intercept"]
-    rows = {arm: weak["arm"] == code for code, arm in enumerate(WEAK_ARMS)}
-    own, pool, everybody = (rows[arm] for arm in WEAK_ARMS)
+    own, pool = arm(weak, "weak"), arm(weak, "pooled")
     turn = np.where(ensemble["reversed"], -1.0, 1.0)
-    equal = np.full(int(pool.sum()), 1 / pool.sum())
+    equal = np.full(len(pool[0]), 1 / len(pool[0]))
     final = {
-        "ma": average(coef[own], intercept[own], ensemble["weight_ma"]),
-        "mrma": average(coef[own], intercept[own], turn * ensemble["weight"]),
-        "averaging": average(coef[pool], intercept[pool], equal),
-        "all_data": (coef[everybody][0], float(intercept[everybody][0])),
+        "ma": average(*own, ensemble["weight_ma"]),
+        "mrma": average(*own, turn * ensemble["weight"]),
+        "best_single": average(*own, turn * _best(ensemble)),
+        "averaging": average(*pool, equal),
+        "all_data": average(*arm(weak, "all_data"), np.ones(1)),
     }
-    votes = sign(test.decisions(coef[pool], intercept[pool])).sum(axis=1)
+    votes = sign(test.decisions(*pool)).sum(axis=1)
     errors = {"voting": float(test.error(votes[:, None])[0])}
     for method, (slope, constant) in final.items():
         decision = test.decisions(slope, np.atleast_1d(constant))
         errors[method] = float(test.error(decision)[0])
     return errors
+
+
+def as_published(
+    test: Test, weak: Columns, ensemble: Columns, cutoff: float
+) -> dict[str, float]:
+    """Return the errors of the methods that MRMA's tables define in another way."""
+    decisions = test.decisions(*arm(weak, "weak"))
+    turned = np.where(ensemble["reversed"], -decisions, decisions)
+    votes = sign(test.decisions(*arm(weak, "pooled")))
+    return {
+        "weak": published.weak(ensemble["utility"]),
+        "mr": published.mr(test.error(turned), _reversed(ensemble), cutoff),
+        "voting": published.voting(votes, test.labels),
+    }
+
+
+def arm(weak: Columns, name: str) -> tuple[Array, Array]:
+    """Return coef (B, d) and intercept (B,) of one arm."""
+    rows = weak["arm"] == WEAK_ARMS.index(name)
+    return weak["coef"][rows], weak["intercept"][rows]
+
+
+def _reversed(ensemble: Columns) -> Array:
+    return reversed_utility(ensemble["utility"], ensemble["reversed"])
+
+
+def _best(ensemble: Columns) -> Array:
+    """Return weight 1 for the highest utility after reversal, the first of ties."""
+    utility, best = _reversed(ensemble), np.zeros(len(ensemble["utility"]))
+    best[np.argmax(utility > utility.max() - TIE)] = 1
+    return best

@@ -16,18 +16,23 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Clients:
-    """What the clients of one replicate know: coefficients and z (n, d), labels."""
+    """What the clients of one replicate know: coefficients and z (n, d), labels.
+
+    ``gram`` (d, d) is the basis's, which everybody knows.
+    """
 
     replicate: int
     coefficients: Array
     z: Array
     labels: Array
     roles: Roles
+    gram: Array
 
     def judged(self, feature_map: str, role: str) -> tuple[Array, Array]:
         """Return the (features, labels -1/+1) that a classifier is judged on."""
         rows = self.roles[role]
-        features = judged(feature_map, self.coefficients[rows], self.z[rows])
+        own = self.coefficients[rows], self.z[rows]
+        features = judged(feature_map, *own, self.gram)
         return features, self.labels[rows]
 
 
@@ -42,4 +47,5 @@ def study_clients(project: Source, params: Params, replicate: int) -> Clients:
         rows["group"] if params["source.groups"] else None,
     )
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
-    return Clients(replicate, rows["coefficients"], rows["z"], labels, roles)
+    gram = np.asarray(project.facts["encoding"]["gram"])
+    return Clients(replicate, rows["coefficients"], rows["z"], labels, roles, gram)

@@ -29,17 +29,33 @@ def block(
         indices, arm = _problems(rows, params, replicate)
         problems += [(rows["z"][i], rows["label"][i].astype(float)) for i in indices]
         arms.append(arm)
-    gram = np.asarray(reports.facts["gram"])
-    name, options = params["learner.name"], params["learner.params"]
-    fits = fit_problems(name, problems, gram=gram, **options)
-    sizes = np.array([len(y) for _, y in problems])
+    return {"weak": weak_tables(problems, arms, reports.facts, params)}
+
+
+def weak_tables(
+    problems: list[tuple[np.ndarray, np.ndarray]],
+    arms: list[np.ndarray],
+    public: Facts,
+    params: Params,
+) -> list[Columns]:
+    """Return the table ``weak`` of each replicate; its problems stand arm after arm.
+
+    ``public`` holds the Gram matrix and the roughness of the basis.
+    """
+    fits = fit_problems(
+        params["learner.name"],
+        problems,
+        gram=np.asarray(public["gram"]),
+        roughness=np.asarray(public["roughness"]),
+        **params["learner.params"],
+    )
     columns = {
         "coef": fits.coef,
         "intercept": fits.intercept,
         "flagged": fits.flagged,
-        "n": sizes,
+        "n": np.array([len(y) for _, y in problems]),
     }
-    return {"weak": _by_replicate(columns, arms)}
+    return _by_replicate(columns, arms)
 
 
 def _problems(

@@ -1,32 +1,61 @@
-"""A stage of production whose messages came by envelope, from clients elsewhere."""
+"""A stage of production whose messages came by envelope, from clients elsewhere.
+
+A round that stays open brings them in batches. The table holds the sums of all, so it
+is the same however the messages were split.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from curvote.errors import InternalError
 from curvote.protocols.message import rows
-from curvote.protocols.stage import Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.run.stages import released
 from curvote.server.intake import Intake
+from curvote.server.rounds import Payload
+from curvote.server.watch import fall
 from curvote.task import Task
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the task as it was published, whatever would be computed today."""
+    """Return the task as it was published, whatever would be computed today.
+
+    ``batches`` counts the messages as they were folded in, and ``fall`` says how
+    probable the newest votes are if no classifier became worse (`watch.fall`); None
+    where nothing compares.
+    """
     task = Task.from_json(params["intake.task"])
-    return released.described(task)
+    batches = _batches(params)
+    known = {"batches": [len(batch) for batch in batches]}
+    return released.described(task) | known | {"fall": _fall(task, params, batches)}
 
 
 def block(
     replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
 ) -> Tables:
     """Return the message's table from the accepted envelopes, in random order."""
-    kind = released.message(params)
+    task, kind = Task.from_json(facts["task"]), released.message(params)
+    return {kind.table: [_table(task, params, _batches(params))]}
+
+
+def _batches(params: Params) -> list[list[Payload]]:
+    """Return the messages that the step was named after, batch after batch.
+
+    Those that were accepted or folded in since are left to the next run.
+    """
     with Intake(Path(params["intake.path"])) as intake:
-        payloads = intake.payloads(params["intake.round"])
-    if not payloads:
-        raise InternalError("a round without messages was closed")
-    task = Task.from_json(facts["task"])
-    return {kind.table: [kind.gather(task, rows(payloads))]}
+        return intake.payloads(params["intake.round"], params["accepted"])
+
+
+def _table(task: Task, params: Params, batches: list[list[Payload]]) -> Columns:
+    every = [payload for batch in batches for payload in batch]
+    return released.message(params).gather(task, rows(every))
+
+
+def _fall(task: Task, params: Params, batches: list[list[Payload]]) -> float | None:
+    *earlier, newest = batches
+    if not earlier:
+        return None
+    before, now = (_table(task, params, part) for part in (earlier, [newest]))
+    return fall(before["n"], before["positive"], now["n"], now["positive"])

@@ -26,9 +26,14 @@ def block(
     if not dataset.SIMULATED:
         return {"clients": [dataset.clients(parameters, _paths(params))]}
     n = sum(params["clients"].values())
+    several = hasattr(dataset, "servers")  # whose clients these are depends on which
+
+    def which(replicate: int) -> tuple[int, ...]:
+        return (replicate,) if several else ()
+
     return {
         "clients": [
-            dataset.clients(parameters, n, _rng(params, replicate))
+            dataset.clients(parameters, n, _rng(params, replicate), *which(replicate))
             for replicate in replicates
         ]
     }

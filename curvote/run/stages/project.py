@@ -14,10 +14,13 @@ from curvote.protocols.roles import split
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.representation.basis import (
     IDENTITY,
+    VALUES,
     Projection,
     identity,
     orthonormal,
     projection,
+    roughness,
+    values_on,
 )
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES, from_data, volunteer_constants
@@ -31,7 +34,8 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     basis = _projection(np.asarray(source["grid"]), params)
     stated = _stated(params, basis.size) | _public_bounds(source, basis, params)
     encoding = Encoding(basis, params["project.rescale"], stated)
-    return {**source, "d": encoding.d, "encoding": encoding.to_json()}
+    own = {"d": encoding.d, "encoding": encoding.to_json()}
+    return {**source, **own, "roughness": roughness(basis).tolist()}
 
 
 def block(
@@ -110,6 +114,8 @@ def _extremes(encoding: Encoding, inputs: Inputs) -> dict[str, Array]:
 def _projection(grid: Array, params: Params) -> Projection:
     if params["project.basis"] == IDENTITY:
         return identity(len(grid))
+    if params["project.basis"] == VALUES:
+        return values_on(grid)
     plain = projection(
         params["project.basis"],
         params["project.size"],

@@ -13,6 +13,7 @@ from curvote.entropy import SystemEntropy, generator
 from curvote.protocols.message import Message, knowledge, messages
 from curvote.protocols.roles import split
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
+from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
@@ -29,6 +30,7 @@ def described(task: Task) -> Facts:
         "task_digest": task.digest(),
         "d": task.encoding.d,
         "gram": task.encoding.projection.gram.tolist(),
+        "roughness": roughness(task.encoding.projection).tolist(),
         "epsilon": task.epsilon,
         "mechanism": task.mechanism,
     }

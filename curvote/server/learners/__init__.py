@@ -4,14 +4,15 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["fit", "names", "parameters"]
+__all__ = ["check", "fit", "names", "parameters"]
 
 if TYPE_CHECKING:
-    from curvote.server.learners.registry import fit, names, parameters
+    from curvote.server.learners.registry import check, fit, names, parameters
 else:
     __getattr__ = exports(
         __name__,
         {
+            "check": "registry",
             "fit": "registry",
             "names": "registry",
             "parameters": "registry",

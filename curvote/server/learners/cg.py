@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvote import validate
-from curvote.errors import UserError
 from curvote.server.learners.fits import (
     NEGLIGIBLE,
     BoolArray,
     Fits,
     FloatArray,
+    checked_gram,
     majority,
     one_class,
+    within_classes,
 )
 
 # All are relative: the data are scaled to 1, the Gram matrix to a mean diagonal of 1.
@@ -48,7 +49,7 @@ def fit(
     and no variance along the mean difference (coef is the plain difference).
     """
     validate.at_least(1, steps=steps)
-    g = _checked_gram(gram, reports.shape[2])
+    g = _unit_gram(gram, reports.shape[2])
     means, unit, difference, covariance = _moments(reports, labels)
     psi, stuck = _conjugate_gradient(covariance, g, difference, steps)
     nowhere = one_class(labels) | (_inner(difference, g, difference) <= NO_DIRECTION)
@@ -59,15 +60,11 @@ def fit(
     return Fits(coef, intercept, nowhere | stuck, ridge=0.0)
 
 
-def _checked_gram(gram: ArrayLike | None, d: int) -> FloatArray:
+def _unit_gram(gram: ArrayLike | None, d: int) -> FloatArray:
     """Return the Gram matrix with mean diagonal 1 (its scale does not matter)."""
     if gram is None:
         return np.eye(d)
-    g = validate.finite(gram=gram)
-    if g.shape != (d, d) or not np.allclose(g, g.T, atol=0):
-        raise UserError(f"gram has shape {g.shape}; it must be symmetric, ({d}, {d}).")
-    if np.linalg.eigvalsh(g)[0] <= 0:
-        raise UserError("gram is not positive definite; no basis has such a matrix.")
+    g = checked_gram(gram, d)
     return np.asarray(g * (d / np.trace(g)))
 
 
@@ -75,11 +72,8 @@ def _moments(
     reports: FloatArray, labels: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return class means [2, B, d], the unit [B], and scaled to it mu and S."""
-    n, positive = reports.shape[1], labels > 0
-    means = np.stack([_mean(reports, positive), _mean(reports, ~positive)])
-    within = reports - np.where(
-        positive[:, :, None], means[0][:, None], means[1][:, None]
-    )
+    n = reports.shape[1]
+    means, within = within_classes(reports, labels)
     difference = means[0] - means[1]
     unit = np.maximum(np.abs(within).max(axis=(1, 2)), np.abs(difference).max(axis=1))
     rounding = NEGLIGIBLE * np.abs(means).max(axis=(0, 2)) + 1 / 1e100
@@ -87,11 +81,6 @@ def _moments(
     within /= unit[:, None, None]
     covariance = within.swapaxes(1, 2) @ within / max(n - 2, 1)
     return means, unit, difference / unit[:, None], covariance
-
-
-def _mean(reports: FloatArray, members: BoolArray) -> FloatArray:
-    total = (members[:, None, :].astype(np.float64) @ reports)[:, 0]
-    return np.asarray(total / np.maximum(members.sum(axis=1), 1)[:, None])
 
 
 def _times(vectors: FloatArray, gram: FloatArray) -> FloatArray:

@@ -46,14 +46,25 @@ def checked(reports: ArrayLike, labels: ArrayLike) -> tuple[FloatArray, FloatArr
         )
     if y.shape != x.shape[:2]:
         raise UserError(f"labels has shape {y.shape}; reports ask for {x.shape[:2]}.")
-    if not np.isin(y, (-1, 1)).all():
-        strange = y[~np.isin(y, (-1, 1))].flat[0]
+    known = (y == 1) | (y == -1)
+    if not known.all():
+        strange = y[~known].flat[0]
         raise UserError(f"labels holds {strange!s}; every label must be -1 or +1.")
     if np.abs(x).max() > LARGEST:
         raise UserError(
             f"reports holds {np.abs(x).max():g}; values must stay within {LARGEST:g}."
         )
     return x, y.astype(np.float64)
+
+
+def checked_gram(gram: ArrayLike, d: int) -> FloatArray:
+    """Return ``gram`` if it is finite, symmetric, positive definite and (d, d)."""
+    g = validate.finite(gram=gram)
+    if g.shape != (d, d) or not np.allclose(g, g.T, atol=0):
+        raise UserError(f"gram has shape {g.shape}; it must be symmetric, ({d}, {d}).")
+    if np.linalg.eigvalsh(g)[0] <= 0:
+        raise UserError("gram is not positive definite; no basis has such a matrix.")
+    return g
 
 
 def one_class(labels: FloatArray) -> BoolArray:
@@ -68,3 +79,18 @@ def majority(labels: FloatArray) -> FloatArray:
     problem has one class or no direction at all.
     """
     return np.where(labels.sum(axis=1) > 0, 1.0, -1.0)
+
+
+def within_classes(
+    reports: FloatArray, labels: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the class means [2, B, d], +1 first, and reports [B, n, d] less them."""
+    positive = labels > 0
+    means = np.stack([_mean(reports, positive), _mean(reports, ~positive)])
+    own = np.where(positive[:, :, None], means[0][:, None], means[1][:, None])
+    return means, reports - own
+
+
+def _mean(reports: FloatArray, members: BoolArray) -> FloatArray:
+    total = (members[:, None, :].astype(np.float64) @ reports)[:, 0]
+    return np.asarray(total / np.maximum(members.sum(axis=1), 1)[:, None])

@@ -1,0 +1,98 @@
+"""Simulated curves that arrive in groups, and whose labels begin to follow another law.
+
+The curves are those of `curvote.datasets.simulated` (MRMA section 6) in every arrival;
+the slope function of the logit turns at one of them. It is what MRMA section 3.5,
+"Online data", has in mind: performance deteriorates on new data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+
+from curvote.datasets import simulated
+
+Array = NDArray[np.float64]
+
+SIMULATED = True
+
+_ZETA = np.array([1.0, -0.5])  # standard deviations of a curve along phi_1 and phi_2
+
+
+class Parameters(BaseModel):
+    """What ``source:`` of a pipeline may say.
+
+    Clients come in ``periods`` arrivals of equal shares. From arrival ``since`` on
+    (numbered from 0; ``periods``: never) the slope is turned by ``turn`` degrees.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Literal["drifting"] = "drifting"
+    points: Annotated[int, Field(ge=2, strict=True)] = simulated.POINTS
+    periods: Annotated[int, Field(ge=1, strict=True)] = 6
+    turn: Annotated[float, Field(ge=-180, le=180)] = 90.0
+    since: Annotated[int, Field(ge=0, strict=True)] = 3
+
+
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return nothing: there is no raw file."""
+    return ()
+
+
+def size(_parameters: Parameters) -> int | None:
+    """Return None: there are as many clients as a pipeline asks for."""
+    return None
+
+
+def facts(
+    parameters: Parameters, _paths: Mapping[str, Path] | None = None
+) -> dict[str, Any]:
+    """Return what is public about the curves; ``periods`` says groups are arrivals."""
+    last, since = parameters.periods - 1, parameters.since
+    when = f"by {parameters.turn:g} degrees at {since}" if since <= last else "never"
+    return simulated.FACTS | {
+        "title": "Simulated curves whose slope turns",
+        "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
+        "rows": None,
+        "counts": {},
+        "notes": [f"Clients come in arrivals 0 to {last}; the slope turns {when}."],
+        "periods": parameters.periods,
+    }
+
+
+def clients(
+    parameters: Parameters, n: int, generator: np.random.Generator
+) -> dict[str, NDArray[Any]]:
+    """Return ``n`` clients: client_id, label, group (n,) and curve (n, T).
+
+    Client i belongs to arrival ``group`` = i mod periods. Curves and the uniforms
+    behind the labels do not depend on ``turn``, ``since`` or ``periods``.
+    """
+    ids = np.arange(n)
+    group = ids % parameters.periods
+    same = deepcopy(generator)
+    curve, before = simulated.generate(generator, n, parameters.points)
+    slope = turned(parameters.turn)
+    _, after = simulated.generate(same, n, parameters.points, slope)
+    label = np.where(group < parameters.since, before, after)
+    return {"client_id": ids, "label": label, "group": group, "curve": curve}
+
+
+def turned(degrees: float) -> Array:
+    """Return the slope's coefficients on phi_1..phi_50, (50,), turned by ``degrees``.
+
+    The logit is alpha0 + sum_j xi_j s_j with xi_j of variance 1 and s_j = zeta_j
+    beta_j. (s_1, s_2) turns in its plane and the others stay, so the standard
+    deviation of the logit stays too: the labels are about as hard to tell as before.
+    """
+    angle = np.deg2rad(degrees)
+    turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+    head, tail = np.split(simulated.BETA, [2])
+    return np.concatenate([turn @ (_ZETA * head) / _ZETA, tail])

@@ -1,0 +1,80 @@
+"""Records spread evenly over [-1, 1]^d, with a label of known law (MRMA, figure 1).
+
+The label's logit is ``slope`` times the first number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
+from scipy.special import expit
+
+from curvote.datasets.tables.features import Feature
+
+Array = NDArray[np.float64]
+
+SIMULATED = True
+
+
+class Parameters(BaseModel):
+    """What ``source:`` of a pipeline may say: how many numbers, how clear a label."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: Literal["uniform"] = "uniform"
+    d: Annotated[int, Field(ge=1, strict=True)] = 1
+    slope: Annotated[float, Field(allow_inf_nan=False)] = 4.0
+
+
+def files(_parameters: Parameters) -> tuple[str, ...]:
+    """Return nothing: there is no raw file."""
+    return ()
+
+
+def size(_parameters: Parameters) -> int | None:
+    """Return None: there are as many clients as a pipeline asks for."""
+    return None
+
+
+def facts(
+    parameters: Parameters, _paths: Mapping[str, Path] | None = None
+) -> dict[str, Any]:
+    """Return what is public about the records, as plain JSON values."""
+    features = [
+        Feature(f"z{j + 1}", "number", -1, 1, "drawn from [-1, 1]")
+        for j in range(parameters.d)
+    ]
+    return {
+        "title": "Uniform records (MRMA figures 1 and A.6)",
+        "grid": list(range(1, parameters.d + 1)),
+        "domain": [1.0, float(parameters.d)],
+        "unit": "number",
+        "classes": ["-1", "+1"],
+        "simulated": SIMULATED,
+        "features": [feature.to_json() for feature in features],
+        "slope": parameters.slope,
+        "rows": None,
+        "counts": {},
+        "notes": [],
+    }
+
+
+def clients(
+    parameters: Parameters, n: int, generator: np.random.Generator
+) -> dict[str, NDArray[Any]]:
+    """Return ``n`` new clients: client_id, label, group (n,) and curve (n, d)."""
+    values = generator.uniform(-1, 1, size=(n, parameters.d))
+    chance = positive(values[:, 0], parameters.slope)
+    labels = (generator.random(n) < chance).astype(np.int64)
+    ids = np.arange(n)
+    return {"client_id": ids, "label": labels, "group": ids, "curve": values}
+
+
+def positive(first: Array, slope: float) -> Array:
+    """Return eta(z) = P(Y = +1 | z), which the first number decides alone."""
+    return np.asarray(expit(slope * first))

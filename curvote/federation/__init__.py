@@ -1,0 +1,1 @@
+"""Many servers: each learns on its own, they exchange classifiers, clients judge."""

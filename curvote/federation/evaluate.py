@@ -1,0 +1,40 @@
+"""Stage evaluate of many servers: a server's voters judge its own weak classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from curvote.federation.poll import budget, parts, poll
+from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return the vote's budget and the probability that a bit is told as it is."""
+    return budget(params)
+
+
+def block(
+    instances: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the table ``votes``: counts for each own weak classifier, no client."""
+    votes = [_votes(i, inputs, params, facts["epsilon"]) for i in instances]
+    return {"votes": votes}
+
+
+def _votes(instance: int, inputs: Inputs, params: Params, epsilon: float) -> Columns:
+    clients = study_clients(inputs["project"], params, instance)
+    features, labels = clients.judged(params["project.judge"], "vote")
+    weak = inputs["train"].columns("weak", instance)
+    part = parts(params, instance, len(labels))
+    own = np.flatnonzero(part < len(weak["coef"]))
+    counts = poll(
+        (features[own], labels[own]),
+        (weak["coef"], weak["intercept"]),
+        part[own],
+        epsilon,
+        (params["seed"], "evaluate", instance),
+    )
+    return {"learner": np.arange(len(weak["coef"]))} | counts

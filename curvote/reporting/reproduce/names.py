@@ -1,0 +1,137 @@
+"""What `reproduce` knows by name: the pipelines, the printed numbers, the figure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from curvote.errors import UserError, did_you_mean
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One table or figure of MRMA (Qin & Bai, JMLR 2026).
+
+    Its pipeline has the same name; ``also`` names a second one. They are run
+    ``replicates`` times unless the user says otherwise. ``figure`` is a module of this
+    package, ``published`` a file of printed numbers; ``methods`` are shown, all where
+    it is empty. ``quantity`` is what the rows hold, in percent. A cell agrees whose
+    ``|z|`` is at most ``limit``: 3, times sqrt(2) where the paper prints no standard
+    deviation and its error is taken to be like ours.
+    """
+
+    name: str
+    title: str
+    replicates: int
+    figure: str
+    methods: tuple[str, ...] = ()
+    published: str | None = None
+    also: str | None = None
+    quantity: str = "misclassification"
+    limit: float = 3.0
+
+    @property
+    def pipelines(self) -> tuple[str, ...]:
+        """The pipelines to run, in order."""
+        return (self.name,) if self.also is None else (self.name, self.also)
+
+
+_ALL = (
+    Reproduction(
+        "table-1",
+        "Table 1: diabetes",
+        replicates=500,
+        figure="cells",
+        published="mrma_table1_diabetes.csv",
+    ),
+    Reproduction(
+        "table-2",
+        "Table 2: employee attrition",
+        replicates=500,
+        figure="cells",
+        published="mrma_table2_employee.csv",
+    ),
+    Reproduction(
+        "table-a1",
+        "Table A.1: encodings without noise",
+        replicates=500,
+        figure="cells",
+        published="mrma_tableA1_encoding.csv",
+        also="table-a1-initial",
+        limit=3 * 2**0.5,
+    ),
+    Reproduction(
+        "figure-1",
+        "Figure 1: what noise on z does to the weight omega",
+        replicates=200,
+        figure="weights",
+        methods=("agreement",),
+        quantity="agreement g",
+    ),
+    Reproduction(
+        "figure-2",
+        "Figure 2: simulated curves, one server",
+        replicates=200,
+        figure="methods",
+    ),
+    Reproduction(
+        "figure-3",
+        "Figure 3: simulated curves, 25 servers",
+        replicates=40,
+        figure="servers",
+        methods=("federated", "mrma"),
+    ),
+    Reproduction(
+        "figure-4",
+        "Figure 4: physical activity",
+        replicates=200,
+        figure="methods",
+    ),
+    Reproduction(
+        "figure-5",
+        "Figure 5: phonemes",
+        replicates=200,
+        figure="methods",
+    ),
+    Reproduction(
+        "figure-a1",
+        "Figure A.1: one classifier of 500 reports",
+        replicates=200,
+        figure="boxes",
+        methods=("weak", "clean"),
+        also="figure-a1-clean",
+    ),
+    Reproduction(
+        "figure-a6",
+        "Figure A.6: total variation between values and their reports",
+        replicates=200,
+        figure="variation",
+        methods=("told_apart",),
+        quantity="total variation",
+    ),
+    Reproduction(
+        "cases-a2",
+        "Table A.2: five ways to divide the clients",
+        replicates=200,
+        figure="cases",
+        methods=("ma", "mrma"),
+    ),
+    Reproduction(
+        "cases-a3",
+        "Table A.3: more clients for the weak classifiers",
+        replicates=200,
+        figure="cases",
+        methods=("weak", "mrma"),
+    ),
+)
+REPRODUCTIONS = {entry.name: entry for entry in _ALL}
+
+
+def find(name: str) -> Reproduction:
+    """Return the reproduction ``name``; an unknown one is a UserError."""
+    if name in REPRODUCTIONS:
+        return REPRODUCTIONS[name]
+    known = ", ".join(REPRODUCTIONS)
+    raise UserError(
+        f"{name!r} names no table or figure of the paper."
+        f"{did_you_mean(name, REPRODUCTIONS)} There are: {known}."
+    )

@@ -1,0 +1,184 @@
+"""The rows of `reproduce`: published, curvote and corrected values side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from curvote.errors import UserError
+from curvote.reporting.data import METHODS
+from curvote.reporting.reproduce.names import Reproduction, find
+from curvote.reporting.reproduce.printed import Printed, printed
+
+Row = dict[str, Any]
+
+COLUMNS = (
+    "pipeline",
+    "setting",
+    "protocol",
+    "learner",
+    "representation",
+    "d",
+    "epsilon",
+    "method",
+    "split",
+    "group",
+    "published",
+    "curvote",
+    "corrected",
+    "se",
+    "z",
+)
+# Axes of a grid with a meaning of their own; the others make up ``setting``.
+_OWN_AXES = ("form", "d", "representation", "split")
+USEFUL = "useful"
+_GROUPS = (None, USEFUL, "1", "2", "3")
+_PLACES = ("representation", "d", "learner", "split", "method", "setting")
+
+
+def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
+    """Return the rows of `reproduce NAME` from the score rows of its pipelines.
+
+    ``summaries`` are rows of `curvote.run.results.summary` and of `evidence`,
+    misclassification and se in [0, 1]. The result has ``COLUMNS``; published, curvote,
+    corrected and se are in percent points, se is curvote's. Where a value is printed,
+    ``curvote`` follows the published definitions and ``corrected`` the right ones;
+    elsewhere ``curvote`` follows the right ones. z = (curvote - published) /
+    sqrt(se^2 + (100 sd)^2 / 500), None where nothing is printed or no error is known.
+
+    Raises:
+        UserError: unknown name, or a printed cell that the pipelines do not compute.
+    """
+    entry = find(name)
+    rows = [_row(entry, summary) for summary in summaries]
+    shown = [row for row in rows if _is_shown(entry, row)]
+    if entry.published:
+        return _beside(entry, printed(entry.published), shown)
+    return _finished(_sorted(row for row in shown if row["form"] != "published"))
+
+
+def within(rows: Iterable[Row], limit: float = 3) -> tuple[int, int]:
+    """Return how many rows have ``|z| <= limit``, and how many have a z at all."""
+    known = [abs(row["z"]) for row in rows if row["z"] is not None]
+    return sum(z <= limit for z in known), len(known)
+
+
+def _row(entry: Reproduction, summary: Row) -> Row:
+    axes = summary.get("setting", {})
+    others = [f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES]
+    value, se = _QUANTITIES[entry.quantity](summary)
+    kept = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
+    return kept | {
+        "form": axes.get("form"),
+        "setting": " ".join(others) or None,
+        "learner": summary["learner"],
+        "representation": axes.get("representation", _whole(entry, summary)),
+        "d": int(axes["d"]) if "d" in axes else None,
+        "method": _METHODS.get(summary["method"], summary["method"]),
+        "split": axes.get("split"),
+        "group": summary.get("group"),
+        "published": None,
+        "curvote": value,
+        "corrected": None,
+        "se": se,
+        "z": None,
+    }
+
+
+def _whole(entry: Reproduction, summary: Row) -> str | None:
+    """Return the representation of Table A.1's whole curves, its second run."""
+    initial = entry.name == "table-a1" and summary["pipeline"] == entry.also
+    return "initial" if initial else None
+
+
+def _misclassification(summary: Row) -> tuple[float, float | None]:
+    se = summary["se"]
+    return 100 * summary["misclassification"], None if se is None else 100 * se
+
+
+def _agreement(summary: Row) -> tuple[float, float | None]:
+    """Return g, how often the noised data's Bayes classifier is right at z0."""
+    value, se = _misclassification(summary)
+    return 100 - value, se
+
+
+def _variation(summary: Row) -> tuple[float, float | None]:
+    """Return TV: the best test errs with probability (1 - TV)/2."""
+    value, se = _misclassification(summary)
+    return 100 - 2 * value, None if se is None else 2 * se
+
+
+_QUANTITIES = {
+    "misclassification": _misclassification,
+    "agreement g": _agreement,
+    "total variation": _variation,
+}
+_METHODS = {"told_apart": "total_variation"}
+
+
+def _is_shown(entry: Reproduction, row: Row) -> bool:
+    """Tell whether a row belongs to the table or figure."""
+    if row["split"]:
+        final = "mrma" if row["split"] == "single" else "federated"
+        return bool(row["group"]) and row["method"] == final
+    methods = {_METHODS.get(method, method) for method in entry.methods}
+    return not methods or row["method"] in methods
+
+
+def _beside(entry: Reproduction, cells: list[Printed], rows: list[Row]) -> list[Row]:
+    return _finished(_compared(entry, cell, rows) for cell in cells)
+
+
+def _compared(entry: Reproduction, cell: Printed, rows: list[Row]) -> Row:
+    """Return the row of one printed cell; both forms where the pipeline has two."""
+    forms = {
+        row["form"]: row
+        for row in rows
+        if all(row[name] == value for name, value in cell.key)
+    }
+    if not forms:
+        named = ", ".join(f"{name} {value}" for name, value in cell.key)
+        raise UserError(
+            f"{entry.name} prints a value for {named}, which pipeline"
+            f" {' or '.join(entry.pipelines)} does not compute; restore it in"
+            " pipelines.yaml."
+        )
+    own = forms.get("published") or next(iter(forms.values()))
+    right = forms.get("corrected") if "published" in forms else None
+    return own | {
+        "published": cell.percent,
+        "corrected": right and right["curvote"],
+        "z": _z(own["curvote"] - cell.percent, own["se"], cell.variance),
+    }
+
+
+def _z(difference: float, se: float | None, variance: float) -> float | None:
+    total = None if se is None else se**2 + variance
+    return difference / math.sqrt(total) if total else None
+
+
+def _finished(rows: Iterable[Row]) -> list[Row]:
+    return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+def _sorted(rows: Iterable[Row]) -> list[Row]:
+    """Sort by group, then by what tells lines apart, as it came; epsilon is last."""
+    listed = list(rows)
+    ranks = {name: _ranks(listed, name) for name in _PLACES}
+    ranks["method"] = {name: rank for rank, name in enumerate(METHODS)}
+
+    def place(row: Row) -> tuple[float, ...]:
+        return (
+            _GROUPS.index(row["group"]),
+            *(ranks[name].get(row[name], math.inf) for name in _PLACES),
+            math.inf if row["epsilon"] is None else row["epsilon"],
+        )
+
+    return sorted(listed, key=place)
+
+
+def _ranks(rows: Sequence[Row], name: str) -> dict[Any, float]:
+    """Return the place of each value by first appearance; rows without one are last."""
+    values = dict.fromkeys(row[name] for row in rows)
+    return {v: math.inf if v is None else rank for rank, v in enumerate(values)}

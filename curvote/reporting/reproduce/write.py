@@ -1,0 +1,59 @@
+"""The files of one reproduction: its rows as CSV and JSON, and its figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from curvote.reporting.figures import write as write_file
+from curvote.reporting.reproduce.figures import draw
+from curvote.reporting.reproduce.gather import Evidence, evidence
+from curvote.reporting.reproduce.rows import COLUMNS, Row, comparison
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+
+
+def compare(
+    project: Project, name: str, records: Iterable[RunRecord]
+) -> tuple[list[Row], list[Path]]:
+    """Return the rows of `reproduce NAME` from completed runs, and the files written.
+
+    They stand in the folder ``reproduce`` of the reports of the pipeline ``name``.
+    """
+    found = evidence(project, records)
+    rows = comparison(name, found.summaries)
+    folder = project.reports / name / "reproduce"
+    return rows, write(name, rows, folder, found)
+
+
+def write(
+    name: str,
+    rows: Sequence[Row],
+    folder: Path,
+    found: Evidence | None = None,
+) -> list[Path]:
+    """Write comparison.csv, comparison.json and the figure; return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = {
+        "comparison.csv": _csv(rows),
+        "comparison.json": to_json(rows).encode(),
+    }
+    drawn = draw(name, rows, "svg", "png", found=found)
+    content |= {f"{name}.{kind}": image for kind, image in drawn.items()}
+    return [write_file(folder / file, data) for file, data in content.items()]
+
+
+def to_json(rows: Sequence[Row]) -> str:
+    """Return the rows as one JSON document, without NaN."""
+    return json.dumps(list(rows), indent=1, allow_nan=False)
+
+
+def _csv(rows: Sequence[Row]) -> bytes:
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue().encode()

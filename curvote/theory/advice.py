@@ -1,0 +1,103 @@
+"""Which sizes and cutoff to choose: a search over what ``planner.predict`` expects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import product
+from typing import NamedTuple
+
+from curvote import validate
+from curvote.theory.crowd import Case, Sizes
+from curvote.theory.planner import REPLICATES, Prediction, expect, finals, judge
+from curvote.theory.prior import UtilityPrior
+
+TRAIN_SHARES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7)
+LEARNER_SHARES = (0.1, 0.25, 0.5, 1.0)
+COUNTS = (1, 5, 10, 20, 40, 80, 160)
+CUTOFFS = (0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9)
+FEWEST_REPORTS = 5  # of a learner, for each coordinate and the label
+LEAST_CLIENTS = 50
+ROUGH, FINALISTS = 300, 12
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Recommended settings, as in ``predict``, and what to expect of them."""
+
+    n_train: int
+    n_vote: int
+    n_per_learner: int
+    n_learners: int
+    cutoff: float
+    prediction: Prediction
+
+
+class _Rated(NamedTuple):
+    accuracy: float
+    sizes: Sizes
+    cutoff: float
+
+
+def recommend(
+    n: int,
+    d: int,
+    epsilon: float,
+    prior: UtilityPrior,
+    *,
+    when_none_pass: str = "soft",
+    mechanism: str = "laplace",
+) -> Plan:
+    """Return the settings of highest expected accuracy for ``n`` clients in all.
+
+    ``n`` >= 50; the rest as in ``predict``. All settings of a grid are compared on
+    common random numbers, the best again on new and more of them; the prediction comes
+    from a third stream, so that it is not the luck of the chosen one.
+    """
+    validate.at_least(LEAST_CLIENTS, n=n)
+    case = Case(d, epsilon, prior, mechanism)
+    every = _rate(case, product(_grid(n, d), [CUTOFFS]), when_none_pass, 1, ROUGH)
+    few = [(one.sizes, (one.cutoff,)) for one in _best(every, FINALISTS)]
+    (best,) = _best(_rate(case, few, when_none_pass, 2, REPLICATES), 1)
+    sizes = best.sizes
+    return Plan(
+        sizes.n_train,
+        sizes.n_vote,
+        sizes.n_per_learner,
+        sizes.n_learners,
+        best.cutoff,
+        expect(case, sizes, best.cutoff, when_none_pass, seed=3),
+    )
+
+
+def _best(rated: Iterable[_Rated], count: int) -> list[_Rated]:
+    return nlargest(count, rated, key=lambda one: one.accuracy)
+
+
+def _rate(
+    case: Case,
+    asked: Iterable[tuple[Sizes, tuple[float, ...]]],
+    when_none_pass: str,
+    seed: int,
+    replicates: int,
+) -> Iterator[_Rated]:
+    """Yield the expected accuracy of all sizes with their cutoffs."""
+    for sizes, cutoffs in asked:
+        judged = judge(case, sizes, seed, replicates)
+        for cutoff in cutoffs:
+            final, _ = finals(judged, case.prior, cutoff, when_none_pass)
+            yield _Rated(float(final.mean()), sizes, cutoff)
+
+
+def _grid(n: int, d: int) -> Iterator[Sizes]:
+    """Yield all sizes to compare, each once; learners that are all one only once."""
+    seen = set()
+    for share, part, count in product(TRAIN_SHARES, LEARNER_SHARES, COUNTS):
+        n_train = round(n * share)
+        least = FEWEST_REPORTS * (d + 1)
+        own = min(max(round(n_train * part), least), n_train)
+        sizes = n_train, n - n_train, own, 1 if own == n_train else count
+        if n_train >= 2 and count <= n - n_train and sizes not in seen:
+            seen.add(sizes)
+            yield Sizes(*sizes)

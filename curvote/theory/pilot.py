@@ -1,0 +1,64 @@
+"""A prior from what weak classifiers achieve: in a pilot, or as one believes."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+from scipy.optimize import brentq
+
+from curvote.errors import UserError
+from curvote.theory.crowd import Case, Reports, Sizes, draw
+from curvote.theory.prior import UtilityPrior
+
+RUNS, LEARNERS = 200, 100
+MANY = 10**7  # reports, so that learners share next to none
+NEAREST = 1e-3
+
+
+def prior_from_weak(
+    prior: UtilityPrior,
+    weak: float,
+    n_per_learner: int,
+    d: int,
+    epsilon: float,
+    *,
+    mechanism: str = "laplace",
+) -> UtilityPrior:
+    """Return ``prior`` with the separation that gives weak classifiers ``weak``.
+
+    ``weak`` is the mean true accuracy, before reversal, of classifiers that learn from
+    ``n_per_learner`` reports of ``d`` coordinates at ``epsilon`` each: the mean
+    estimated utility of a pilot, for example. ``mechanism`` is as in ``predict``. Where
+    no separation gives ``weak``, a UserError says what can be reached.
+    """
+    case = Case(d, epsilon, prior, mechanism)
+    sizes = Sizes(MANY, LEARNERS, n_per_learner, LEARNERS)
+
+    def achieved(log_separation: float) -> float:
+        told = replace(prior, separation=math.exp(log_separation))
+        return _mean_utility(replace(case, prior=told), sizes)
+
+    ends = math.log(NEAREST), math.log(2 * math.sqrt(d))  # the cube's diagonal
+    low, high = map(achieved, ends)
+    if not low < weak < high:
+        raise UserError(
+            f"weak is {weak!r}; with these reports weak classifiers have mean"
+            f" accuracies between {low:.4f} and {high:.4f}."
+        )
+    found = brentq(lambda x: achieved(x) - weak, *ends, xtol=1e-6)
+    return replace(prior, separation=math.exp(found))
+
+
+def _mean_utility(case: Case, sizes: Sizes) -> float:
+    """Return the mean accuracy of weak classifiers.
+
+    Over mirrored pairs: what noise alone makes of one it takes from the other, and
+    the little that is left is the signal.
+    """
+    law = Reports.of(case)
+    means = draw(np.random.default_rng(0), law, sizes, RUNS)
+    crowds = (each.centroid(law) for each in (means, means.mirrored(law)))
+    pair = [case.prior.utility(crowd.coef, crowd.intercept) for crowd in crowds]
+    return float(np.mean(pair))

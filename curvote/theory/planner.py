@@ -1,0 +1,158 @@
+"""How accurate MRMA will be, from public quantities and a prior on utilities alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.server.averaging import WHEN_NONE_PASS
+from curvote.theory.crowd import Case, Crowd, Reports, Sizes, draw
+from curvote.theory.prior import UtilityPrior
+from curvote.theory.votes import keep_probability
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+REPLICATES = 4000
+VALUES = 2**23  # coordinates that may be drawn for each class
+FEWEST = 200
+INTERVAL = (0.025, 0.975)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What to expect of one run, over the noise, the draws and the votes.
+
+    ``accuracy`` is the mean accuracy of the final classifier on unperturbed data,
+    ``spread`` its standard deviation from run to run, ``interval`` the middle 95 %.
+    ``weak`` and ``weak_spread``: mean and standard deviation of the accuracies of the
+    weak classifiers before reversal. ``reversal_right``: how often reversal leaves the
+    better of f and -f. ``none_passed``: how often no utility is above the cutoff.
+    ``standard_error`` is that of ``accuracy``, from a finite number of draws.
+    """
+
+    accuracy: float
+    spread: float
+    interval: tuple[float, float]
+    weak: float
+    weak_spread: float
+    reversal_right: float
+    none_passed: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Crowds, their true accuracies, and by the votes: reversed, utility; all [R, B].
+
+    ``utility`` is the estimate after reversal.
+    """
+
+    crowd: Crowd
+    true: FloatArray
+    reversed: BoolArray
+    utility: FloatArray
+
+
+def predict(
+    n_train: int,
+    n_vote: int,
+    d: int,
+    epsilon: float,
+    prior: UtilityPrior,
+    *,
+    n_per_learner: int,
+    n_learners: int,
+    cutoff: float,
+    when_none_pass: str = "soft",
+    mechanism: str = "laplace",
+    seed: int = 0,
+) -> Prediction:
+    """Return what MRMA with nearest-centroid learners will reach.
+
+    ``n_train`` clients report (z in [-1, 1]^``d``, label) and ``n_vote`` clients vote,
+    each at ``epsilon``; ``n_learners`` classifiers learn from ``n_per_learner`` reports
+    each and share the votes; reversal, then averaging by max(u - ``cutoff``, 0).
+    Nothing but these numbers, the noise that an unbiased ``mechanism`` states and
+    ``prior`` enters: thousands of draws of class means and vote counts. No other
+    learner depends on class means alone; under noise this is the one to take.
+    """
+    case = Case(d, epsilon, prior, mechanism)
+    sizes = Sizes(n_train, n_vote, n_per_learner, n_learners)
+    return expect(case, sizes, cutoff, when_none_pass, seed)
+
+
+def expect(
+    case: Case, sizes: Sizes, cutoff: float, when_none_pass: str, seed: int
+) -> Prediction:
+    """Return what MRMA will reach in this case with these sizes; see ``predict``."""
+    judged = judge(case, sizes, seed)
+    final, none_passed = finals(judged, case.prior, cutoff, when_none_pass)
+    low, high = np.quantile(final, INTERVAL)
+    return Prediction(
+        accuracy=float(final.mean()),
+        spread=float(final.std()),
+        interval=(float(low), float(high)),
+        weak=float(judged.true.mean()),
+        weak_spread=float(judged.true.std()),
+        reversal_right=float(((judged.true >= 0.5) != judged.reversed).mean()),
+        none_passed=float(none_passed.mean()),
+        standard_error=float(final.std() / np.sqrt(len(final))),
+    )
+
+
+def judge(case: Case, sizes: Sizes, seed: int, replicates: int = REPLICATES) -> Judged:
+    """Return crowds of classifiers, what they are worth and what the votes say.
+
+    ``replicates`` are fewer, and at least FEWEST, where the crowds are large.
+    """
+    rng = np.random.default_rng(seed)
+    most = VALUES // (sizes.n_learners * case.d)
+    law = Reports.of(case)
+    means = draw(rng, law, sizes, max(FEWEST, min(replicates, most)))
+    crowd = means.centroid(law)
+    true = case.prior.utility(crowd.coef, crowd.intercept)
+    votes, keep = sizes.votes, keep_probability(case.epsilon)
+    positive = rng.binomial(votes, (2 * keep - 1) * true + 1 - keep)
+    # The better side's estimate, (max(positive, n - positive)/n + q - 1)/(2q - 1)
+    utility = 0.5 + np.abs(positive / votes - 0.5) / (2 * keep - 1)
+    return Judged(crowd, true, 2 * positive < votes, utility)
+
+
+def finals(
+    judged: Judged, prior: UtilityPrior, cutoff: float, when_none_pass: str = "soft"
+) -> tuple[FloatArray, BoolArray]:
+    """Return the accuracies [R] of the averaged classifiers, and where none passed."""
+    weight, none_passed = _weights(judged.utility, cutoff, when_none_pass)
+    signed = np.where(judged.reversed, -weight, weight)[:, None, :]
+    coef = (signed @ judged.crowd.coef)[:, 0]
+    intercept = (signed @ judged.crowd.intercept[..., None])[:, 0, 0]
+    return prior.utility(coef, intercept), none_passed
+
+
+def _weights(
+    utility: FloatArray, cutoff: float, when_none_pass: str
+) -> tuple[FloatArray, BoolArray]:
+    """Return ``server.averaging.weights`` of many runs [R, B], up to their scale."""
+    validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
+    if not 0.5 <= cutoff < 1:
+        raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
+    weight = np.maximum(utility - cutoff, 0)
+    none_passed = weight.max(axis=1) == 0
+    weight[none_passed] = _instead(utility[none_passed], when_none_pass)
+    return weight, none_passed
+
+
+def _instead(utility: FloatArray, how: str) -> FloatArray:
+    if how == "best":
+        best = utility.argmax(axis=1)[:, None]
+        return np.where(np.arange(utility.shape[1]) == best, 1.0, 0.0)
+    if how == "uniform":
+        return np.ones_like(utility)
+    soft = utility - 0.5
+    soft[soft.max(axis=1) == 0] = 1
+    return soft

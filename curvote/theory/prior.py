@@ -1,0 +1,92 @@
+"""What is believed about a task before anybody reports: the planner's only knowledge.
+
+Rescaled records z in [-1, 1]^d differ by class along one line, the one through the two
+class means. Across it they scatter alike in every direction and tell nothing: a rule at
+an angle to that line loses accuracy, one with a wrong threshold too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.theory.shapes import SHAPES, Shape
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class UtilityPrior:
+    """A belief about how useful classifiers of a task can be.
+
+    ``best``: the accuracy of the best linear rule, without noise, in (``constant``, 1).
+    ``spread``: the standard deviation of a rescaled coordinate across the line through
+    the class means, in (0, 1]; the range of a coordinate is [-1, 1].
+    ``separation``: the distance between the class means in the same units, above 0;
+    None takes the one that follows from the other numbers if z scatters along the line
+    as across. ``pilot.prior_from_weak`` finds it from what weak classifiers achieve.
+    ``positive``: the share of class +1, in (0, 1).
+    ``shape``: ``classes``, two groups that scatter around their means (the sick and the
+    healthy), or ``cloud``, one group in which the chance of +1 rises along the line (a
+    logistic model). Anything else is a UserError.
+    """
+
+    best: float
+    spread: float = 0.3
+    separation: float | None = None
+    positive: float = 0.5
+    shape: str = "classes"
+
+    def __post_init__(self) -> None:
+        validate.fraction(positive=self.positive)
+        validate.one_of(SHAPES, shape=self.shape)
+        if not self.constant < self.best < 1:
+            raise UserError(
+                f"best is {self.best!r}; the best rule must be right more often than"
+                f" the constant one, {self.constant:g}, and wrong for somebody."
+            )
+        if not 0 < self.spread <= 1:
+            raise UserError(
+                f"spread is {self.spread!r}; a coordinate of [-1, 1] has a standard"
+                " deviation in (0, 1]."
+            )
+        if self.separation is not None:
+            validate.positive(separation=self.separation)
+
+    @property
+    def constant(self) -> float:
+        """The accuracy of the classifier that always names the larger class."""
+        return max(self.positive, 1 - self.positive)
+
+    @property
+    def distance(self) -> float:
+        """The distance between the class means, given or following from the rest."""
+        return self.separation or self.spread * self._law.distance
+
+    @property
+    def along(self) -> float:
+        """The standard deviation within a class along the line through the means."""
+        return self._unit * self._law.within
+
+    def utility(self, coef: FloatArray, intercept: FloatArray) -> FloatArray:
+        """Return the accuracy of rules ``coef`` [..., d], ``intercept`` [...].
+
+        In coordinates whose origin is the middle of the class means and whose first
+        axis leads from -1 to +1.
+        """
+        across = self.spread * np.sqrt(np.square(coef[..., 1:]).sum(axis=-1))
+        return self._law.accuracy(self._unit * coef[..., 0], across, intercept)
+
+    @cached_property
+    def _law(self) -> Shape:
+        return SHAPES[self.shape](self.best, self.positive)
+
+    @property
+    def _unit(self) -> float:
+        """The length of the shape's unit, in those of z."""
+        return self.distance / self._law.distance

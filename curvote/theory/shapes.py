@@ -1,0 +1,150 @@
+"""Two ways in which a label can depend on one direction of z, each with one number.
+
+Both are in units of a standard deviation along the line through the class means, with
+the origin midway between these. A rule is given by its slope along the line, the root
+of its squared slopes across it (in units of the deviation there), and its intercept.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import brentq
+from scipy.special import ndtr, ndtri, owens_t
+
+FloatArray = NDArray[np.float64]
+
+FARTHEST = 40.0  # standard deviations between a mean and the threshold: no error left
+TINY = 1e-9  # Owen's T is asked for ratios
+
+
+@dataclass(frozen=True)
+class Shape(ABC):
+    """A law with ``best`` accuracy of a linear rule and a share ``positive`` of +1."""
+
+    best: float
+    positive: float
+
+    @property
+    @abstractmethod
+    def distance(self) -> float:
+        """The distance between the class means."""
+
+    @property
+    @abstractmethod
+    def within(self) -> float:
+        """The standard deviation along the line within a class."""
+
+    @abstractmethod
+    def accuracy(
+        self, along: FloatArray, across: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return how often rules are right; the arrays share a shape."""
+
+
+class Classes(Shape):
+    """Two normal classes that scatter alike around their means."""
+
+    @cached_property
+    def depth(self) -> float:
+        """How far each mean is from the middle.
+
+        At the best threshold p Phi(depth + c) + (1 - p) Phi(depth - c) = ``best``, with
+        c = ln(p/(1 - p)) / (2 depth).
+        """
+        log_odds = math.log(self.positive / (1 - self.positive))
+
+        def excess(depth: float) -> float:
+            return float(self._right(depth, log_odds / (2 * depth))) - self.best
+
+        return float(brentq(excess, TINY, FARTHEST))
+
+    @property
+    def distance(self) -> float:
+        """Twice the depth."""
+        return 2 * self.depth
+
+    @property
+    def within(self) -> float:
+        """The unit itself."""
+        return 1.0
+
+    def accuracy(
+        self, along: FloatArray, across: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return p Phi(m + o) + (1 - p) Phi(m - o), m and o in deviations of f(z)."""
+        scale = np.hypot(along, across)
+        return self._right(along / scale * self.depth, intercept / scale)
+
+    def _right(self, reach: ArrayLike, offset: ArrayLike) -> FloatArray:
+        ahead, behind = np.add(reach, offset), np.subtract(reach, offset)
+        share = self.positive
+        return np.asarray(share * ndtr(ahead) + (1 - share) * ndtr(behind))
+
+
+class Cloud(Shape):
+    """One normal cloud; the label is +1 where a noisy score along the line is high.
+
+    A probit regression, nearly a logistic one: the score v and z along the line are
+    standard normal with a correlation, and the label is +1 where v > ``threshold``.
+    """
+
+    @property
+    def threshold(self) -> float:
+        """The score that a share ``positive`` exceeds."""
+        return float(-ndtri(self.positive))
+
+    @cached_property
+    def correlation(self) -> float:
+        """That of z along the line and the score, from the best rule's accuracy."""
+
+        def excess(correlation: float) -> float:
+            cut = self.threshold / correlation
+            return float(agreement(correlation, cut, self.threshold)) - self.best
+
+        return float(brentq(excess, TINY, 1 - TINY))
+
+    @property
+    def distance(self) -> float:
+        """E(z | +1) - E(z | -1) = correlation phi(threshold) / (p (1 - p))."""
+        density = math.exp(-(self.threshold**2) / 2) / math.sqrt(2 * math.pi)
+        return self.correlation * density / (self.positive * (1 - self.positive))
+
+    @property
+    def within(self) -> float:
+        """What the classes' distance leaves of the cloud's variance 1."""
+        share = self.positive
+        return math.sqrt(1 - share * (1 - share) * self.distance**2)
+
+    def accuracy(
+        self, along: FloatArray, across: FloatArray, intercept: FloatArray
+    ) -> FloatArray:
+        """Return how often f(z) and the score are on the same side of their cuts."""
+        scale = np.hypot(along, across)
+        centre = along * (self.positive - 0.5) * self.distance + intercept
+        correlation = self.correlation * along / scale
+        return agreement(correlation, -centre / scale, self.threshold)
+
+
+def agreement(
+    correlation: float | FloatArray, h: float | FloatArray, k: float
+) -> FloatArray:
+    """Return P(u > h, v > k) + P(u < h, v < k) for standard normal u and v.
+
+    By Owen's T (Owen 1956): 1 - 2 T(h, a) - 2 T(k, b) - [h k < 0], where
+    a = (k/h - r)/sqrt(1 - r^2), b = (h/k - r)/sqrt(1 - r^2), r the correlation.
+    """
+    u = np.where(np.abs(h) < TINY, TINY, h)
+    v = k if abs(k) > TINY else TINY
+    free = np.sqrt(1 - np.square(correlation))
+    parts = owens_t(u, (v / u - correlation) / free)
+    parts += owens_t(v, (u / v - correlation) / free)
+    return np.asarray(1 - 2 * parts - (u * v < 0))
+
+
+SHAPES: dict[str, type[Shape]] = {"classes": Classes, "cloud": Cloud}

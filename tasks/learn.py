@@ -1,0 +1,16 @@
+"""Task of stage learn: an arrival's candidates, on the server's side."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.client.schemas.objects import State
+
+from curvote.run.step import Step
+from curvote.run.store import ArtifactRef
+from tasks.perform import OPTIONS, Context, perform
+
+
+@task(name="learn", tags=["server"], timeout_seconds=14400, **OPTIONS)
+def learn(context: Context, step: Step, label: str) -> ArtifactRef | State[ArtifactRef]:
+    """Store the candidates."""
+    return perform(context, step)

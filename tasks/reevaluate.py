@@ -1,0 +1,18 @@
+"""Task of stage reevaluate: where votes on the servers' classifiers leave."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.client.schemas.objects import State
+
+from curvote.run.step import Step
+from curvote.run.store import ArtifactRef
+from tasks.perform import OPTIONS, Context, perform
+
+
+@task(name="reevaluate", tags=["release"], timeout_seconds=7200, **OPTIONS)
+def reevaluate(
+    context: Context, step: Step, label: str
+) -> ArtifactRef | State[ArtifactRef]:
+    """Store the counts of noised votes."""
+    return perform(context, step)

@@ -1,0 +1,86 @@
+"""A server whose round of votes stays open, and honest clients in this process."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from curvote.datasets import simulated
+from curvote.entropy import SeededEntropy
+from curvote.envelope import Invitation, seal
+from curvote.protocols.message import knowledge, message_of, row
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import find
+from curvote.run.step import Cell
+from curvote.run.store import Artifact
+from curvote.task import Task
+from tests import plain
+from tests.exchange import FAR, NAME, Server
+
+CELL = Cell("mrma", 4.0, "centroid")
+VOTERS, FIRST, FOLD = 120, 30, 20
+ONLINE = FAR | {
+    "clients": {"train": 60, "vote": VOTERS},
+    "intake": {"min_votes": FIRST, "online": True, "fold": FOLD},
+}
+
+
+def opened(root: Path) -> Server:
+    """Return a server whose reports are in and whose round of votes is open."""
+    server = Server(plain.write(root, **{NAME: ONLINE}))
+    server.run()
+    server.take(answers(server, "report", seed=1))
+    server.run()
+    return server
+
+
+def copied(server: Server, root: Path) -> Server:
+    """Return a copy of a server, to be changed at will."""
+    shutil.copytree(server.project.root, root, dirs_exist_ok=True)
+    return Server(Project(root))
+
+
+def asked(server: Server, asks: str) -> tuple[Task, list[Invitation]]:
+    """Return the published task and the invitations to it."""
+    task, invitations = server.published(asks)
+    lines = invitations.read_text().splitlines()
+    invited = [Invitation.from_json(json.loads(line)) for line in lines]
+    return Task.from_json(json.loads(task.read_text())), invited
+
+
+def answers(server: Server, asks: str, seed: int) -> list[bytes]:
+    """Return the envelopes of honest clients, one for each invitation."""
+    task, invited = asked(server, asks)
+    rng, given = np.random.default_rng(seed), simulated.Parameters(points=20)
+    drawn = simulated.clients(given, len(invited), rng)
+    labels = np.where(drawn["label"] == 1, 1.0, -1.0)
+    votes = task.candidates is not None
+    judge = np.array([each.about for each in invited]) if votes else None
+    known = knowledge(task, drawn["curve"], labels, judge)
+    sent = message_of(task).draw(task, known, SeededEntropy(seed))
+    return [seal(each, row(sent, i)) for i, each in enumerate(invited)]
+
+
+def verdicts(server: Server, *, right: bool) -> list[bytes]:
+    """Return the envelopes of voters who all say the same."""
+    _, invited = asked(server, "vote")
+    return [seal(i, {"learner": i.about, "positive": right}) for i in invited]
+
+
+def made(server: Server, record: RunRecord, stage: str) -> Artifact:
+    """Return what a stage of a run made."""
+    return find(server.project, record, stage, CELL)
+
+
+def ensemble(server: Server, record: RunRecord) -> dict[str, np.ndarray]:
+    """Return the utilities and weights of a run."""
+    return made(server, record, "aggregate").columns("ensemble", 0)
+
+
+def votes(server: Server, record: RunRecord) -> dict[str, np.ndarray]:
+    """Return the counts of a run."""
+    return made(server, record, "evaluate").columns("votes", 0)

@@ -1,0 +1,165 @@
+"""Score rows as the pipelines of `reproduce` would give them, made up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from curvote.reporting.reproduce.gather import Evidence
+from curvote.reporting.reproduce.printed import printed
+from curvote.reporting.reproduce.rows import USEFUL
+from tests.report_data import PROGRESS
+
+LEARNERS = ("logistic", "svm", "dwd", "cg")
+EPSILONS = (0.1, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+
+
+def row(pipeline: str, method: str, value: float, **given: Any) -> dict[str, Any]:
+    """One score row; ``value`` in [0, 1]."""
+    plain = {
+        "pipeline": pipeline,
+        "protocol": "mrma",
+        "epsilon": None,
+        "learner": None,
+        "method": method,
+        "misclassification": value,
+        "se": 0.002,
+        "replicates": 40,
+        "none_passed": 0.0,
+    }
+    return plain | given
+
+
+def table(name: str, file: str, shift: float = 0.001) -> list[dict[str, Any]]:
+    """Both forms of every cell of a printed table, the published one off by shift."""
+    rows = []
+    for cell in printed(file):
+        key = dict(cell.key)
+        axes = {n: str(key[n]) for n in ("d", "representation") if key.get(n)}
+        others = {n: key[n] for n in ("epsilon", "learner") if n in key}
+        own = f"{name}-initial" if axes.get("representation") == "initial" else name
+        if own != name:
+            axes = {}
+        for form, extra in (("published", shift), ("corrected", -0.05)):
+            value = cell.percent / 100 + extra
+            setting = {"form": form, **axes}
+            method = str(key.get("method", "clean"))
+            rows.append(row(own, method, value, setting=setting, **others))
+    return rows
+
+
+def by_method(
+    name: str, learners: tuple[str, ...] = LEARNERS
+) -> Iterator[dict[str, Any]]:
+    """Error by method, learner and epsilon."""
+    for epsilon in EPSILONS:
+        for learner, method in product(learners, PROGRESS):
+            value = 0.5 - 0.4 * _learnt(epsilon, PROGRESS[method][1], learner)
+            yield row(name, method, value, epsilon=epsilon, learner=learner)
+        yield row(name, "majority", 0.48, epsilon=epsilon)
+        yield row(name, "histogram", 0.49, epsilon=epsilon)
+
+
+def _learnt(epsilon: float, skill: float, learner: str = "cg") -> float:
+    slow = 1 + 0.15 * sum(learner.encode()) % 1
+    return math.tanh(skill * epsilon / slow) ** 1.5
+
+
+def servers() -> Iterator[dict[str, Any]]:
+    """Error by split, group, learner and epsilon, own and shared classifiers."""
+    skills = {"clients": 0.8, "budget": 0.4, "single": 0.25}
+    for split, group, learner, epsilon in product(
+        skills, ("1", "2", "3", USEFUL), LEARNERS, EPSILONS
+    ):
+        part = _learnt(epsilon, skills[split], learner)
+        wrong = 0.5 if group == "2" else 0.49 - 0.35 * part - 0.01 * (group == "3")
+        named = {"setting": {"split": split}, "group": group, "learner": learner}
+        for method in ("mrma", "federated", "weak"):
+            off = 0.0 if (method == "mrma") == (split == "single") else 0.07
+            yield row("figure-3", method, wrong + off, epsilon=epsilon, **named)
+
+
+def cases(
+    name: str, labels: str, learners: tuple[str, ...], methods: tuple[str, ...]
+) -> Iterator[dict[str, Any]]:
+    """Error by case, learner, method and epsilon."""
+    for case, learner, method, epsilon in product(labels, learners, methods, EPSILONS):
+        part = _learnt(epsilon, PROGRESS[method][1] + 0.04 * int(case), learner)
+        named = {"setting": {"case": case}, "learner": learner, "epsilon": epsilon}
+        yield row(name, method, 0.5 - 0.4 * part, **named)
+
+
+def encodings() -> Iterator[dict[str, Any]]:
+    """Error of one classifier by representation, with and without noise."""
+    for kind, learner, epsilon in product(
+        ("tanh", "max_abs"), LEARNERS, (*EPSILONS, None)
+    ):
+        clean = epsilon is None
+        named = {"setting": {"representation": kind}, "learner": learner}
+        yield row(
+            "figure-a1-clean" if clean else "figure-a1",
+            "clean" if clean else "weak",
+            0.11 if clean else 0.5 - 0.38 * _learnt(epsilon or 0, 0.3, learner),
+            epsilon=epsilon,
+            **named,
+        )
+
+
+def found(rows: list[dict[str, Any]], n: int = 30) -> Evidence:
+    """Values of single replicates around the rows', and a configuration."""
+    draw = np.random.default_rng(3)
+    names = ("representation", "epsilon", "learner", "method")
+    parts = [
+        pd.DataFrame({name: [one[name]] * n for name in names}).assign(
+            epsilon=lambda part: part["epsilon"].astype(float),
+            misclassification=draw.normal(one["curvote"] / 100, 0.04, n).clip(0, 1),
+        )
+        for one in rows
+    ]
+    config = {"privatize": {"label_share": "equal"}, "source": {"slope": 4.0}}
+    return Evidence([], pd.concat(parts, ignore_index=True), [config])
+
+
+def agreement() -> Iterator[dict[str, Any]]:
+    """Errors at z0 by epsilon."""
+    for z0, epsilon in product(np.linspace(-2, 2, 9), (10.0, 1.0, 0.1, 0.01)):
+        wrong = 0.5 - 0.25 * math.tanh(epsilon) * min(1.0, abs(z0))
+        yield row(
+            "figure-1", "agreement", wrong, setting={"z0": f"{z0:g}"}, epsilon=epsilon
+        )
+
+
+def told_apart() -> Iterator[dict[str, Any]]:
+    """Errors of telling values from reports, by d and epsilon."""
+    from curvote.theory.variation import total_variation
+
+    for d, epsilon in product((1, 2, 5, 10), (0.1, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)):
+        wrong = (1 - total_variation(d, epsilon)) / 2
+        named = {"setting": {"d": str(d)}, "epsilon": epsilon}
+        yield row("figure-a6", "told_apart", wrong, **named)
+
+
+SUMMARIES = {
+    "table-1": lambda: table("table-1", "mrma_table1_diabetes.csv"),
+    "table-2": lambda: table("table-2", "mrma_table2_employee.csv"),
+    "table-a1": lambda: table("table-a1", "mrma_tableA1_encoding.csv"),
+    "figure-1": agreement,
+    "figure-2": lambda: by_method("figure-2"),
+    "figure-3": servers,
+    "figure-4": lambda: by_method("figure-4"),
+    "figure-5": lambda: by_method("figure-5"),
+    "figure-a1": encodings,
+    "figure-a6": told_apart,
+    "cases-a2": lambda: cases("cases-a2", "12345", LEARNERS, ("ma", "mrma")),
+    "cases-a3": lambda: cases("cases-a3", "5678", ("cg",), ("weak", "mrma")),
+}
+
+
+def summaries(name: str) -> list[dict[str, Any]]:
+    """The made-up score rows of one reproduction."""
+    return list(SUMMARIES[name]())

@@ -1,0 +1,130 @@
+"""A grid: every combination is a setting, and what settings share is made once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.reporting.columns import columns
+from curvote.run.config import PipelinesFile
+from curvote.run.project import Project
+from curvote.run.results import cells, final_model, find, summary
+from curvote.run.settings import labels_of, named, of_config, settings
+from tests import plain
+
+SIZES = {"project.size": [4, 5]}
+A, B = {"name": "diabetes"}, {"name": "employee"}
+RULES = {
+    "rule": {"lax": {"aggregate.cutoff": 0.5}, "strict": {"aggregate.cutoff": 0.9}}
+}
+SMALL = plain.TINY | {"epsilon": [4], "learners": ["centroid"], "replicates": 2}
+
+
+def project_with(root: Path, **changes: Any) -> Project:
+    """Write a small pipeline with some keys changed."""
+    return plain.write(root, tiny=SMALL | changes)
+
+
+def test_the_settings_are_the_product_of_the_axes_in_the_file_s_order() -> None:
+    """Both forms of an axis; the configuration given is left as it is."""
+    given = {"project": {"size": 9}, "aggregate": {}, "grid": RULES | SIZES}
+    found = list(settings(given))
+    labels = [labels for labels, _ in found]
+    assert labels == [
+        {"rule": rule, "project.size": size}
+        for rule in ("lax", "strict")
+        for size in ("4", "5")
+    ]
+    assert [own["aggregate"]["cutoff"] for _, own in found] == [0.5, 0.5, 0.9, 0.9]
+    assert [own["project"]["size"] for _, own in found] == [4, 5, 4, 5]
+    assert given["project"] == {"size": 9}
+    assert given["aggregate"] == {}
+
+
+def test_without_a_grid_there_is_one_setting_without_a_name() -> None:
+    """Nothing is named that nobody set apart."""
+    ((labels, own),) = settings({"a": 1})
+    assert (labels, own, named(labels)) == ({}, {"a": 1}, None)
+
+
+def test_a_run_s_configuration_gives_back_each_setting() -> None:
+    """What was planned from the file can be told from the record alone."""
+    config = {"project": {"size": 9}, "grid": SIZES}
+    assert list(labels_of(config)) == ["project.size=4", "project.size=5"]
+    assert of_config(config, "project.size=5")["project"] == {"size": 5}
+
+
+def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) -> None:
+    """Curves are simulated once for two sizes; a cutoff only changes what follows."""
+    project = project_with(tmp_path, grid=SIZES | RULES)
+    runs = plain.plan(project).to_run()
+    made = [step.stage.name for step in runs]
+    assert {stage: made.count(stage) for stage in ("ingest", "project", "train")} == {
+        "ingest": 1,
+        "project": 2,
+        "train": 2,
+    }
+    assert made.count("aggregate") == 4
+    record = plain.run(project)
+    assert plain.to_run(plain.plan(project)) == set()
+    rows = [row for row in summary(project, record) if row["method"] == "mrma"]
+    assert [row["setting"] for row in rows] == list(labels_of(record.config).values())
+    for cell in cells(record):
+        size = int(of_config(record.config, cell.setting)["project"]["size"])
+        assert final_model(project, record, cell).coef.size == size
+        assert find(project, record, "project", cell).facts["d"] == size
+
+
+def test_a_shared_step_says_whose_it_is(tmp_path: Path) -> None:
+    """The plan tells why a cell that never ran is not run."""
+    made = plain.plan(project_with(tmp_path, grid=RULES))
+    (shared,) = {step.reason for step in made.steps if step.action == "reuse"} & {
+        "the same as ingest rule=lax"
+    }
+    assert shared
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({"project.size": 4}, "is an axis: give a list"),
+        ({"project.size": []}, "is an axis: give a list"),
+        ({"seed": [1, 2]}, "seed is the same for all settings"),
+        ({"source.name.x": [1]}, "name is not a mapping"),
+        ({"project.size": [4, 2]}, "project.size: size is 2"),
+        ({"table": {"a": {"source": A}, "b": {"source": B}}}, "read other files"),
+    ],
+)
+def test_a_wrong_grid_is_refused(tmp_path: Path, grid: Any, message: str) -> None:
+    """What cannot be an axis, and a setting that is no valid pipeline."""
+    project = project_with(tmp_path, grid=grid)
+    with pytest.raises(UserError) as error:
+        PipelinesFile(project).configured("tiny")
+    assert message in str(error.value)
+    assert "pipelines.yaml:" in str(error.value)
+
+
+def test_production_has_no_grid(tmp_path: Path) -> None:
+    """A release is one: it is not made in several settings."""
+    project = project_with(tmp_path, grid=SIZES, mode="production")
+    with pytest.raises(UserError, match="a release has one setting"):
+        PipelinesFile(project).configured("tiny")
+
+
+def test_a_score_without_a_learner_stands_in_every_column_of_its_setting() -> None:
+    """The majority of one setting is not shown as that of another."""
+    base = {"epsilon": 1.0, "method": "mrma"}
+    rows = [
+        base | {"learner": "cg", "setting": {"d": "4"}},
+        base | {"learner": "cg", "setting": {"d": "5"}, "arrival": 2},
+        base | {"learner": None, "setting": {"d": "4"}, "method": "majority"},
+    ]
+    found = [(row["method"], row["learner"]) for row in columns(rows)]
+    assert found == [
+        ("mrma", "cg, d=4"),
+        ("mrma", "cg, d=5, arrival 2"),
+        ("majority", "cg, d=4"),
+    ]

@@ -1,0 +1,190 @@
+"""The histogram baseline: its cells, its privacy, its law and its stage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.mechanisms.grid import STEP
+from curvote.protocols.mrma import baseline
+from curvote.protocols.mrma.histogram import Histogram
+from curvote.protocols.roles import split
+from tests.noise import SEED
+
+NO_NOISE = 2.0**30
+PARAMS = {
+    "seed": SEED,
+    "clients": {"public": 0, "train": 20, "vote": 30, "test": 25},
+    "source.groups": None,
+    "protocol": "mrma",
+    "epsilon": NO_NOISE,
+    "histogram.bins": 4,
+    "published.histogram": None,
+}
+
+
+@dataclass
+class Plain:
+    """An artifact in memory: one table."""
+
+    facts: dict[str, Any]
+    rows: dict[str, Any]
+
+    def columns(self, _table: str, _replicate: int) -> dict[str, Any]:
+        return self.rows
+
+
+def inputs(d: int = 2) -> dict[str, Plain]:
+    """Return encoded clients and the majority's labels, which say -1."""
+    rng = np.random.default_rng(SEED)
+    z = rng.uniform(-1, 1, (75, d))
+    rows = {"label": rng.integers(0, 2, 75), "z": z, "coefficients": z}
+    facts = {"d": d, "encoding": {"gram": np.eye(d).tolist()}}
+    noised = {"label": np.full(50, -1, dtype=np.int8)}
+    return {"project": Plain(facts, rows), "privatize": Plain({}, noised)}
+
+
+def messages(histogram: Histogram) -> NDArray[np.float64]:
+    """Return what each possible record would send without noise, [2 cells, cells]."""
+    filled = np.eye(histogram.bins**histogram.d)
+    return np.concatenate([filled, -filled])
+
+
+# --------------------------------------------------------------------------- cells
+def test_an_edge_belongs_to_the_interval_above_and_one_to_the_last():
+    """Four intervals of length 1/2; what is outside goes to the nearest."""
+    points = [-7, -1, -0.51, -0.5, -1e-9, 0, 0.49, 0.5, 1, 9]
+    found = Histogram(1, 4, 1.0).cells(np.array(points)[:, None])
+    assert found.tolist() == [0, 0, 0, 1, 1, 2, 2, 3, 3, 3]
+
+
+@pytest.mark.parametrize(("d", "bins"), [(1, 1), (2, 3), (3, 4), (8, 2)])
+def test_the_centres_of_all_cells_have_numbers_of_their_own(d: int, bins: int):
+    """The cells are disjoint and their numbers are 0 to bins^d - 1."""
+    middle = (np.arange(bins) + 0.5) * 2 / bins - 1
+    found = Histogram(d, bins, 1.0).cells(np.array(list(product(middle, repeat=d))))
+    assert sorted(found.tolist()) == list(range(bins**d))
+
+
+@pytest.mark.parametrize("z", [[0.1, 0.2], [[0.1]], [[np.nan, 0]]])
+def test_points_of_another_shape_are_refused(z: Any):
+    """Points must be [n, d] and finite."""
+    with pytest.raises(UserError, match="z "):
+        Histogram(2, 4, 1.0).cells(z)
+
+
+@pytest.mark.parametrize(("d", "bins"), [(11, 4), (60, 4), (2, 1025), (1000, 9)])
+def test_too_many_numbers_are_refused(d: int, bins: int):
+    """The error says how many numbers each client would send."""
+    with pytest.raises(UserError, match=rf"each client would send {bins}\^{d} numbers"):
+        Histogram(d, bins, 1.0)
+    Histogram(10, 4, 1.0)
+    Histogram(2, 1024, 1.0)
+
+
+# ------------------------------------------------------------------------- privacy
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("published", [False, True])
+def test_the_whole_vector_loses_epsilon_at_most(epsilon: float, published: bool):
+    """Of any two records, at any output; the right form reaches it, to 1e-6."""
+    histogram = Histogram(2, 2, epsilon, published)
+    known, mechanism = messages(histogram), histogram.mechanism
+    rng = np.random.default_rng(SEED)
+    at = rng.integers(-(2**23), 2**23, (200, known.shape[1])) * STEP
+    outputs = np.concatenate([at, 3 * known])
+    worst = max(
+        mechanism.log_ratio(one, other, outputs).sum(axis=1).max()
+        for one, other in product(known, repeat=2)
+    )
+    expected = epsilon / 2**3 if published else epsilon
+    assert worst == pytest.approx(expected, rel=1e-6)
+    assert worst <= expected
+
+
+@pytest.mark.parametrize("d", [1, 8])
+def test_the_published_scale_is_twice_the_stated_one(d: int):
+    """Scale 2 * 2^(d+1)/epsilon against 2/epsilon: 2^(d+1) times."""
+    right, published = (
+        Histogram(d, 4, 3.0, form).mechanism.variance(0) for form in (False, True)
+    )
+    assert right == pytest.approx(2 * (2 / 3) ** 2, rel=1e-6)
+    assert published / right == pytest.approx(4.0 ** (d + 1), rel=1e-6)
+
+
+# ----------------------------------------------------------------------------- law
+def test_without_noise_the_larger_class_of_a_cell_wins():
+    """A tie, and a cell that nobody is in, give -1."""
+    z = np.array([[-0.9], [-0.8], [-0.7], [-0.3], [-0.2], [0.2]])
+    labels = np.array([1.0, 1, -1, 1, -1, -1])
+    points = np.array([[-0.6], [-0.1], [0.1], [0.7], [-1]])
+    histogram = Histogram(1, 4, NO_NOISE)
+    found = histogram.classify(z, labels, points, np.random.default_rng(SEED))
+    assert found.tolist() == [1, -1, -1, -1, 1]
+
+
+@pytest.mark.parametrize(("published", "alike"), [(False, True), (True, False)])
+def test_the_shortcut_has_the_law_of_the_releases(published: bool, alike: bool):
+    """Each cell elects +1 as often as with noise drawn by every client, cell by cell.
+
+    Five standard errors; with the published noise the difference is seen.
+    """
+    rounds, n = 3000, 25
+    z = np.concatenate([np.full(10, -0.9), np.full(9, -0.2), np.full(6, 0.1)])[:, None]
+    labels = np.where(np.arange(n) < 14, 1.0, -1.0)
+    points = np.array([[-0.75], [-0.25], [0.25], [0.75]])
+    right = Histogram(1, 4, 1.5)
+    sent = np.zeros((n, 4))
+    sent[np.arange(n), right.cells(z)] = labels
+    every = np.broadcast_to(sent, (rounds, n, 4))
+    noised = right.mechanism.randomize(every, SeededEntropy(SEED))
+    real = (noised.sum(axis=1) > 0).mean(axis=0)
+    rng, histogram = np.random.default_rng(SEED), Histogram(1, 4, 1.5, published)
+    votes = [histogram.classify(z, labels, points, rng) > 0 for _ in range(rounds)]
+    gap = np.abs(np.mean(votes, axis=0) - real)
+    assert (gap <= 5 * np.sqrt(0.5 / rounds)).all() == alike
+
+
+# --------------------------------------------------------------------------- stage
+def test_the_stage_scores_both_baselines():
+    """All N clients of training and voting count, test clients are judged on z."""
+    given = inputs()
+    public = baseline.facts(given, PARAMS)
+    (scores,) = baseline.block([0], given, PARAMS, public)["scores"]
+    rows = given["project"].rows
+    roles = split(SEED, 0, 75, PARAMS["clients"], None)
+    labels = np.where(rows["label"] == 1, 1.0, -1.0)
+    cell = np.floor((rows["z"] + 1) * 2) @ [1, 10]
+    known = np.concatenate([roles["train"], roles["vote"]])
+    sums = [labels[known][cell[known] == cell[i]].sum() for i in roles["test"]]
+    wrong = np.where(np.array(sums) > 0, 1, -1) != labels[roles["test"]]
+    assert public["histogram"] is None
+    assert scores["method"].tolist() == ["majority", "histogram"]
+    expected = [np.mean(labels[roles["test"]] == 1), np.mean(wrong)]
+    np.testing.assert_allclose(scores["misclassification"], expected)
+
+
+def test_a_replicate_does_not_depend_on_its_block():
+    """The noise is that of the replicate's own stream."""
+    given, params = inputs(), PARAMS | {"epsilon": 1.0}
+    public = baseline.facts(given, params)
+    together = baseline.block([0, 1, 2], given, params, public)["scores"]
+    for replicate, scores in enumerate(together):
+        (alone,) = baseline.block([replicate], given, params, public)["scores"]
+        for name, values in scores.items():
+            np.testing.assert_array_equal(alone[name], values)
+
+
+def test_a_histogram_of_too_many_cells_is_left_out_and_explained():
+    """The stage goes on with the majority; its facts hold the reason."""
+    given = inputs(d=11)
+    public = baseline.facts(given, PARAMS)
+    (scores,) = baseline.block([0], given, PARAMS, public)["scores"]
+    assert "each client would send 4^11 numbers" in public["histogram"]
+    assert scores["method"].tolist() == ["majority"]

@@ -1,0 +1,152 @@
+"""The intake's file: one of an earlier format becomes one of today's, whole."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from curvote.envelope import Invitation, canonical, issue, seal
+from curvote.errors import UserError
+from curvote.protocols.message import check
+from curvote.server.intake import Intake, Refused
+from tests.damages import content
+from tests.rounds import REPORTS, VOTES, payload
+
+N = 6
+# As the first version wrote it: such files are out there.
+FORMAT_1 = """
+CREATE TABLE rounds (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE CHECK (id <> ''),
+  pipeline TEXT NOT NULL,
+  task TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  needed INTEGER NOT NULL CHECK (needed > 0),
+  accepted_digest TEXT
+) STRICT;
+CREATE TABLE invitations (
+  id TEXT PRIMARY KEY,
+  round INTEGER NOT NULL REFERENCES rounds,
+  key TEXT NOT NULL,
+  about INTEGER,
+  used INTEGER NOT NULL DEFAULT 0 CHECK (used IN (0, 1))
+) STRICT, WITHOUT ROWID;
+CREATE TABLE messages (
+  row INTEGER PRIMARY KEY,
+  round INTEGER NOT NULL REFERENCES rounds,
+  payload TEXT NOT NULL
+) STRICT;
+CREATE INDEX invitations_of ON invitations (round);
+CREATE INDEX messages_of ON messages (round);
+"""
+
+
+def old(path: Path) -> tuple[list[Invitation], str]:
+    """Write an old file: reports closed, three votes in; return votes' invitations."""
+    reports, votes = issue(REPORTS, N), issue(VOTES, N)
+    new = path.with_suffix(".new")
+    with Intake(new) as intake:
+        for task, invited, came in ((REPORTS, reports, N), (VOTES, votes, 3)):
+            given = {"pipeline": "p", "needed": 2, "invitations": invited}
+            intake.open_round(task.asks, task=task, **given)
+            for k in range(came):
+                intake.take(seal(invited[k], payload(task, invited[k], k)), check)
+        digest = intake.close("report")
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript(
+            f"""PRAGMA journal_mode = WAL;
+            PRAGMA application_id = {0x43754969};
+            PRAGMA user_version = 1;
+            {FORMAT_1}
+            ATTACH '{new}' AS new;
+            INSERT INTO rounds SELECT * FROM new.rounds;
+            INSERT INTO invitations SELECT * FROM new.invitations;
+            INSERT INTO messages SELECT row, round, payload FROM new.messages;"""
+        )
+    return votes, digest
+
+
+def schema(path: Path) -> list[tuple[str, str | None]]:
+    """Return the tables of a file as they were created, and its format."""
+    with closing(sqlite3.connect(path)) as db:
+        tables = db.execute("SELECT name, sql FROM sqlite_schema ORDER BY name")
+        return [*tables.fetchall(), *db.execute("PRAGMA user_version").fetchall()]
+
+
+def test_an_old_file_goes_on(tmp_path: Path) -> None:
+    """Closed rounds keep their sets, open ones go on; the file is as a fresh one."""
+    path = tmp_path / "intake.sqlite"
+    votes, digest = old(path)
+    with Intake(path) as intake:
+        closed, still_open = intake.rounds()
+        assert (closed.batches, closed.waiting) == ((N,), 0)
+        assert intake.close("report") == intake.folded("report") == digest
+        (kept,) = intake.payloads("report", digest)
+        sent = [payload(REPORTS, votes[0], k) for k in range(N)]
+        assert sorted(map(canonical, kept)) == sorted(map(canonical, sent))
+        assert (still_open.batches, still_open.waiting) == ((), 3)
+        with pytest.raises(Refused, match="used before"):
+            intake.take(seal(votes[0], payload(VOTES, votes[0])), check)
+        intake.take(seal(votes[3], payload(VOTES, votes[3])), check)
+        assert intake.fold("vote", 4)
+        assert intake.round("vote").batches == (4,)
+    fresh = tmp_path / "fresh.sqlite"
+    Intake(fresh).__exit__()
+    assert schema(path) == schema(fresh)
+
+
+def test_many_may_find_the_old_file_at_once(tmp_path: Path) -> None:
+    """One of them changes it; all go on."""
+    path = tmp_path / "intake.sqlite"
+    old(path)
+
+    def accepted(_: int) -> list[int]:
+        with Intake(path) as intake:
+            return [each.accepted for each in intake.rounds()]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(accepted, range(8))) == [[N, 3]] * 8
+
+
+def test_a_damaged_old_file_is_refused_and_kept(tmp_path: Path) -> None:
+    """It is checked as the old file it is, before anything is changed."""
+    path = tmp_path / "intake.sqlite"
+    old(path)
+    os.truncate(path, path.stat().st_size - 1)
+    before = content(path)
+    with pytest.raises(UserError, match="damaged"):
+        Intake(path)
+    assert content(path) == before
+
+
+def test_folding(tmp_path: Path) -> None:
+    """A batch has the least or more; the set's name does not depend on the batches."""
+    votes, names = issue(VOTES, N), []
+    sent = [seal(each, payload(VOTES, each, k)) for k, each in enumerate(votes)]
+    for place, cuts in (("a", (1, 3, 6)), ("b", (6,))):
+        with Intake(tmp_path / place) as intake:
+            given = {"pipeline": "p", "needed": 1, "invitations": votes}
+            intake.open_round("vote", task=VOTES, **given)
+            assert intake.fold("vote", 1) is intake.folded("vote") is None
+            for start, end in zip((0, *cuts), cuts, strict=False):
+                for data in sent[start:end]:
+                    intake.take(data, check)
+                earlier = intake.folded("vote")
+                assert intake.fold("vote", end - start + 1) == earlier
+                name = intake.fold("vote", end - start)
+                assert name != earlier
+                assert name == intake.folded("vote") == intake.fold("vote", 1)
+                sizes = [len(batch) for batch in intake.payloads("vote", name)]
+                assert sum(sizes) == end
+                if earlier:
+                    assert sum(map(len, intake.payloads("vote", earlier))) == start
+            names.append(name)
+            assert not intake.round("vote").closed
+            assert intake.close("vote") == name
+    assert names[0] == names[1]
+    assert not list(tmp_path.glob("*-wal"))

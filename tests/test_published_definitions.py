@@ -1,0 +1,194 @@
+"""Scores and weights, plain and as the printed tables define them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.classifier import sign
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.mrma import aggregate, published, score
+from curvote.protocols.mrma.arms import WEAK_ARMS
+from curvote.protocols.roles import split
+
+EPSILON = 0.5
+CLIENTS = {"public": 0, "train": 10, "vote": 30, "test": 40}
+PARAMS = {
+    "seed": 3,
+    "clients": CLIENTS,
+    "source.groups": None,
+    "protocol": "mrma",
+    "epsilon": 99.0,
+    "learner.label": "logistic",
+    "project.judge": "rescaled",
+    "aggregate.cutoff": 0.7,
+    "aggregate.when_none_pass": "soft",
+    "aggregate.weights": "excess",
+    "report.definitions": "plain",
+}
+
+
+@dataclass
+class Plain:
+    """An artifact in memory: one table."""
+
+    facts: dict[str, Any]
+    rows: dict[str, Any]
+
+    def columns(self, _table: str, _replicate: int) -> dict[str, Any]:
+        return self.rows
+
+
+def votes(positive: list[int], n: int = 60) -> Plain:
+    """Return counts of votes that were kept with the probability of EPSILON."""
+    learner = np.arange(len(positive))
+    counts = {"learner": learner, "n": np.full(len(positive), n)}
+    return Plain({"epsilon": EPSILON}, counts | {"positive": np.array(positive)})
+
+
+def ensemble(positive: list[int], n: int = 60, **params: Any) -> Plain:
+    """Return what the server makes of the counts."""
+    given, params = {"evaluate": votes(positive, n)}, PARAMS | params
+    public = aggregate.facts(given, params)
+    (rows,) = aggregate.block([0], given, params, public)["ensemble"]
+    return Plain(public, rows)
+
+
+def study(positive: list[int], **params: Any) -> dict[str, Plain]:
+    """Return clients, one weak and pooled classifier for each count, and the rest."""
+    rng, count = np.random.default_rng(8), len(positive)
+    z = rng.uniform(-1, 1, (80, 3))
+    label = (z[:, 0] + rng.normal(size=80) > 0).astype(int)
+    encoded = {"label": label, "z": z, "coefficients": z}
+    weak = {
+        "arm": np.repeat(np.arange(len(WEAK_ARMS)), [count, count, 1]),
+        "coef": rng.normal(size=(2 * count + 1, 3)),
+        "intercept": rng.normal(size=2 * count + 1) / 4,
+    }
+    return {
+        "project": Plain({"encoding": {"gram": np.eye(3).tolist()}}, encoded),
+        "train": Plain({}, weak),
+        "aggregate": ensemble(positive, **params),
+    }
+
+
+def scores(given: dict[str, Plain], **params: Any) -> dict[str, float]:
+    """Return the error of each method."""
+    params = PARAMS | params
+    public = score.facts(given, params)
+    (rows,) = score.block([0], given, params, public)["scores"]
+    return dict(zip(rows["method"], rows["misclassification"], strict=True))
+
+
+def errors(given: dict[str, Plain], decisions: Any) -> np.ndarray:
+    """Return the test error of each column of decisions on all 80 clients."""
+    test = split(3, 0, 80, CLIENTS, None)["test"]
+    labels = np.where(given["project"].rows["label"] == 1, 1.0, -1.0)
+    return np.mean(sign(decisions[test]) != labels[test, None], axis=0)
+
+
+def decisions(given: dict[str, Plain], arm: str = "weak") -> np.ndarray:
+    """Return f_b(x_i) of one arm for all 80 clients, (80, B)."""
+    coef, intercept = score.arm(given["train"].rows, arm)
+    return given["project"].rows["z"] @ coef.T + intercept
+
+
+# ---------------------------------------------------------------------- aggregation
+def test_utilities_rest_on_the_budget_that_the_votes_were_cast_with() -> None:
+    """The stage asks its input for epsilon: voters may have spent another one."""
+    keep = BinaryRR(epsilon=EPSILON).keep
+    found = ensemble([40, 20]).rows["utility"]
+    expected = (np.array([40, 20]) / 60 + keep - 1) / (2 * keep - 1)
+    np.testing.assert_allclose(found, expected)
+
+
+def test_the_stage_states_and_uses_the_form_of_the_weights() -> None:
+    """Three classifiers pass r0 = .7 by different margins; clipping makes two equal."""
+    plain, printed = (
+        ensemble([38, 45, 14], **{"aggregate.weights": form})
+        for form in ("excess", "distance")
+    )
+    assert plain.facts["weights"] == "excess"
+    assert printed.facts["weights"] == "distance"
+    assert len(set(plain.rows["weight"].round(9))) == 3
+    assert printed.rows["weight"][1] == pytest.approx(printed.rows["weight"][2])
+    # Without reversal the third one counts for nothing, in either form.
+    assert plain.rows["weight_ma"][2] == printed.rows["weight_ma"][2] == 0
+    for name in ("utility", "reversed", "none_passed"):
+        np.testing.assert_array_equal(plain.rows[name], printed.rows[name])
+
+
+# ----------------------------------------------------------------------- best_single
+@pytest.mark.parametrize(
+    ("positive", "best"), [([31, 40, 25], 1), ([31, 40, 15], 2), ([20, 38, 40], 0)]
+)
+def test_best_single_is_the_reversed_one_of_highest_utility(
+    positive: list[int], best: int
+) -> None:
+    """40 right of 60 and 40 wrong of 60 tie, whatever rounding says: the first wins."""
+    given = study(positive)
+    turned = np.where(np.array(positive) < 30, -1, 1) * decisions(given)
+    expected = errors(given, turned)
+    assert len(set(expected)) == 3
+    assert scores(given)["best_single"] == expected[best]
+
+
+@pytest.mark.parametrize("n", [7, 30, 60, 111])
+def test_mirrored_counts_tie_at_any_count(n: int) -> None:
+    """Of n, k right and k wrong are equally good: the first one stands."""
+    for k in range(n // 2 + 1, n + 1):
+        for pair in ([k, n - k], [n - k, k]):
+            assert score._best(ensemble(pair, n).rows).tolist() == [1, 0]
+
+
+# -------------------------------------------------------------------- as published
+def test_weak_as_published_is_an_estimate() -> None:
+    """1 minus the mean of 1, 0 and .6: utilities are clipped one by one."""
+    assert published.weak(np.array([1.5, -0.2, 0.6])) == pytest.approx(1 - 1.6 / 3)
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "expected"), [(0.7, 0.2), (0.55, 0.3), (0.9, 0.8 / 3)]
+)
+def test_mr_as_published_averages_who_passes(cutoff: float, expected: float) -> None:
+    """Test errors, not estimates, of the reversed ones above r0; of all if none is."""
+    error, utility = np.array([0.2, 0.4, 0.2]), np.array([0.8, 0.6, 0.5])
+    assert published.mr(error, utility, cutoff) == pytest.approx(expected)
+
+
+def test_voting_as_published_calls_a_tie_an_error() -> None:
+    """Of four clients two are decided, one of them rightly; ties help no class."""
+    signs = np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
+    assert published.voting(signs, np.array([1, 1, -1, 1])) == 0.75
+
+
+def test_the_published_scores_replace_three_methods_only() -> None:
+    """weak, mr and voting change, as defined; every other method stays as it is."""
+    positive = [40, 22, 31, 29]
+    given = study(positive)
+    plain = scores(given)
+    printed = scores(given, **{"report.definitions": "published"})
+    assert list(plain) == list(printed)
+    changed = {name for name in plain if plain[name] != printed[name]}
+    assert changed == {"weak", "mr", "voting"}
+    utility = given["aggregate"].rows["utility"]
+    assert printed["weak"] == pytest.approx(1 - np.clip(utility, 0, 1).mean())
+    turned = np.array([1, -1, 1, -1]) * decisions(given)
+    assert plain["weak"] == pytest.approx(errors(given, decisions(given)).mean())
+    assert plain["mr"] == pytest.approx(errors(given, turned).mean())
+    assert printed["mr"] == pytest.approx(errors(given, turned)[:2].mean())
+
+
+def test_a_tied_vote_is_minus_one_unless_as_published() -> None:
+    """With an even number of classifiers the printed voting errs more often."""
+    given = study([40, 22, 31, 29])
+    counts = sign(decisions(given, "pooled")).sum(axis=1)[:, None]
+    found = scores(given), scores(given, **{"report.definitions": "published"})
+    tied = np.where(counts == 0, np.nan, counts)
+    assert found[0]["voting"] == errors(given, counts)[0]
+    test = split(3, 0, 80, CLIENTS, None)["test"]
+    labels = np.where(given["project"].rows["label"][test] == 1, 1, -1)
+    assert found[1]["voting"] == np.mean(np.sign(tied[test, 0]) != labels)

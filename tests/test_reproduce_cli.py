@@ -1,0 +1,174 @@
+"""The command `curvote reproduce`: what it runs, prints and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import typer
+from typer.testing import CliRunner, Result
+
+from curvote.errors import UserError
+from curvote.reporting.reproduce.gather import Evidence
+from curvote.reporting.reproduce.names import find
+from curvote.reporting.reproduce.rows import COLUMNS, comparison
+from flows.cli_reproduce import reproduce
+from flows.reproducing import agreement, laid_out
+from tests.reproduce_rows import row, summaries
+
+PIPELINES = """
+pipelines:
+  table-1: &plain
+    source: {name: simulated}
+    clients: {train: 500, vote: 2500, test: 500}
+    project: {basis: bspline, size: 4, rescale: tanh}
+    train: {count: 50, size: 50}
+    epsilon: [1]
+    learners: [logistic]
+  figure-4:
+    <<: *plain
+    source: {name: nhanes}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two of the pipelines, and nothing that really runs."""
+    (tmp_path / "pipelines.yaml").write_text(PIPELINES)
+    monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
+    monkeypatch.setattr("flows.environment.prepare", lambda _: None)
+    return tmp_path
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """What was asked to run; it prints, and finds made-up scores."""
+    asked: list[dict[str, Any]] = []
+
+    def completed_run(_: object, given: dict[str, Any]) -> str:
+        print("a run prints")
+        asked.append(given)
+        return str(given["pipeline"])
+
+    def evidence(_: object, records: list[str]) -> Evidence:
+        found = [one for name in records for one in summaries(name)]
+        return Evidence(found, pd.DataFrame())
+
+    monkeypatch.setattr("flows.running.completed_run", completed_run, raising=False)
+    monkeypatch.setattr("curvote.reporting.reproduce.write.evidence", evidence)
+    return asked
+
+
+def invoke(root: Path, *words: str) -> Result:
+    """Run the command on a project."""
+    app = typer.Typer()
+    app.command()(reproduce)
+    return CliRunner().invoke(app, [*words, "--project", str(root)])
+
+
+def test_json_is_one_document(project: Path, runs: list[dict[str, Any]]) -> None:
+    """Standard output holds the rows and nothing that a run may print."""
+    done = invoke(project, "table-1", "--json", "--seed", "5")
+    rows = json.loads(done.stdout)
+    assert [list(one) for one in rows] == [list(COLUMNS)] * 48
+    assert "a run prints" in done.stderr
+    assert runs == [
+        {"pipeline": "table-1", "replicates": 500, "seed": 5, "workers": None}
+    ]
+
+
+def test_table_says_how_many_cells_agree(
+    project: Path, runs: list[dict[str, Any]]
+) -> None:
+    """The table ends with the count, the worst cell and the files, which are there."""
+    done = invoke(project, "table-1", "--replicates", "3")
+    assert runs[0]["replicates"] == 3
+    assert "48 of 48 cells within 3 standard errors" in done.stdout
+    written = done.stdout.split("written:\n")[1].split()
+    assert len(written) == 4
+    assert all(Path(path).is_file() for path in written)
+
+
+def test_absent_pipeline_is_refused_before_anything_runs(
+    project: Path, runs: list[dict[str, Any]]
+) -> None:
+    """A project without the pipeline is told so."""
+    refused = invoke(project, "table-2").exception
+    assert isinstance(refused, UserError)
+    assert "no pipeline 'table-2'" in str(refused)
+    assert runs == []
+
+
+def test_absent_data_say_what_to_put_where(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where published files are missing, the error goes on with names and places."""
+
+    def fail(*_: object) -> None:
+        raise UserError("PAXHR_H.XPT could not be downloaded.")
+
+    monkeypatch.setattr("flows.running.completed_run", fail, raising=False)
+    refused = invoke(project, "figure-4").exception
+    assert isinstance(refused, UserError)
+    first, advice = (problem.message for problem in refused.problems)
+    assert first == "PAXHR_H.XPT could not be downloaded."
+    assert "PAXHR_H.XPT (https://" in advice
+    assert str(project / "data" / "raw") in advice
+    assert "CURVOTE_DATA_MIRROR" in advice
+
+
+def test_other_errors_stay_as_they_are(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake that has nothing to do with data gets no advice about data."""
+
+    def fail(*_: object) -> None:
+        raise UserError("seed is wrong.")
+
+    monkeypatch.setattr("flows.running.completed_run", fail, raising=False)
+    refused = invoke(project, "table-1").exception
+    assert isinstance(refused, UserError)
+    assert [problem.message for problem in refused.problems] == ["seed is wrong."]
+
+
+def test_interrupted_says_how_to_go_on(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C ends with one line and exit 130."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("flows.running.completed_run", stop, raising=False)
+    stopped = invoke(project, "table-1")
+    assert stopped.exit_code == 130
+    assert "`curvote reproduce table-1` goes on" in stopped.stderr
+
+
+def test_figures_are_laid_out_by_epsilon() -> None:
+    """A line a method, a column an epsilon; only what differs is named."""
+    given = [
+        row("cases-a3", "weak", 0.5, setting={"case": case}, learner="cg", epsilon=e)
+        for case in "56"
+        for e in (10.0, 1.0)
+    ]
+    lines, columns = laid_out(comparison("cases-a3", given))
+    assert columns == ["setting", "epsilon 1", "epsilon 10"]
+    assert lines[0] == {
+        "setting": "case=5",
+        "epsilon 1": "50.00 ± 0.20",
+        "epsilon 10": "50.00 ± 0.20",
+    }
+
+
+def test_worst_cell_is_named() -> None:
+    """The last words name the cell that is farthest from the paper."""
+    rows = comparison("table-a1", summaries("table-a1"))
+    rows[2]["curvote"] += 7
+    said = list(agreement(find("table-a1"), rows))
+    assert "38 of 38 cells within 3 standard errors, the paper's" in said[0]
+    assert said[1].startswith("largest difference: 7.10 points (")
+    assert "coefs" in said[1]
