@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from curvote.datasets import raw, sources
 from curvote.errors import Problem, UserError
 from curvote.reporting.reproduce.names import Reproduction
-from curvote.reporting.reproduce.rows import within
+from curvote.reporting.reproduce.rows import agreeing
 from curvote.run.config import PipelinesFile
 from curvote.run.project import Project
 from curvote.run.source import Absent, raw_files
@@ -79,10 +79,12 @@ def _what_to_put(project: Project, entry: Reproduction, names: Iterable[str]) ->
 
 def agreement(entry: Reproduction, rows: Sequence[Row]) -> Iterator[str]:
     """Yield the last words: how many cells agree with the paper, and the worst one."""
-    inside, known = within(rows, entry.limit)
+    inside, known = agreeing(entry, rows)
     if known:
-        mine = "" if entry.limit == 3 else ", the paper's taken to be like ours"
-        yield f"\n{inside} of {known} cells within 3 standard errors{mine}"
+        mine = "" if entry.limit == 3 else ", the paper's taken to be like ours,"
+        points = ", ".join(f"{name} {points}" for name, points in entry.points.items())
+        close = f" or within so many points: {points}" if points else ""
+        yield f"\n{inside} of {known} cells within 3 standard errors{mine}{close}"
         worst = max(rows, key=_difference)
         named = _named(worst, _varying(rows, ("epsilon", *_NAMES)))
         where = ", ".join(f"{name} {text}" for name, text in named.items() if text)

@@ -56,6 +56,7 @@ def _federated(project: Project, pipeline: str) -> bool:
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
+    from curvote.run.dropped import dropped
     from curvote.run.falls import fallen
     from curvote.run.results import outcomes, summary
     from flows.tables import print_outcomes, print_scores
@@ -71,6 +72,8 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
             print(line)
     else:
         print_scores(summary(project, record))
+    for line in dropped(project, record):
+        print(line)
     page = project.reports / pipeline / "report.html"
     here = Path.cwd()
     print(f"report: {page.relative_to(here) if page.is_relative_to(here) else page}")

@@ -14,7 +14,7 @@ from curvote.errors import UserError
 from curvote.reporting.reproduce.gather import useful, with_axes
 from curvote.reporting.reproduce.names import REPRODUCTIONS, find
 from curvote.reporting.reproduce.printed import cases, printed
-from curvote.reporting.reproduce.rows import COLUMNS, comparison, within
+from curvote.reporting.reproduce.rows import COLUMNS, agreeing, comparison
 from curvote.reporting.reproduce.write import to_json
 from tests.reproduce_rows import row, summaries
 
@@ -75,14 +75,24 @@ def test_one_replicate_has_no_z() -> None:
     """Without a standard error there is nothing to divide by."""
     rows = comparison("table-1", [s | {"se": None} for s in summaries("table-1")])
     assert {one["z"] for one in rows} == {None}
-    assert within(rows) == (0, 0)
+    assert agreeing(find("table-1"), rows) == (0, 0)
 
 
-def test_within_counts_both_sides() -> None:
+def test_agreement_counts_both_sides() -> None:
     """A cell is within the limit on either side, and only with a z."""
-    rows = [{"z": z} for z in (-3.5, -3.0, 0.0, 2.0, 3.1, None)]
-    assert within(rows) == (3, 5)
-    assert within(rows, limit=4) == (5, 5)
+    base = {"learner": "logistic", "curvote": 9.0, "published": 5.0}
+    rows = [base | {"z": z} for z in (-4.3, -3.5, -3.0, 0.0, 2.0, 3.1, None)]
+    assert agreeing(find("table-1"), rows) == (3, 6)
+    assert agreeing(find("table-a1"), rows) == (5, 6)
+
+
+def test_points_that_are_granted_count_for_their_learner_only() -> None:
+    """One point is within svm's 1.5, not within logistic's 0.6, nothing in table 1."""
+    row = {"curvote": 11.0, "published": 10.0, "z": 9.0}
+    learners = ("svm", "logistic", None)
+    rows = [row | {"learner": learner} for learner in learners]
+    assert agreeing(find("table-a1"), rows) == (1, 3)
+    assert agreeing(find("table-1"), rows) == (0, 3)
 
 
 def test_whole_curves_have_one_form() -> None:

@@ -21,6 +21,7 @@ from curvote.reporting.data import SCORE_COLUMNS, CurveSample, DataCard, PageDat
 from curvote.representation.basis import IDENTITY
 from curvote.representation.rescale import RESCALES
 from curvote.run import audited, production
+from curvote.run.dropped import dropped
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import (
@@ -68,6 +69,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
             *source_words.notes(facts, config),
             *_settings(record),
             *_left_out(project, record),
+            *dropped(project, record),
         ],
         bayes_error=facts.get("bayes_error"),
         private=private,

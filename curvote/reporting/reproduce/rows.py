@@ -58,10 +58,16 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     return _finished(_sorted(row for row in shown if row["form"] != "published"))
 
 
-def within(rows: Iterable[Row], limit: float = 3) -> tuple[int, int]:
-    """Return how many rows have ``|z| <= limit``, and how many have a z at all."""
-    known = [abs(row["z"]) for row in rows if row["z"] is not None]
-    return sum(z <= limit for z in known), len(known)
+def agreeing(entry: Reproduction, rows: Iterable[Row]) -> tuple[int, int]:
+    """Return how many printed cells agree as ``entry`` asks, and how many there are."""
+    known = [row for row in rows if row["z"] is not None]
+    return sum(_agrees(entry, row) for row in known), len(known)
+
+
+def _agrees(entry: Reproduction, row: Row) -> bool:
+    points = entry.points.get(row["learner"], 0.0)
+    close = abs(row["curvote"] - row["published"]) <= points
+    return bool(close or abs(row["z"]) <= entry.limit)
 
 
 def _row(entry: Reproduction, summary: Row) -> Row:

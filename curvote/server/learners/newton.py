@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from curvote.server.learners.fits import NEGLIGIBLE, BoolArray, Fits, FloatArray
 
 JITTER = 1e-13  # part of the trace that keeps every Hessian invertible
-BLOCK = 2**17  # values that are worked on together, so that they stay in the cache
+BLOCK = 2**16  # values that are worked on together, so that they stay in the cache
 TOLERANCE = 1e-8  # largest step, relative to 1 + the largest coefficient
 SMALL = 8  # largest matrices that are eliminated side by side
 ROUNDING = 1e-12  # a loss that grows by less has not grown
