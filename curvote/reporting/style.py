@@ -84,6 +84,10 @@ LOOKS = {
     "all_data": Look("#009e73", "P", "--", size=5.2),
     "averaging": Look("#56b4e9", "X", "--", size=5),
     "voting": Look("#8a6a4a", "d", "--", size=4.5),
+    "federated": Look("#7f52a3", "H", width=2.2, size=6, above=6),
+    "online": Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    "frozen": Look("#838b94", "v", "--", size=5),
+    "clean": Look("#009e73", "P", size=5.2),
     "histogram": Look("#a39a2e", "", ":", width=1.2),
     "majority": Look(MUTED, "", (0, (4, 2.5)), width=1.0, above=2),
 }
