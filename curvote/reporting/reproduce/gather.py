@@ -13,7 +13,8 @@ from curvote.reporting.reproduce.rows import USEFUL, Row
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import scores, summary
-from curvote.run.settings import labels_of
+from curvote.run.settings import labels_of, of_config
+from curvote.run.settings import named as setting_name
 
 Labels = Mapping[str | None, Mapping[str, str]]
 
@@ -42,11 +43,17 @@ def evidence(project: Project, records: Iterable[RunRecord]) -> Evidence:
     parts = []
     for record in runs:
         labels, table = labels_of(record.config), scores(project, record)
-        summaries += summary(project, record)
-        summaries += useful(record.pipeline, table, labels)
+        found = [*summary(project, record), *useful(record.pipeline, table, labels)]
+        summaries += [_stated(record.config, row) for row in found]
         parts.append(with_axes(table, labels))
     together = pd.concat(parts, ignore_index=True)
     return Evidence(summaries, together, [record.config for record in runs])
+
+
+def _stated(config: dict[str, Any], row: Row) -> Row:
+    """Return a score row with the rescaling and the size that its setting states."""
+    project = of_config(config, setting_name(row.get("setting", {})))["project"]
+    return row | {"representation": project["rescale"], "d": project["size"]}
 
 
 def with_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:

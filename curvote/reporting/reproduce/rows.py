@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from curvote.errors import UserError
@@ -79,8 +79,8 @@ def _row(entry: Reproduction, summary: Row) -> Row:
         "form": axes.get("form"),
         "setting": " ".join(others) or None,
         "learner": summary["learner"],
-        "representation": axes.get("representation", _whole(entry, summary)),
-        "d": int(axes["d"]) if "d" in axes else None,
+        "representation": _representation(entry, summary, axes),
+        "d": int(axes["d"]) if "d" in axes else summary.get("d"),
         "method": _METHODS.get(summary["method"], summary["method"]),
         "split": axes.get("split"),
         "group": summary.get("group"),
@@ -92,10 +92,13 @@ def _row(entry: Reproduction, summary: Row) -> Row:
     }
 
 
-def _whole(entry: Reproduction, summary: Row) -> str | None:
-    """Return the representation of Table A.1's whole curves, its second run."""
-    initial = entry.name == "table-a1" and summary["pipeline"] == entry.also
-    return "initial" if initial else None
+def _representation(
+    entry: Reproduction, summary: Row, axes: Mapping[str, str]
+) -> str | None:
+    """Return the axis, or what the setting states; table A.1 has whole curves too."""
+    if entry.name == "table-a1" and summary["pipeline"] == entry.also:
+        return "initial"
+    return axes.get("representation", summary.get("representation"))
 
 
 def _misclassification(summary: Row) -> tuple[float, float | None]:
