@@ -16,7 +16,12 @@ from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.representation.basis import Projection, identity, projection
+from curvote.representation.basis import (
+    Projection,
+    identity,
+    projection,
+    roughness,
+)
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
 from curvote.server.averaging import average, weights
@@ -180,7 +185,9 @@ class MRMAClassifier(ClassifierMixin, BaseEstimator):
         count = validate.at_least(1, n_learners=self.n_learners)
         size = min(validate.at_least(2, n_per_learner=self.n_per_learner), len(z))
         problems = [(z[i], labels[i]) for i in draw(rng, len(z), count, size)]
-        return fit_problems(self.learner, problems, gram=encoding.projection.gram)
+        basis = encoding.projection
+        public = {"gram": basis.gram, "roughness": roughness(basis)}
+        return fit_problems(self.learner, problems, **public)
 
     def _aggregate(
         self, fits: Any, judge: NDArray[np.int64], positive: NDArray[np.bool_]

@@ -97,11 +97,11 @@ def values_on(grid: ArrayLike) -> Projection:
 def roughness(given: Projection) -> Array:
     """Return R (d, d), the integrals of phi_i'' phi_j'': c'Rc is a curve's roughness.
 
-    For curves given by their values second differences stand in; feature vectors have
-    none, and R is 0. In the coordinates of ``given``, whichever they are.
+    For curves given by their values second differences stand in, for feature vectors
+    their size: R = 1. In the coordinates of ``given``, whichever they are.
     """
     if given.name == IDENTITY:
-        return np.zeros_like(given.gram)
+        return np.eye(given.size)
     if given.name == VALUES:
         return _second_differences(given)
     functions = BASES[given.name](given.domain, given.size, given.order)
