@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.federation.poll import budget, parts, poll
+from curvote.federation.poll import budget, parts
 from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.poll import poll
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 
@@ -31,10 +32,10 @@ def _votes(instance: int, inputs: Inputs, params: Params, epsilon: float) -> Col
     part = parts(params, instance, len(labels))
     own = np.flatnonzero(part < len(weak["coef"]))
     counts = poll(
+        (params["seed"], "evaluate", instance),
         (features[own], labels[own]),
         (weak["coef"], weak["intercept"]),
         part[own],
         epsilon,
-        (params["seed"], "evaluate", instance),
     )
     return {"learner": np.arange(len(weak["coef"]))} | counts

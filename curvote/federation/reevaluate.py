@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curvote.federation.poll import budget, dealt, poll, remaining
+from curvote.federation.poll import budget, remaining
 from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.poll import dealt, poll
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 
@@ -28,11 +29,12 @@ def _votes(instance: int, inputs: Inputs, params: Params, epsilon: float) -> Col
     offers = inputs["exchange"].columns("offers", instance)
     kept = offers["accepted"]
     voters = remaining(params, instance, len(labels))
+    place = params["seed"], "reevaluate", instance
     counts = poll(
+        place,
         (features[voters], labels[voters]),
         (offers["coef"][kept], offers["intercept"][kept]),
-        dealt(params, instance, len(voters), int(kept.sum())),
+        dealt(place, len(voters), int(kept.sum())),
         epsilon,
-        (params["seed"], "reevaluate", instance),
     )
     return {"learner": offers["server"][kept]} | counts

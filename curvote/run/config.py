@@ -15,7 +15,7 @@ from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.run import schema
 from curvote.run.meaning import meaning_problems
 from curvote.run.project import Project
-from curvote.run.settings import named, settings
+from curvote.run.settings import named, put, settings
 from curvote.run.source import files_of
 from curvote.run.yaml_lines import line_of, load
 
@@ -236,14 +236,9 @@ def _override(values: dict[str, Any], text: str) -> None:
     path, equals, value = text.partition("=")
     if not equals or not path:
         raise UserError(f"--set {text!r}: write it as a.b=value.")
-    *parents, last = path.split(".")
-    here = values
-    for parent in parents:
-        inner = here.setdefault(parent, {})
-        if not isinstance(inner, dict):
-            raise UserError(f"--set {text!r}: {parent} is not a mapping of settings.")
-        here = inner
     try:
-        here[last] = yaml.safe_load(value)
+        put(values, path, yaml.safe_load(value))
     except yaml.YAMLError:
         raise UserError(f"--set {text!r}: {value!r} is not a YAML value.") from None
+    except UserError as error:
+        raise UserError(f"--set {text!r}: {error}") from None

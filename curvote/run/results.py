@@ -71,16 +71,16 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     table = scores(project, record)
     labels = labels_of(record.config)
     rows = [
-        _row(record, dict(zip(SCORE, _plain(names), strict=True)), group, labels)
+        _row(record, dict(zip(SCORE, map(plain, names), strict=True)), group, labels)
         for names, group in table.groupby(list(SCORE), dropna=False, sort=False)
     ]
     learners = [learner["label"] for learner in record.config["learners"]]
     return sorted(rows, key=lambda row: _place(row, list(labels.values()), learners))
 
 
-def _plain(names: tuple[Any, ...]) -> list[Any]:
-    """Return the names of a group; what pandas calls NaN is None."""
-    return [None if name != name else name for name in names]  # noqa: PLR0124
+def plain(value: Any) -> Any:
+    """Return a cell of a table of scores; what pandas calls missing is None."""
+    return None if pd.isna(value) else value
 
 
 def _row(

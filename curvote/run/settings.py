@@ -73,14 +73,22 @@ def _text(value: Any) -> str:
 
 
 def _set(values: Values, path: str, value: Any, where: tuple[str, ...]) -> None:
-    *parents, last = path.split(".")
-    if [*parents, last][0] in FIXED:
+    if path.partition(".")[0] in FIXED:
         raise _problem(f"{path} is the same for all settings of a pipeline.", where)
+    try:
+        put(values, path, value)
+    except UserError as error:
+        raise _problem(str(error), where) from None
+
+
+def put(values: Values, path: str, value: Any) -> None:
+    """Set the dotted key ``path``; UserError where a part of it is no mapping."""
+    *parents, last = path.split(".")
     here = values
     for parent in parents:
         inner = here.setdefault(parent, {})
         if not isinstance(inner, dict):
-            raise _problem(f"{parent} is not a mapping of settings.", where)
+            raise UserError(f"{parent} is not a mapping of settings.")
         here = inner
     here[last] = value
 

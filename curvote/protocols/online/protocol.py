@@ -6,9 +6,10 @@ what stage NAME made of the arrival before, absent for the first.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from curvote.protocols.mrma.protocol import releases_reports
+from curvote.protocols.mrma.protocol import REPORTS, releases_reports
 from curvote.protocols.stage import Release, Stage
 
 MESSAGES: dict[str, Any] = {}
@@ -16,27 +17,11 @@ PRODUCTION: tuple[Stage, ...] = ()
 
 _HERE = "curvote.protocols.online"
 _LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
-_MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
 _ROLES = ("clients", "source.groups", "seed", "replicates")
 _AXES = ("epsilon", "learner", "arrival")
 
 STAGES = (
-    Stage(
-        "privatize",
-        f"{_HERE}.privatize",
-        inputs=("project",),
-        axes=("epsilon",),
-        params=(
-            "epsilon",
-            "privatize.mechanism",
-            "privatize.params",
-            "privatize.label_share",
-            *_ROLES,
-        ),
-        plugins=(_MECHANISMS,),
-        tables=("arriving",),
-        side="client -> server",
-    ),
+    replace(REPORTS, module=f"{_HERE}.privatize", tables=("arriving",)),
     Stage(
         "learn",
         f"{_HERE}.learn",

@@ -12,7 +12,7 @@ import pandas as pd
 from curvote.reporting.reproduce.rows import USEFUL, Row
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import scores, summary
+from curvote.run.results import plain, scores, summary
 from curvote.run.settings import labels_of, of_config
 from curvote.run.settings import named as setting_name
 
@@ -60,7 +60,7 @@ def with_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
     """Add a column for each axis of a grid: the label of a row's setting."""
     axes = sorted({axis for own in labels.values() for axis in own})
     named: dict[str, Any] = {
-        axis: [labels[_plain(setting)].get(axis) for setting in table["setting"]]
+        axis: [labels[plain(setting)].get(axis) for setting in table["setting"]]
         for axis in axes
     }
     return table.assign(**named)
@@ -76,7 +76,7 @@ def useful(pipeline: str, table: pd.DataFrame, labels: Labels) -> Iterator[Row]:
     for names, cell in mine.groupby(_CELL, dropna=False, sort=False):
         each = _of_replicates(cell)
         se = None if len(each) < 2 else float(each.std(ddof=1) / np.sqrt(len(each)))
-        named = dict(zip(_CELL, map(_plain, names), strict=True))
+        named = dict(zip(_CELL, map(plain, names), strict=True))
         yield named | {
             "pipeline": pipeline,
             "setting": labels[named["setting"]],
@@ -90,8 +90,3 @@ def _of_replicates(cell: pd.DataFrame) -> pd.Series:
     """Return the mean over groups of the mean over their servers, by replicate."""
     groups = cell.groupby(["replicate", "group"])["misclassification"].mean()
     return groups.groupby("replicate").mean()
-
-
-def _plain(value: Any) -> Any:
-    """Return what pandas calls missing as None."""
-    return None if pd.isna(value) else value
