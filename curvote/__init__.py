@@ -7,6 +7,7 @@ from curvote.lazy import exports
 __all__ = [
     "Budget",
     "CurveClassifier",
+    "DirectClassifier",
     "InternalError",
     "MRMAClassifier",
     "SeededEntropy",
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
     from curvote.entropy import SeededEntropy, SystemEntropy
     from curvote.errors import InternalError, UserError
-    from curvote.estimators import MRMAClassifier
+    from curvote.estimators import DirectClassifier, MRMAClassifier
     from curvote.privacy import Budget
     from curvote.task import Task
 else:
@@ -28,6 +29,7 @@ else:
         {
             "Budget": "privacy",
             "CurveClassifier": "curve_classifier",
+            "DirectClassifier": "estimators",
             "InternalError": "errors",
             "MRMAClassifier": "estimators",
             "SeededEntropy": "entropy",

@@ -20,6 +20,7 @@ CLIENT_BLOCK = 65_536
 STAGES = {"shared": 0, "ingest": 1, "project": 2, "privatize": 3, "train": 4}
 STAGES |= {"evaluate": 5, "aggregate": 6, "report": 7}
 STAGES |= {"exchange": 8, "reevaluate": 9, "combine": 10}
+STAGES |= {"refine": 11}
 PURPOSES = {"split": 1, "simulate": 2, "feature_noise": 3, "label_noise": 4, "vote": 5}
 PURPOSES |= {"draw": 6, "shuffle": 7, "majority": 8, "pool": 9, "histogram": 10}
 

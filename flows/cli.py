@@ -114,8 +114,10 @@ def plan(
     if as_json:
         typer.echo(json.dumps(rows, indent=1))
         return
+    from flows.display import tell_choices
     from flows.tables import print_plan
 
+    tell_choices(made)
     print_plan(rows)
 
 

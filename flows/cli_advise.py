@@ -1,4 +1,4 @@
-"""The command `curvote advise`: sizes and cutoff for a task, before anybody reports."""
+"""The command `curvote advise`: what to expect of a task, before anybody reports."""
 
 from __future__ import annotations
 
@@ -11,33 +11,48 @@ import typer
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
-    from curvote.theory import Plan, UtilityPrior
+    from curvote.theory import Outlook, Plan, UtilityPrior
+    from curvote.theory.outlook import Row
 
 NO_GAIN = 0.01  # over the constant classifier: not worth a budget
+SPREAD, SHAPE, MECHANISM = 0.3, "classes", "laplace"
+PLANNER: dict[str, float | str | None] = {
+    "--spread": SPREAD,
+    "--separation": None,
+    "--weak": None,
+    "--weak-size": None,
+    "--shape": SHAPE,
+    "--mechanism": MECHANISM,
+}
 
-Clients = Annotated[int, typer.Option(help="All clients: who report and who vote.")]
-Size = Annotated[int, typer.Option("--d", help="Numbers in a report.")]
-Epsilon = Annotated[float, typer.Option(help="Budget of each client.")]
-Best = Annotated[float, typer.Option(help="Accuracy of the best rule, no noise.")]
+Clients = Annotated[int, typer.Option(help="All clients who take part.")]
+Size = Annotated[int, typer.Option("--features", "--d", help="Numbers in a record.")]
+Epsilon = Annotated[
+    list[float], typer.Option(help="Budget of each client; several: a row each.")
+]
+Best = Annotated[
+    float | None,
+    typer.Option(help="Plan MRMA: accuracy of the best rule, no noise."),
+]
 Spread = Annotated[
-    float, typer.Option(help="Standard deviation of a rescaled number in a class.")
+    float, typer.Option(help="MRMA: standard deviation of a number in a class.")
 ]
 Separation = Annotated[
     float | None,
-    typer.Option(help="Distance of the class means (default: by best and spread)."),
+    typer.Option(help="MRMA: distance of class means (default: by best and spread)."),
 ]
 Weak = Annotated[
     float | None,
-    typer.Option(help="Instead: mean accuracy of weak classifiers, as in a pilot."),
+    typer.Option(help="MRMA: instead, mean accuracy of weak classifiers in a pilot."),
 ]
 WeakSize = Annotated[
-    int | None, typer.Option("--weak-size", help="Reports of each of those.")
+    int | None, typer.Option("--weak-size", help="MRMA: reports of each of those.")
 ]
 Positive = Annotated[float, typer.Option(help="Share of the positive class.")]
 ShapeOption = Annotated[
-    str, typer.Option(help="classes (two groups) or cloud (a logistic model).")
+    str, typer.Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
 ]
-Mechanism = Annotated[str, typer.Option(help="An unbiased mechanism of reports.")]
+Mechanism = Annotated[str, typer.Option(help="MRMA: unbiased mechanism of reports.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -45,28 +60,99 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     clients: Clients,
     d: Size,
     epsilon: Epsilon,
-    best: Best,
-    spread: Spread = 0.3,
+    best: Best = None,
+    spread: Spread = SPREAD,
     separation: Separation = None,
     weak: Weak = None,
     weak_size: WeakSize = None,
     positive: Positive = 0.5,
-    shape: ShapeOption = "classes",
-    mechanism: Mechanism = "laplace",
+    shape: ShapeOption = SHAPE,
+    mechanism: Mechanism = MECHANISM,
     as_json: Json = False,
 ) -> None:
-    """Recommend how to divide clients, and say what accuracy to expect."""
+    """Say what protocol auto takes and what error to expect; --best plans MRMA."""
+    if best is None:
+        _only_with_best(spread, separation, weak, weak_size, shape, mechanism)
+        from curvote.theory import look_ahead
+
+        found = look_ahead(clients, d, epsilon, positive)
+        document = json.dumps(found.document(), indent=1) if as_json else None
+        typer.echo(document or _outlook(found))
+        return
     from curvote.theory import UtilityPrior, prior_from_weak, recommend
 
     prior = UtilityPrior(best, spread, separation, positive, shape)
+    own = _one(epsilon)
     if weak is not None or weak_size is not None:
         mean, size = _pilot(weak, weak_size, separation)
-        prior = prior_from_weak(prior, mean, size, d, epsilon, mechanism=mechanism)
-    plan = recommend(clients, d, epsilon, prior, mechanism=mechanism)
+        prior = prior_from_weak(prior, mean, size, d, own, mechanism=mechanism)
+    plan = recommend(clients, d, own, prior, mechanism=mechanism)
     if as_json:
         typer.echo(json.dumps(_document(plan, prior), indent=1))
     else:
         typer.echo(_words(plan, prior))
+
+
+def _only_with_best(*given: float | str | None) -> None:
+    """Refuse what only the planner of MRMA asks for."""
+    pairs = zip(PLANNER.items(), given, strict=True)
+    names = [name for (name, default), value in pairs if value != default]
+    if names:
+        raise UserError(
+            f"{', '.join(names)} describes a task to the planner of MRMA; give --best"
+            " too, or leave it out."
+        )
+
+
+def _one(epsilon: list[float]) -> float:
+    if len(epsilon) > 1:
+        raise UserError(
+            f"--epsilon is given {len(epsilon)} times; a plan (--best) is for one."
+        )
+    return epsilon[0]
+
+
+def _outlook(found: Outlook) -> str:
+    """Return a table and the reasons for what stands in it."""
+    best = [_percent(signal.best) for signal in found.signals.values()]
+    lines = ["Error to expect of direct in %, ± its spread from run to run:", ""]
+    lines += _aligned(
+        [
+            ["epsilon", "auto takes", "N epsilon^2", "noise", *found.signals],
+            *(_cells(row, found.clients) for row in found.rows),
+            ["", "majority", "", "", *[_percent(found.majority)] * len(best)],
+            ["", "no privacy, best rule", "", "", *best],
+        ]
+    )
+    if any(row.nothing(name) for row in found.rows for name in found.signals):
+        lines += ["", "* expect nothing better than the majority"]
+    return "\n".join([*lines, "", *map(_reason, found.rows)])
+
+
+def _cells(row: Row, clients: int) -> list[str]:
+    """Return a line of the table; a star marks what gains nothing."""
+    taken = " ".join(filter(None, (row.choice.protocol, row.choice.arm)))
+    size = clients * row.epsilon**2
+    told = f"{size:,.0f}" if size >= 10 else f"{size:.2g}"
+    cells = [f"{row.epsilon:g}", taken, told, f"{row.choice.noise:.2g}"]
+    for name, found in row.expected.items():
+        mark = "*" if row.nothing(name) else ""
+        cells.append(f"{_percent(found.error)} ± {_percent(found.spread)}{mark}")
+    return cells
+
+
+def _reason(row: Row) -> str:
+    _, _, why = row.choice.reason.rpartition(": ")
+    return f"epsilon {row.epsilon:g}, {row.choice.method}: noise {why}"
+
+
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}"
+
+
+def _aligned(table: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def _pilot(

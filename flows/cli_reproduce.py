@@ -1,4 +1,4 @@
-"""The command `curvote reproduce`: a published table or figure beside curvote's."""
+"""The command `curvote reproduce`: what is published beside what curvote finds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flows.cli_data import ProjectOption
 if TYPE_CHECKING:
     from curvote.reporting.reproduce.names import Reproduction
 
-Name = Annotated[str, typer.Argument(help="table-1, table-a1, figure-2, cases-a2, ...")]
+Name = Annotated[str, typer.Argument(help="table-1, figure-2, cases-a2, beyond, ...")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
@@ -30,7 +30,10 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
-    """Run what a published table or figure takes; print paper and curvote together."""
+    """Run what a published table or figure takes; print paper and curvote together.
+
+    `beyond` compares our protocols with the published ones.
+    """
     from curvote.reporting.reproduce.names import find
     from curvote.run.project import find_project
     from flows import environment
@@ -62,7 +65,7 @@ def _print(
     from flows.tables import print_rows
 
     typer.echo(f"{entry.title}: {entry.quantity} in %, ± one standard error\n")
-    print_rows(*laid_out(rows))
+    print_rows(*laid_out(entry, rows))
     for line in agreement(entry, rows):
         typer.echo(line)
     here = Path.cwd()

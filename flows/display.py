@@ -16,6 +16,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from curvote.run.choosing import reasons
 from curvote.run.plan import Plan
 from curvote.run.publishing import Published
 from curvote.run.step import Step
@@ -52,6 +53,12 @@ def tell_raw(plan: Plan) -> None:
     """Say which file of the publisher's is read: its place, digest and origin."""
     for raw in {file for step in plan.steps for file in step.raw}:
         line = f"{raw.path}: SHA-256 {raw.sha256} (decompressed), {raw.origin}"
+        print(line, file=sys.stderr, flush=True)
+
+
+def tell_choices(plan: Plan) -> None:
+    """Say which arm was taken where the choice was left open, and why."""
+    for line in reasons(plan.configured.values()):
         print(line, file=sys.stderr, flush=True)
 
 

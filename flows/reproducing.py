@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvote.datasets import raw, sources
 from curvote.errors import Problem, UserError
+from curvote.reporting.reproduce.contest import by_setting, cells, lines
 from curvote.reporting.reproduce.names import Reproduction
-from curvote.reporting.reproduce.rows import agreeing
+from curvote.reporting.reproduce.rows import agreeing, with_error
 from curvote.run.config import PipelinesFile
 from curvote.run.project import Project
-from curvote.run.source import Absent, raw_files
+from curvote.run.schema import Pipeline
+from curvote.run.source import Absent, files_of, raw_files
 
 if TYPE_CHECKING:
     from curvote.run.history import RunRecord
@@ -36,36 +38,49 @@ def reproduced(
     given = given | {"replicates": given["replicates"] or entry.replicates}
     fixed = {name: given[name] for name in ("replicates", "seed")}
     file = PipelinesFile(project)
-    for pipeline in entry.pipelines:
-        file.configured(pipeline, **fixed)
+    asked = [file.configured(name, **fixed).pipeline for name in entry.pipelines]
     with redirect_stdout(sys.stderr):
-        records = [_run(project, entry, name, given) for name in entry.pipelines]
+        _fetch(project, entry, asked)
+        records = list(_runs(project, entry, given))
         from curvote.reporting.reproduce.write import compare
 
         return compare(project, entry.name, records)
 
 
-def _run(
-    project: Project, entry: Reproduction, pipeline: str, given: dict[str, Any]
-) -> RunRecord:
+def _runs(
+    project: Project, entry: Reproduction, given: dict[str, Any]
+) -> Iterator[RunRecord]:
     from flows.running import completed_run
 
-    with _advice(project, entry, pipeline):
-        return completed_run(project, {"pipeline": pipeline, **given})
+    n = len(entry.pipelines)
+    for rank, name in enumerate(entry.pipelines, start=1):
+        if n > 1:
+            print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
+        yield completed_run(project, {"pipeline": name, **given})
 
 
-@contextmanager
-def _advice(project: Project, entry: Reproduction, pipeline: str) -> Iterator[None]:
-    """Add to an error what to put where, if published data are not here."""
+def _fetch(project: Project, entry: Reproduction, asked: Iterable[Pipeline]) -> None:
+    """Fetch all files before the first run: what cannot be had is told at once."""
+    problems: list[Problem] = []
+    absent: list[str] = []
+    for pipeline in {files_of(pipeline): pipeline for pipeline in asked}.values():
+        try:
+            raw_files(project, pipeline, fetch=True)
+        except UserError as error:
+            problems += error.problems
+            absent += _absent(project, pipeline)
+    if absent:
+        problems.append(Problem(_what_to_put(project, entry, dict.fromkeys(absent))))
+    if problems:
+        raise UserError.several(problems)
+
+
+def _absent(project: Project, pipeline: Pipeline) -> tuple[str, ...]:
     try:
-        yield
-    except UserError as error:
-        configured = PipelinesFile(project).configured(pipeline).settings[0]
-        found = raw_files(project, configured.pipeline, fetch=False)
-        if not isinstance(found, Absent):
-            raise
-        advice = Problem(_what_to_put(project, entry, found.names))
-        raise UserError.several([*error.problems, advice]) from None
+        found = raw_files(project, pipeline, fetch=False)
+    except UserError:  # a file is here, but damaged: that has been told
+        return ()
+    return found.names if isinstance(found, Absent) else ()
 
 
 def _what_to_put(project: Project, entry: Reproduction, names: Iterable[str]) -> str:
@@ -78,7 +93,21 @@ def _what_to_put(project: Project, entry: Reproduction, names: Iterable[str]) ->
 
 
 def agreement(entry: Reproduction, rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the last words: how many cells agree with the paper, and the worst one."""
+    """Yield the last words: how many cells agree or hold, and which are worst."""
+    yield from _contested(rows) if entry.contest else _agreed(entry, rows)
+    yield "\nwritten:"
+
+
+def _contested(rows: Sequence[Row]) -> Iterator[str]:
+    from curvote.reporting.reproduce.results import counts, told
+
+    judged = cells(rows)
+    yield ""
+    yield from counts(judged)
+    yield from (f"lost: {told(cell)}" for cell in judged if cell.better)
+
+
+def _agreed(entry: Reproduction, rows: Sequence[Row]) -> Iterator[str]:
     inside, known = agreeing(entry, rows)
     if known:
         mine = "" if entry.limit == 3 else ", the paper's taken to be like ours,"
@@ -89,19 +118,21 @@ def agreement(entry: Reproduction, rows: Sequence[Row]) -> Iterator[str]:
         named = _named(worst, _varying(rows, ("epsilon", *_NAMES)))
         where = ", ".join(f"{name} {text}" for name, text in named.items() if text)
         yield f"largest difference: {_difference(worst):.2f} points ({where})"
-    yield "\nwritten:"
 
 
 def _difference(row: Row) -> float:
     return abs(float(row["curvote"] - row["published"]))
 
 
-def laid_out(rows: Sequence[Row]) -> Lines:
+def laid_out(entry: Reproduction, rows: Sequence[Row]) -> Lines:
     """Return a comparison as lines of text and the columns to show.
 
     Where values are printed, a line a cell: paper, curvote with one standard error,
-    corrected, z. Elsewhere a line a method, with a column for each epsilon.
+    corrected, z. Elsewhere a line a method, with a column for each epsilon; in a
+    contest a line for what each protocol ends in.
     """
+    if entry.contest:
+        return _by_protocol(rows)
     if any(row["published"] is not None for row in rows):
         return _beside(rows)
     return _by_epsilon(rows)
@@ -114,7 +145,7 @@ def _beside(rows: Sequence[Row]) -> Lines:
         _named(row, names)
         | {
             "paper": _number(row["published"]),
-            "curvote": _with_error(row),
+            "curvote": with_error(row),
             "corrected": _number(row["corrected"]),
             "z": "" if row["z"] is None else f"{row['z']:+.1f}",
         }
@@ -123,15 +154,25 @@ def _beside(rows: Sequence[Row]) -> Lines:
     return lines, [*names, *values]
 
 
+def _by_protocol(rows: Sequence[Row]) -> Lines:
+    columns = _levels(rows)
+    found = [
+        {"setting": setting, "protocol": name, **dict.fromkeys(columns, "")}
+        | {_level(row): with_error(row) for row in line}
+        for setting, own in by_setting(rows).items()
+        for name, line in lines(own).items()
+    ]
+    return found, ["setting", "protocol", *columns]
+
+
 def _by_epsilon(rows: Sequence[Row]) -> Lines:
-    names = _varying(rows, _NAMES)
-    columns = dict.fromkeys(_level(row) for row in sorted(rows, key=_privacy))
-    lines: dict[tuple[str, ...], dict[str, str]] = {}
+    names, columns = _varying(rows, _NAMES), _levels(rows)
+    found: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         named = _named(row, names)
         empty = named | dict.fromkeys(columns, "")
-        lines.setdefault(tuple(named.values()), empty)[_level(row)] = _with_error(row)
-    return list(lines.values()), [*names, *columns]
+        found.setdefault(tuple(named.values()), empty)[_level(row)] = with_error(row)
+    return list(found.values()), [*names, *columns]
 
 
 def _varying(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
@@ -149,6 +190,11 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def _levels(rows: Sequence[Row]) -> list[str]:
+    """Return the columns of the epsilons, rising, no privacy last."""
+    return list(dict.fromkeys(_level(row) for row in sorted(rows, key=_privacy)))
+
+
 def _level(row: Row) -> str:
     return "no privacy" if row["epsilon"] is None else f"epsilon {row['epsilon']:g}"
 
@@ -159,8 +205,3 @@ def _privacy(row: Row) -> float:
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2f}"
-
-
-def _with_error(row: Row) -> str:
-    error = "" if row["se"] is None else f" ± {row['se']:.2f}"
-    return f"{row['curvote']:.2f}{error}"

@@ -26,7 +26,7 @@ from curvote.run.publishing import publish
 from curvote.run.step import Step
 from curvote.run.store import ArtifactRef
 from flows import tracking
-from flows.display import display, tell_blocked, tell_raw
+from flows.display import display, tell_blocked, tell_choices, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.server import mark_alive
 from tasks.page import page
@@ -132,6 +132,7 @@ def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) ->
 @contextmanager
 def _recorded(project: Project, plan: Plan, asked: Asked) -> Iterator[Run]:
     tell_raw(plan)
+    tell_choices(plan)
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from curvote.run import fingerprint, history
+from curvote.run.choosing import chosen
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import cells
@@ -179,6 +180,7 @@ class _Log:
         run_id = self.open(str(cell), {"mlflow.parentRunId": parent})
         params = scalars(self.record.config) | named(cell)
         tags = {f"key.{stage}": key for stage, key in keys.items()}
+        tags |= _choice(self.record, cell)
         tags |= self.model(run_id, cell, params, earlier, model_of)
         self.client.log_batch(
             run_id,
@@ -249,6 +251,13 @@ def _log_missing(project: Project) -> None:
             report = project.reports / record.pipeline if newest else None
             run_id = log_run(project, record, report=report)
             history.save(project, replace(record, mlflow_run=run_id))
+
+
+def _choice(record: RunRecord, cell: Cell) -> dict[str, str]:
+    """Return what `auto` took for a cell and why, if it was asked."""
+    asked = cell.protocol or "", cell.epsilon or 0.0
+    choice = chosen(record.config).get(asked)
+    return {"arm": choice.method, "why": choice.reason} if choice else {}
 
 
 def _shown(metrics: Metrics) -> list[str]:

@@ -18,6 +18,7 @@ from curvote.run.stages import project
 BY_NAME = {stage.name: stage for stage in STAGES}
 VALUES: dict[str, Any] = {
     "protocol": "federated",
+    "label": "federated",
     "clients": {"public": 0, "train": 200, "vote": 400, "test": 200},
     "source.groups": None,
     "seed": 7,

@@ -21,6 +21,7 @@ PARAMS: dict[str, Any] = {
     "clients": {"public": 0, "train": 1200, "vote": 7200, "test": 1800},
     "source.groups": None,
     "protocol": "online",
+    "label": "online",
     "epsilon": 5.0,
     "project.basis": "bspline",
     "project.size": 4,

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from curvote.reporting.reproduce.gather import Evidence
+from curvote.reporting.reproduce.names import find
 from curvote.reporting.reproduce.printed import printed
 from curvote.reporting.reproduce.rows import USEFUL
 from tests.report_data import PROGRESS
@@ -144,6 +145,54 @@ def told_apart() -> Iterator[dict[str, Any]]:
         yield row("figure-a6", "told_apart", wrong, **named)
 
 
+# Protocol, learner, method and skill of what competes.
+CONTESTANTS = (
+    ("auto", None, "two", 1.4),
+    ("direct", None, "two", 1.4),
+    ("votes", None, "votes", 0.9),
+    ("votes", None, "best_single", 0.5),
+    *(("mrma", "logistic", method, PROGRESS[method][1]) for method in PROGRESS),
+    *(("mrma", "centroid", method, 0.8 * PROGRESS[method][1]) for method in PROGRESS),
+    ("mrma", None, "histogram", 0.1),
+    ("mrma sampled", "centroid", "mrma", 0.7),
+    ("mrma sampled", "centroid", "weak", 0.2),
+    ("mrma sampled", None, "histogram", 0.1),
+    ("mrma_privunit", None, "mrma", 0.6),
+    ("mrma_privunit", None, "ma", 0.5),
+)
+CONTEST_EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
+
+
+def contest() -> Iterator[dict[str, Any]]:
+    """Error by setting, protocol and epsilon, and the majority beside each protocol.
+
+    `auto` guesses at the least epsilon, and learns nothing in the last setting.
+    """
+    labels = dict.fromkeys([*(label for label, *_ in CONTESTANTS), "majority"])
+    for rank, pipeline in enumerate(find("beyond").pipelines):
+        guess, floor = 0.5 - 0.04 * rank, 0.05 + 0.01 * rank
+        for label, epsilon in product(labels, CONTEST_EPSILONS):
+            for own, learner, method, skill in CONTESTANTS:
+                learnt = math.tanh(skill * epsilon) * ((label, rank) != ("auto", 9))
+                value = guess + 0.02 - (guess - floor) * learnt
+                if label == own and (label, epsilon) != ("auto", CONTEST_EPSILONS[0]):
+                    yield _of(label, pipeline, method, value, epsilon, learner)
+            yield _of(label, pipeline, "majority", guess, epsilon)
+        yield _of("clean", pipeline, "clean", floor, None, "logistic")
+
+
+def _of(
+    label: str,
+    pipeline: str,
+    method: str,
+    value: float,
+    epsilon: float | None,
+    learner: str | None = None,
+) -> dict[str, Any]:
+    given = {"protocol": label, "setting": {"protocol": label}, "learner": learner}
+    return row(pipeline, method, value, epsilon=epsilon, se=0.02 * value, **given)
+
+
 SUMMARIES = {
     "table-1": lambda: table("table-1", "mrma_table1_diabetes.csv"),
     "table-2": lambda: table("table-2", "mrma_table2_employee.csv"),
@@ -156,6 +205,7 @@ SUMMARIES = {
     "figure-a1": encodings,
     "figure-a6": told_apart,
     "cases-a2": lambda: cases("cases-a2", "12345", LEARNERS, ("ma", "mrma")),
+    "beyond": contest,
     "cases-a3": lambda: cases("cases-a3", "5678", ("cg",), ("weak", "mrma")),
 }
 

@@ -11,6 +11,7 @@ from curvote.audit import of_task
 from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run import audited, history
+from curvote.run.config import PipelinesFile
 from curvote.run.project import Project
 from tests import plain
 
@@ -30,12 +31,14 @@ def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> 
 
 def test_exact_losses_are_within_the_claims(project: Project) -> None:
     """Each message loses what it claims, and nearly all of it."""
+    config = PipelinesFile(project).configured("tiny").values()
     (first, *_) = audited.tasks(project, "tiny")
-    losses = audited.exact_losses(first, [0.5, 3])
-    assert [loss.claimed for loss in losses] == [0.5, 0.5, 3, 3]
+    public = {"classes": first.classes}
+    losses = audited.exact_losses(first.encoding, public, config)
+    assert [loss.claimed for loss in losses] == [1, 1, 4, 4]
     assert all(loss.holds for loss in losses)
-    assert [loss.exact for loss in losses] == pytest.approx([0.5, 0.5, 3, 3], abs=1e-6)
-    assert not replace(losses[0], exact=0.5000001).holds
+    assert [loss.exact for loss in losses] == pytest.approx([1, 1, 4, 4], abs=1e-6)
+    assert not replace(losses[0], exact=1.0000001).holds
 
 
 def test_the_report_carries_the_verdict_until_what_is_sent_changes(

@@ -23,6 +23,7 @@ def rows(root: Path, **changes: Any) -> list[dict[str, Any]]:
     """Return the scores of protocol ``drift`` on uniform records."""
     pipeline = {
         "protocol": "drift",
+        "label": "drift",
         "source": {"name": "uniform", "d": 2, "slope": SLOPE},
         "clients": {"train": 5000},
         "project": {"basis": "identity", "rescale": "min_max"},

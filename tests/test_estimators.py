@@ -1,4 +1,4 @@
-"""The scikit-learn classes: checked by scikit-learn, and right on curves."""
+"""MRMA as a scikit-learn class: checked by scikit-learn, and right on curves."""
 
 from __future__ import annotations
 
@@ -94,6 +94,8 @@ def test_a_seed_repeats_and_the_system_does_not(
         ({"train_share": 1}, "train_share"),
         ({"label_share": 2}, "label_share"),
         ({"scale": 0.0, "basis": "bspline"}, "scale"),
+        ({"rescale": "standard"}, "cannot hide"),
+        ({"rescale": "tan"}, "tanh"),
     ],
 )
 def test_a_parameter_out_of_range_is_a_clear_error(
@@ -114,6 +116,18 @@ def test_bounds_are_never_taken_from_the_data() -> None:
     a = MRMAClassifier(random_state=0).fit(x, y).task_
     b = MRMAClassifier(random_state=0).fit(far, y).task_
     assert a.digest() == b.digest()
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [(SPLINES, "tanh"), ({}, "min_max"), ({"rescale": "max_abs"}, "max_abs")],
+)
+def test_the_rescaling_follows_the_basis(given: dict[str, object], taken: str) -> None:
+    """Unless it is named."""
+    rng = np.random.default_rng(0)
+    x, y = rng.uniform(-1, 1, (100, 9)), rng.integers(0, 2, 100)
+    fitted = MRMAClassifier(random_state=0, **given).fit(x, y)
+    assert fitted.task_.encoding.rescale == taken
 
 
 def test_a_finished_classifier_reads_columns_by_name() -> None:

@@ -80,7 +80,7 @@ def test_imports_point_one_way() -> None:
         ("curvote/client/__init__.py", "curvote.datasets", "Imports point one way"),
         ("tasks/__init__.py", "flows", "Imports point one way"),
         ("curvote/run/__init__.py", "prefect", "no orchestrator"),
-        ("curvote/estimators.py", "mlflow", "no orchestrator"),
+        ("curvote/estimators/mrma.py", "mlflow", "no orchestrator"),
         ("curvote/server/__init__.py", "curvote.client", "The server knows neither"),
     ],
 )

@@ -21,6 +21,7 @@ PARAMS = {
     "clients": CLIENTS,
     "source.groups": None,
     "protocol": "mrma",
+    "label": "mrma",
     "epsilon": 99.0,
     "learner.label": "logistic",
     "project.judge": "rescaled",

@@ -92,9 +92,11 @@ class MessageSubject(Subject):
         for bad in (np.nan, np.inf, -np.inf):
             z = np.where(np.arange(good.z.size) == 0, bad, good.z)
             odd.append(OddInput(f"a coordinate of {bad:g}", replace(good, z=z)))
-        far, edge = (replace(good, z=np.full_like(good.z, v)) for v in (7.0, 1.0))
-        two = replace(good, labels=np.ones(2))
-        return [*odd, OddInput("z = 7", far, edge), OddInput("two labels", two)]
+        odd.append(OddInput("two labels", replace(good, labels=np.ones(2))))
+        if self.message.bounded:
+            far, edge = (replace(good, z=np.full_like(good.z, v)) for v in (7.0, 1.0))
+            odd.append(OddInput("z = 7", far, edge))
+        return odd
 
     def release(self, given: Known, entropy: Entropy) -> bytes:
         """Return the bytes of the messages that ``given`` leads to."""

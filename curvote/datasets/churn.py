@@ -90,6 +90,11 @@ def size(parameters: Parameters) -> int:
     return sources.find("churn").rows
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many features a customer has by the public schema."""
+    return len(SCHEMA.features)
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the customers, as plain JSON values."""
     prepared = _prepared(parameters, paths)

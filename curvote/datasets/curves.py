@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from curvote.datasets.own.long_parameters import Parameters
 from curvote.datasets.own.long_scan import Scan
 
-__all__ = ["Parameters", "clients", "facts", "files", "pieces", "size"]
+__all__ = ["Parameters", "clients", "facts", "files", "pieces", "size", "width"]
 
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
@@ -34,6 +34,11 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
 def size(_parameters: Parameters) -> int | None:
     """Return None: nobody published how many clients the file has."""
     return None
+
+
+def width(parameters: Parameters) -> int:
+    """Return how many grid points a curve has by the pipeline."""
+    return parameters.grid.points
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:

@@ -162,6 +162,11 @@ def size(parameters: Parameters) -> int | None:
     return sources.find(FILES[parameters.variant]).rows
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many features a woman has by the public schema."""
+    return len(SCHEMA.features)
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the clients, as plain JSON values."""
     variant, prepared = parameters.variant, _prepared(parameters, paths)

@@ -16,7 +16,7 @@ from curvote.datasets import sources
 from curvote.datasets.sources import Source
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature, category
-from curvote.datasets.tables.one_hot import one_hot
+from curvote.datasets.tables.one_hot import one_hot, one_hot_schema
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
 if TYPE_CHECKING:
@@ -113,6 +113,12 @@ def size(parameters: Parameters) -> int | None:
     """Return how many clients there are by the published counts; nothing is missing."""
     distinct = parameters.duplicates == "distinct"
     return DISTINCT if distinct else sources.find(FILE).rows
+
+
+def width(parameters: Parameters) -> int:
+    """Return how many features a row has by the public schema, in its encoding."""
+    schema = one_hot_schema(SCHEMA) if parameters.encoding == "one_hot" else SCHEMA
+    return len(schema.features)
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:

@@ -152,6 +152,11 @@ def size(parameters: Parameters) -> int:
     return n - sum(_ZERO_TRESTBPS[i] for i in indices) * drop
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many features a patient has by the public schema."""
+    return len(_CLIENT.features)
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the patients, as plain JSON values."""
     prepared, chosen = _prepared(parameters, paths)

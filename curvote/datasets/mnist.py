@@ -56,6 +56,11 @@ def size(parameters: Parameters) -> int | None:
     return sum(count[digit] for count in counts if count for digit in chosen)
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many pixels an image has by the published layout."""
+    return SIDE**2
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the images, as plain JSON values."""
     training = "train" in PARTS[parameters.part]

@@ -117,6 +117,11 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many hours a curve has by the public schema."""
+    return 24
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     cohort = load(parameters, paths)

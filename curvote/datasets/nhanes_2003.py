@@ -75,6 +75,11 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many bins a curve has by the public schema."""
+    return len(BINS)
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     people, dropped = _load(parameters, paths)

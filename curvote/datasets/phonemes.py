@@ -115,6 +115,11 @@ def size(parameters: Parameters) -> int:
     return counts[parameters.positive] + counts[parameters.negative]
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many frequencies a curve has by the published layout."""
+    return POINTS
+
+
 def files(_parameters: Parameters) -> tuple[str, ...]:
     """Return the names of the raw files in data/sources.toml."""
     return (FILE,)

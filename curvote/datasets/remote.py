@@ -44,6 +44,11 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(parameters: Parameters) -> int:
+    """Return how many grid points every curve has by the pipeline."""
+    return parameters.points
+
+
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:

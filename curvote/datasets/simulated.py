@@ -9,11 +9,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag
 
 from curvote import validate
 
 Array = NDArray[np.float64]
+Slope = Literal["decaying"] | tuple[float, ...]
 
 SIMULATED = True
 POINTS = 100
@@ -29,20 +30,33 @@ FACTS: dict[str, Any] = {
 _J = np.arange(1, 51)
 _SIGN = (-1.0) ** (_J + 1)
 _ZETA = _SIGN / _J
-_ALPHA = 0.1
-_WIDTH = np.sqrt(3.0)
+_EDGE = np.sqrt(3.0)  # xi is uniform on [-_EDGE, _EDGE]
+_FAR = 30.0  # beyond a logit of this size the least error is below 1e-13
 
 DECAY: Array = _SIGN / _J**2.0
 BETA: Array = 4 * DECAY
+INTERCEPT = 0.1
+
+_Number = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
+_Numbers = Annotated[tuple[_Number, ...], Field(max_length=len(_J))]
 
 
 class Parameters(BaseModel):
-    """What ``source:`` of a pipeline may say: the number of grid points."""
+    """What ``source:`` of a pipeline may say: the grid points, and the label's law.
+
+    ``slope`` is `BETA` (decaying) or at most 50 coefficients on phi_1, phi_2, ..., each
+    at most 1e6 in size; those that are missing are 0. ``intercept`` is alpha0.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: Literal["simulated"] = "simulated"
     points: Annotated[int, Field(ge=2, strict=True)] = POINTS
+    slope: Annotated[
+        Annotated[Literal["decaying"], Tag("word")] | Annotated[_Numbers, Tag("list")],
+        Discriminator(lambda given: "word" if isinstance(given, str) else "list"),
+    ] = "decaying"
+    intercept: FiniteFloat = INTERCEPT
 
 
 def files(_parameters: Parameters) -> tuple[str, ...]:
@@ -55,56 +69,104 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(parameters: Parameters) -> int:
+    """Return how many grid points a curve has by the pipeline."""
+    return parameters.points
+
+
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     grid = np.linspace(0.0, 1.0, parameters.points).tolist()
-    error = {"bayes_error": bayes_error()}
-    return FACTS | {"grid": grid, "rows": None, "counts": {}, "notes": []} | error
+    return FACTS | {
+        "grid": grid,
+        "rows": None,
+        "counts": {},
+        "notes": _notes(parameters),
+        "bayes_error": bayes_error(parameters.slope, parameters.intercept),
+    }
 
 
 def clients(
     parameters: Parameters, n: int, generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, T)."""
-    curves, labels = generate(generator, n, parameters.points)
+    law = _stated(parameters)
+    curves, labels = generate(generator, n, parameters.points, **law)
     ids = np.arange(n)
     return {"client_id": ids, "label": labels, "group": ids, "curve": curves}
 
 
 def generate(
-    generator: np.random.Generator, n: int, points: int = POINTS, beta: Array = BETA
+    generator: np.random.Generator,
+    n: int,
+    points: int = POINTS,
+    beta: Array = BETA,
+    *,
+    intercept: float = INTERCEPT,
 ) -> tuple[Array, NDArray[np.int64]]:
     """Return ``n`` curves (n, points) on an equidistant grid of [0, 1], labels 0/1.
 
-    ``beta`` (50,) holds the slope's coefficients on phi. The label's logit alpha0 +
-    integral X beta is exact: phi is orthonormal, so the integral is the product of
-    coefficients.
+    ``beta`` (50,) holds the slope's coefficients on phi. The label's logit
+    ``intercept`` + integral X beta is exact: phi is orthonormal, so the integral is the
+    product of coefficients.
     """
     n = validate.at_least(1, n=n)
     points = validate.at_least(2, points=points)
-    xi = generator.uniform(-_WIDTH, _WIDTH, size=(n, len(_J)))
-    positive = 1 / (1 + np.exp(-(_ALPHA + xi @ (_ZETA * beta))))
+    xi = generator.uniform(-_EDGE, _EDGE, size=(n, len(_J)))
+    positive = _logistic(intercept + xi @ (_ZETA * beta))
     labels = (generator.random(n) < positive).astype(np.int64)
     return (xi * _ZETA) @ _phi(np.linspace(0.0, 1.0, points)), labels
 
 
+def coefficients(slope: Slope) -> Array:
+    """Return the coefficients on phi_1..phi_50, (50,), that ``slope`` stands for."""
+    if slope == "decaying":
+        return BETA
+    return np.concatenate([slope, np.zeros(len(_J) - len(slope))])
+
+
 @lru_cache
-def bayes_error() -> float:
+def bayes_error(slope: Slope = "decaying", intercept: float = INTERCEPT) -> float:
     """Return E min(eta, 1 - eta), the least possible error, to better than 1e-4.
 
-    The logit less alpha0 is a sum of independent uniforms on [-s_j, s_j]; its density
-    on [-L, L] is the Fourier series with coefficients prod_j sin(s_j t) / (s_j t).
+    The logit less its intercept is a sum of independent uniforms on [-s_j, s_j]; its
+    density on [-L, L] is the Fourier series with coefficients prod_j sin(s_j t) /
+    (s_j t).
     """
-    reach = _WIDTH * np.abs(_ZETA * BETA)
+    reach = _EDGE * np.abs(_ZETA * coefficients(slope))
     end = 1.1 * reach.sum()
+    if end < 1e-5:  # the error changes by less than a quarter of it
+        return float(_logistic(-np.abs(np.float64(intercept))))
     t = np.pi * np.arange(1, 401) / end
     characteristic = np.sinc(np.outer(t, reach) / np.pi).prod(axis=1)
-    s = np.linspace(-end, end, 4001)
+    near, far = np.clip([-intercept - _FAR, -intercept + _FAR], -end, end)
+    s = np.linspace(near, far, 4001)
     density = (0.5 + characteristic @ np.cos(np.outer(t, s))) / end
-    error = 1 / (1 + np.exp(np.abs(_ALPHA + s)))
-    return float(np.trapezoid(density * error, s))
+    return float(np.trapezoid(density * _logistic(-np.abs(intercept + s)), s))
+
+
+def _stated(parameters: Parameters) -> dict[str, Any]:
+    """Return beta and intercept where the pipeline says something of its own."""
+    law = parameters.model_dump(include={"slope", "intercept"}, exclude_defaults=True)
+    if "slope" in law:
+        law["beta"] = coefficients(law.pop("slope"))
+    return law
+
+
+def _notes(parameters: Parameters) -> list[str]:
+    """Return the law of the label where it is not the published one."""
+    slope, intercept = parameters.slope, parameters.intercept
+    if not _stated(parameters):
+        return []
+    numbers = slope if isinstance(slope, str) else ", ".join(f"{x:g}" for x in slope)
+    return [f"The slope on phi_1, phi_2, ...: {numbers}; the intercept: {intercept:g}."]
+
+
+def _logistic(logit: Array) -> Array:
+    with np.errstate(over="ignore"):  # exp(710) is infinite, and 0 the right answer
+        return np.asarray(1 / (1 + np.exp(-logit)))
 
 
 def _phi(t: Array) -> Array:

@@ -51,6 +51,11 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(parameters: Parameters) -> int:
+    """Return how many grid points a curve has by the pipeline."""
+    return parameters.points
+
+
 def servers(parameters: Parameters) -> int:
     """Return K, the number of servers; server k of replicate r is instance r K + k."""
     return sum(parameters.servers)

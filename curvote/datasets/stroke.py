@@ -92,6 +92,11 @@ def size(parameters: Parameters) -> int:
     return sources.find("stroke").rows - _WITHOUT_BMI * (parameters.missing == "drop")
 
 
+def width(_parameters: Parameters) -> int:
+    """Return how many features a person has by the public schema."""
+    return len(SCHEMA.features)
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the persons, as plain JSON values."""
     prepared = _prepared(parameters, paths)

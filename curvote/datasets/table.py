@@ -87,6 +87,11 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(parameters: Parameters) -> int:
+    """Return how many features a row has by the pipeline."""
+    return len(parameters.features)
+
+
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the clients, as plain JSON values; reads the file.
 

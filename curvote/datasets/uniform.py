@@ -41,6 +41,11 @@ def size(_parameters: Parameters) -> int | None:
     return None
 
 
+def width(parameters: Parameters) -> int:
+    """Return how many numbers a record has by the pipeline."""
+    return parameters.d
+
+
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:

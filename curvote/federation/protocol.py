@@ -34,7 +34,7 @@ def _as_is(name: str) -> Stage:
 _AGGREGATE = _as_is("aggregate")
 
 STAGES = (
-    replace(_as_is("privatize"), module=f"{_HERE}.privatize", tables=("reports",)),
+    replace(_as_is("privatize"), module=f"{_HERE}.privatize"),
     _as_is("train"),
     Stage(
         "evaluate",
@@ -76,7 +76,7 @@ STAGES = (
         f"{_HERE}.report",
         inputs=("project", "aggregate", "exchange", "combine"),
         axes=_CELL,
-        params=("epsilon", "learner.label", "protocol", "project.judge", *_ROLES),
+        params=("epsilon", "learner.label", "label", "project.judge", *_ROLES),
         tables=("scores",),
         side="client (study)",
     ),

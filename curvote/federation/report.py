@@ -16,7 +16,7 @@ METHODS = ("mrma", "federated")
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the name under which the cell's rows stand."""
-    return {"protocol": params["protocol"], "learner": params["learner.label"]}
+    return {"protocol": params["label"], "learner": params["learner.label"]}
 
 
 def block(
@@ -33,7 +33,7 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
     found = [_server(i, i % servers, inputs, params) for i in instances]
     n = servers * len(METHODS)
     return {
-        "protocol": np.full(n, params["protocol"], dtype=object),
+        "protocol": np.full(n, params["label"], dtype=object),
         "epsilon": np.full(n, params["epsilon"]),
         "learner": np.full(n, params["learner.label"], dtype=object),
         "method": np.array([*METHODS] * servers, dtype=object),

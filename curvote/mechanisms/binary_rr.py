@@ -44,14 +44,7 @@ class BinaryRR(FiniteMechanism):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the labels as float64; anything but -1 and +1 is a UserError."""
-        labels = validate.finite(values=values)
-        wrong = np.flatnonzero(np.abs(labels) != 1)
-        if wrong.size:
-            raise UserError(
-                f"values holds {wrong.size} entries that are no label, the first is"
-                f" {labels.flat[wrong[0]]!r}; labels are -1 or +1."
-            )
-        return labels, 0
+        return signs(values), 0
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         words = entropy.words(values.size).reshape(values.shape)
@@ -66,6 +59,18 @@ class BinaryRR(FiniteMechanism):
     def worst_ratio(self) -> Fraction:
         """Return q / (1 - q) as the integers make it."""
         return Fraction(self.threshold, self.flip_threshold)
+
+
+def signs(values: ArrayLike) -> FloatArray:
+    """Return labels -1/+1 as float64; anything else is a UserError."""
+    labels = validate.finite(values=values)
+    wrong = np.flatnonzero(np.abs(labels) != 1)
+    if wrong.size:
+        raise UserError(
+            f"values holds {wrong.size} entries that are no label, the first is"
+            f" {labels.flat[wrong[0]]!r}; labels are -1 or +1."
+        )
+    return labels
 
 
 MECHANISM = BinaryRR

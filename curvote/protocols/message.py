@@ -6,7 +6,7 @@ new protocol brings its own and changes none of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -20,11 +20,13 @@ from curvote.entropy import Entropy
 from curvote.envelope import canonical, said
 from curvote.errors import UserError
 from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.roles import Senders
 from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import Encoded
 from curvote.task import Task
 
 Array = NDArray[np.float64]
+Setting = Callable[[str], Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,15 +45,24 @@ class Known:
 class Message(Protocol):
     """One kind of message: one row a client, released once within the task's budget.
 
-    ``role`` is who sends it, ``stage`` where it is drawn, ``table`` the server's table
-    that it becomes, ``payload`` its form in an envelope.
+    ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
+    table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
+    z outside [-1, 1] stands for the nearest bound.
     """
 
     name: str
-    role: str
+    bounded: bool
+    senders: Senders
     stage: str
     table: str
     payload: type[BaseModel]
+
+    def terms(self, setting: Setting) -> dict[str, Any]:
+        """Return the fields of the first round's task that the configuration states.
+
+        ``setting`` returns the value of a dotted key of pipelines.yaml.
+        """
+        ...
 
     def task(self, stated: Task, inputs: Inputs) -> Task:
         """Return the task of this round; ``inputs`` are the server's tables so far."""

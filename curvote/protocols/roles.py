@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,36 @@ from curvote.errors import UserError
 ROLES = ("test", "vote", "train", "public")
 Index = NDArray[np.int64]
 Roles = dict[str, Index]
+
+
+@dataclass(frozen=True)
+class Senders:
+    """Who sends a message: some roles, or the part of them from ``start`` to ``end``.
+
+    Roles are filled in a random order that everybody knows, so a part is a fair one.
+    """
+
+    roles: tuple[str, ...]
+    start: float = 0.0
+    end: float = 1.0
+
+    def rows(self, roles: Mapping[str, Index]) -> Index:
+        """Return the row numbers of these clients."""
+        everybody = np.concatenate([roles[role] for role in self.roles])
+        return everybody[self._part(len(everybody))]
+
+    def count(self, sizes: Mapping[str, int]) -> int:
+        """Return how many there are if each role has its size."""
+        n = sum(sizes[role] for role in self.roles)
+        return len(range(n)[self._part(n)])
+
+    def _part(self, n: int) -> slice:
+        return slice(round(self.start * n), round(self.end * n))
+
+
+TRAINING = Senders(("train",))
+VOTERS = Senders(("vote",))
+EVERYBODY = Senders(("train", "vote"))
 
 
 def split(

@@ -15,7 +15,8 @@ def columns(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Return score rows whose ``learner`` names the column: "cg, case=1, arrival 2".
 
     A score without a learner, such as the majority's, stands in every column of its
-    setting. Scores without privacy get an infinite epsilon.
+    setting; where nothing there has a learner, the column is named after the setting.
+    Scores without privacy get an infinite epsilon.
     """
     known = list(rows)
     found = []
@@ -24,6 +25,7 @@ def columns(rows: Iterable[Row]) -> list[dict[str, Any]]:
         if row["learner"] is None and _apart(row):
             others = (r for r in known if r["learner"] and _apart(r) == _apart(row))
             labels = list(dict.fromkeys(_column(r, r["learner"]) for r in others))
+            labels = labels or [", ".join(_apart(row))]
         epsilon = math.inf if row["epsilon"] is None else row["epsilon"]
         found += [{**row, "learner": label, "epsilon": epsilon} for label in labels]
     return found

@@ -64,6 +64,25 @@ METHODS: dict[str, Method] = {
         "online", "MRMA kept up to date with the votes of clients who came later."
     ),
     "frozen": Method("frozen", "MRMA as it was after the first arrival."),
+    "mean": Method(
+        "direct, mean",
+        "Every client reports one noised direction, label times record; the mean of"
+        " all is the classifier.",
+    ),
+    "joint": Method(
+        "direct, joint",
+        "The same, but a part of each report tells the second moment, which corrects"
+        " the mean.",
+    ),
+    "two": Method(
+        "direct, two rounds",
+        "The first clients' reports centre and whiten what the others report.",
+    ),
+    "votes": Method(
+        "votes",
+        "No client trains: random directions are judged by one noised vote of each"
+        " client, reversed and averaged by their utility.",
+    ),
     "clean": Method(
         "clean",
         "A learner on the clients' own numbers, without any noise.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 from typing import Any
@@ -13,7 +13,7 @@ import pandas as pd
 from curvote.datasets.registry import module
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
-from curvote.protocols.stage import Columns
+from curvote.protocols.stage import Columns, Release
 from curvote.reporting import card_figure, source_words
 from curvote.reporting.card import card
 from curvote.reporting.columns import columns
@@ -21,6 +21,7 @@ from curvote.reporting.data import SCORE_COLUMNS, CurveSample, DataCard, PageDat
 from curvote.representation.basis import IDENTITY
 from curvote.representation.rescale import RESCALES
 from curvote.run import audited, production
+from curvote.run.choosing import concrete, reasons
 from curvote.run.dropped import dropped
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
@@ -62,12 +63,13 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         curves=_curves(project, record, encoded),
         clients=_sizes(project, record, encoded),
         groups=config["source"].get("groups"),
-        releases=_releases(config, facts["d"], private=private),
+        releases=_releases(record.config, facts["d"], private=private),
         public=_public(config, facts),
         volunteers=config["clients"]["public"],
         notes=[
             *source_words.notes(facts, config),
             *_settings(record),
+            *reasons(record.config),
             *_left_out(project, record),
             *dropped(project, record),
         ],
@@ -102,8 +104,10 @@ def _left_out(project: Project, record: RunRecord) -> list[str]:
 def _utilities(project: Project, record: RunRecord) -> pd.DataFrame:
     parts = [pd.DataFrame({"epsilon": [], "learner": [], "utility": []})]
     for cell in cells(record):
-        ensemble = find(project, record, "aggregate", cell).table("ensemble")
-        utility = ensemble["utility"].to_numpy()
+        made = find(project, record, "aggregate", cell)
+        if not made.holds("ensemble"):
+            continue
+        utility = made.table("ensemble")["utility"].to_numpy()
         label = ", ".join(filter(None, [cell.learner, cell.setting]))
         parts.append(
             pd.DataFrame(
@@ -144,11 +148,18 @@ def _first(encoded: Artifact) -> Iterator[Columns]:
     return iter([encoded.columns("encoded", 0)])
 
 
-def _releases(config: dict[str, Any], d: int, *, private: bool) -> list[Any]:
-    protocol = import_module(PROTOCOLS[config["protocol"]])
-    found = list(protocol.releases(config, d))
+def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Release]:
+    """Return what leaves clients, protocol after protocol where there are several."""
+    every = concrete(config)
+    several = len({pipeline.called for pipeline in every}) > 1
+    found: dict[Release, None] = {}
+    for pipeline in every:
+        module = import_module(PROTOCOLS[pipeline.protocol])
+        for release in module.releases(pipeline.model_dump(mode="json"), d):
+            who = f"{pipeline.called}: {release.who}" if several else release.who
+            found[replace(release, who=who)] = None
     if not private:
-        return found
+        return list(found)
     real = [release for release in found if not release.study_only]
     return [replace(release, epsilon=config["epsilon"][0]) for release in real]
 
@@ -157,10 +168,8 @@ def _losses(
     project: Project, record: RunRecord, facts: dict[str, Any]
 ) -> list[audited.Loss]:
     """Return the exact privacy loss of each message, from the samplers' integers."""
-    cell = first_cell(record)
-    config = of_config(record.config, cell.setting)
-    stated = audited.stated(encoding_of(project, record, 0, cell), facts, config)
-    return audited.exact_losses(stated, config["epsilon"])
+    encoding = encoding_of(project, record, 0, first_cell(record))
+    return audited.exact_losses(encoding, facts, record.config)
 
 
 def _audited(project: Project, record: RunRecord) -> str:

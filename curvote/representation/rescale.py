@@ -18,7 +18,9 @@ Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 RESCALES = {"tanh": ("centre", "scale"), "max_abs": (), "min_max": ("lower", "upper")}
-RESCALES |= {"none": ()}
+RESCALES |= {"none": (), "standard": ("centre", "scale")}
+# Values of these have no bounds: only a mechanism that takes directions hides them.
+UNBOUNDED = ("none", "standard")
 
 
 def rescale(
@@ -27,8 +29,8 @@ def rescale(
     """Return ``(z, clipped)``: ``c`` (n, d) in [-1, 1], values clipped of each client.
 
     ``constants`` holds exactly what ``RESCALES[name]`` lists, each (d,) or a number.
-    ``none`` leaves the coefficients as they are, which no mechanism can hide: it is for
-    comparisons without privacy.
+    ``none`` leaves the coefficients as they are and ``standard`` centres and scales
+    them; both stay unbounded, which only protocols that report directions can hide.
     """
     validate.one_of(RESCALES, rescale=name)
     if set(constants) != set(RESCALES[name]):
@@ -48,6 +50,12 @@ def none(c: ArrayLike) -> Array:
 
 def tanh(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
     """Squash each coordinate of ``c`` (n, d) by tanh of (c - centre) / scale."""
+    with np.errstate(over="ignore"):  # tanh of an overflow is the right +1 or -1
+        return np.asarray(np.tanh(standard(c, centre, scale)))
+
+
+def standard(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
+    """Return (c - centre) / scale for each coordinate of ``c`` (n, d)."""
     values = _records(c)
     middle = _constant(values.shape[1], centre=centre)
     width = _constant(values.shape[1], scale=scale)
@@ -56,8 +64,7 @@ def tanh(c: ArrayLike, centre: ArrayLike, scale: ArrayLike) -> Array:
         raise UserError(
             f"scale is {width[i]:g} for coordinate {i}; it must be above 0."
         )
-    with np.errstate(over="ignore"):  # tanh of an overflow is the right +1 or -1
-        return np.asarray(np.tanh((values - middle) / width))
+    return np.asarray((values - middle) / width)
 
 
 def max_abs(c: ArrayLike) -> Array:
@@ -127,6 +134,7 @@ def _records(c: ArrayLike) -> Array:
 
 _UNCLIPPED: dict[str, Callable[..., Array]] = {
     "none": none,
+    "standard": standard,
     "tanh": tanh,
     "max_abs": max_abs,
 }

@@ -18,9 +18,11 @@ from curvote.protocols.message import message_of, messages
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
 from curvote.run import fingerprint
-from curvote.run.config import Configured, PipelinesFile
+from curvote.run.choosing import concrete
+from curvote.run.config import PipelinesFile
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline
+from curvote.run.settings import dotted
 from curvote.run.source import Absent, raw_files
 from curvote.run.stages import project as projecting
 from curvote.run.store import write_json
@@ -42,44 +44,49 @@ class Loss:
 
 
 def tasks(project: Project, pipeline: str) -> list[Task]:
-    """Return the task of every epsilon and message of a pipeline.
+    """Return the task of every protocol, epsilon and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
     stand-ins: an audit chooses its own z and its own labels. UserError: no such
     pipeline, or its raw file is not here.
     """
     configured = PipelinesFile(project).configured(pipeline)
-    task = _stated(project, configured)
-    return rehearsals(task, configured.pipeline.epsilon)
+    encoding, public = _encoding(project, configured.settings[0].pipeline)
+    return rehearsals(encoding, public, configured.values())
 
 
-def rehearsals(task: Task, epsilons: Iterable[float]) -> list[Task]:
-    """Return a task for each epsilon and message of the given task's protocol."""
-    kinds = messages(task.protocol).values()
-    each = [replace(task, epsilon=epsilon) for epsilon in epsilons]
-    return [kind.rehearsal(one) for one in each for kind in kinds]
-
-
-def _stated(project: Project, configured: Configured) -> Task:
-    encoding, public = _encoding(project, configured.pipeline)
-    return stated(encoding, public, configured.values())
-
-
-def stated(
+def rehearsals(
     encoding: Encoding, public: Mapping[str, Any], config: Mapping[str, Any]
-) -> Task:
-    """Return the task of a resolved configuration at its first epsilon."""
-    privatize = config["privatize"]
+) -> list[Task]:
+    """Return each task that a run's configuration leads to once.
+
+    ``encoding`` is that of its first setting, ``public`` the facts of its source.
+    """
+    found = {
+        task.digest(): task
+        for pipeline in concrete(config)
+        for epsilon in pipeline.epsilon
+        for task in _rehearsed(encoding, public, pipeline, epsilon)
+    }
+    return list(found.values())
+
+
+def _rehearsed(
+    encoding: Encoding, public: Mapping[str, Any], pipeline: Pipeline, epsilon: float
+) -> Iterator[Task]:
+    kinds = messages(pipeline.protocol)
+    config = pipeline.model_dump(mode="json")
     negative, positive = public["classes"]
-    return Task(
-        encoding=encoding,
-        classes=(negative, positive),
-        epsilon=config["epsilon"][0],
-        mechanism=privatize["mechanism"],
-        label_share=privatize["label_share"],
-        params=privatize.get("params", {}),
-        protocol=config["protocol"],
-    )
+    for asks, kind in kinds.items():
+        stated = Task(
+            encoding=replace(encoding, feature_map=pipeline.project.judge),
+            classes=(negative, positive),
+            epsilon=epsilon,
+            protocol=pipeline.protocol,
+            asks=asks,
+            **next(iter(kinds.values())).terms(lambda key: dotted(config, key)),
+        )
+        yield kind.rehearsal(stated)
 
 
 def _encoding(project: Project, pipeline: Pipeline) -> tuple[Encoding, Any]:
@@ -141,17 +148,25 @@ def saved(
 
 def _about(config: Mapping[str, Any]) -> str:
     """Return the digest of what decides which messages clients send."""
-    decides = ("protocol", "epsilon", "privatize", "project")
-    return fingerprint.of_json({name: config[name] for name in decides})
+    decides = ("protocol", "protocols", "epsilon", "privatize", "direct", "project")
+    return fingerprint.of_json({name: config.get(name) for name in decides})
 
 
 def _place(project: Project, pipeline: str) -> Path:
     return project.state / "audits" / f"{pipeline}.json"
 
 
-def exact_losses(task: Task, epsilons: Iterable[float]) -> list[Loss]:
+def exact_losses(
+    encoding: Encoding, public: Mapping[str, Any], config: Mapping[str, Any]
+) -> list[Loss]:
     """Return the worst loss of each complete message, from the samplers' integers."""
+    every = rehearsals(encoding, public, config)
+    several = len({task.protocol for task in every}) > 1
     return [
-        Loss(one.asks, one.epsilon, message_of(one).worst_loss(one))
-        for one in rehearsals(task, epsilons)
+        Loss(
+            f"{task.protocol}.{task.asks}" if several else task.asks,
+            task.epsilon,
+            message_of(task).worst_loss(task),
+        )
+        for task in every
     ]

@@ -12,10 +12,12 @@ from curvote.datasets.registry import DATASETS, module
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
 from curvote.run import fingerprint, identity
+from curvote.run.choosing import parts
 from curvote.run.config import Configured, Setting
 from curvote.run.contracts import VERSION
 from curvote.run.published import published
 from curvote.run.schema import Pipeline
+from curvote.run.settings import dotted
 from curvote.run.step import SHARED, Cell, Raw, Release, Standing, Step
 
 _CHAIN = "curvote.run.stages"
@@ -45,6 +47,7 @@ _WHOLE_SIMULATION = ("clients", "seed", "replicates")
 _VOLUNTEERS = (*_WHOLE_SIMULATION, "source.groups")
 _CONSTANTS = {
     "tanh": ("project.centre", "project.scale"),
+    "standard": ("project.centre", "project.scale"),
     "min_max": ("project.lower", "project.upper", "project.bounds"),
 }
 
@@ -74,15 +77,18 @@ def _expand_one(
     name: str, setting: Setting, raw: tuple[Raw, ...], standing: Standing | None
 ) -> Iterator[Step]:
     made: dict[tuple[str, Cell], Step] = {}
-    stages = stages_of(setting.pipeline)
-    last = max((i for i, s in enumerate(stages) if s.message), default=-1)
-    for place, stage, cell in _places(stages, setting):
-        inputs = dict(_inputs(made, stage, cell))
-        step = _step(setting.pipeline, stage, cell, inputs, raw)
-        if standing and place <= last:
-            step = _frozen(name, setting.pipeline, step, standing)
-        made[stage.name, cell] = step
-        yield step
+    for pipeline in parts(setting.pipeline):
+        stages = stages_of(pipeline)
+        last = max((i for i, s in enumerate(stages) if s.message), default=-1)
+        for place, stage, cell in _places(stages, replace(setting, pipeline=pipeline)):
+            if not stage.axes and (stage.name, cell) in made:
+                continue  # what every epsilon shares
+            inputs = dict(_inputs(made, stage, cell))
+            step = _step(pipeline, stage, cell, inputs, raw)
+            if standing and place <= last:
+                step = _frozen(name, pipeline, step, standing)
+            made[stage.name, cell] = step
+            yield step
 
 
 def _places(
@@ -111,7 +117,7 @@ def _cells(stage: Stage, setting: Setting) -> Iterator[Cell]:
     if "epsilon" not in stage.axes:
         epsilons = [None]
     for epsilon, learner in product(epsilons, learners):
-        yield Cell(pipeline.protocol, epsilon, learner, setting.name)
+        yield Cell(pipeline.called, epsilon, learner, setting.name)
 
 
 def _inputs(
@@ -136,7 +142,7 @@ def _step(
 ) -> Step:
     own = _conditional(stage, pipeline)
     values = _values(pipeline, cell)
-    params = {name: _dotted(values, name) for name in (*stage.params, *own)}
+    params = {name: dotted(values, name) for name in (*stage.params, *own)}
     varies = "replicates" in params or stage.message  # a release is no shared table
     shared = not varies and all(step.replicates == SHARED for step in inputs.values())
     replicates = SHARED if shared else tuple(range(_instances(stage, pipeline)))
@@ -183,7 +189,7 @@ def servers_of(pipeline: Pipeline) -> int:
 def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> Step:
     """Name a step by what was asked of whom; a release also by its number."""
     values = _values(pipeline, step.cell, identity.asked(pipeline))
-    asked = {name: _dotted(values, name) for name in step.params}
+    asked = {name: dotted(values, name) for name in step.params}
     named: dict[str, Any] = {
         "stage": step.stage.name,
         "asked": {name: value for name, value in asked.items() if value is not None},
@@ -240,20 +246,14 @@ def _values(
     mine = [learner for learner in learners if learner["label"] == cell.learner]
     values |= {"epsilon": cell.epsilon, "learner": mine[0] if mine else {}}
     values |= {"arrival": cell.arrival, "servers": servers_of(pipeline)}
+    values |= {"label": pipeline.called}
     return published(values)
-
-
-def _dotted(values: Mapping[str, Any], name: str) -> Any:
-    here: Any = values
-    for part in name.split("."):
-        here = here.get(part) if here else None
-    return here
 
 
 def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[str]:
     """Yield the modules that registries name for this cell."""
     for registry, key in stage.plugins:
         place, _, table = registry.partition(":")
-        entry, _, _ = str(_dotted(values, key)).partition(":")
+        entry, _, _ = str(dotted(values, key)).partition(":")
         path: str = getattr(import_module(place), table)[entry]
         yield path.partition(":")[0]

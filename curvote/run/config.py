@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.run import schema
+from curvote.run.choosing import parts
 from curvote.run.meaning import meaning_problems
 from curvote.run.project import Project
 from curvote.run.settings import named, put, settings
@@ -190,7 +191,8 @@ def _checked(merged: dict[str, Any], where: Where) -> schema.Pipeline:
     ]
     if problems:
         raise UserError.several(problems)
-    return pipeline
+    # Releases go by the concrete protocol; production leaves nothing open.
+    return parts(pipeline)[0] if pipeline.production else pipeline
 
 
 def _validate(model: type[Model], values: Any, where: Where) -> Model:

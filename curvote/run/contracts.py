@@ -63,6 +63,11 @@ CONTRACTS: Final[dict[str, Contract]] = {
         "server", {"arm": REPORT_ARMS, "z": VECTOR, "label": pa.int8()}
     ),
     "labels": Contract("server", {"label": pa.int8()}),
+    "directions": Contract("server", {"direction": VECTOR}),
+    "whitening": Contract("server", {"matrix": VECTOR, "centre": pa.float64()}),
+    "classifier": Contract(
+        "server", {"coef": VECTOR, "intercept": pa.float64(), "n": pa.int64()}
+    ),
     "weak": Contract(
         "server",
         {

@@ -8,16 +8,16 @@ from importlib import import_module
 import numpy as np
 from pydantic import ValidationError
 
-from curvote.client.report import Reporter
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import too_many
-from curvote.protocols.stage import Stage
 from curvote.representation import basis
 from curvote.representation.rescale import RESCALES, rescale
+from curvote.run.choosing import AUTO
 from curvote.run.meaning_production import production_problems
+from curvote.run.meaning_protocol import protocol_problems, source_problems
 from curvote.run.schema import Pipeline, Representation
 from curvote.server.learners.registry import check
 
@@ -27,17 +27,17 @@ BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
     problems = [*_names(pipeline), *_learners(pipeline), *_source(pipeline)]
-    problems += [*_representation(pipeline), *_sizes(pipeline), *_repeats(pipeline)]
-    problems += _budgets(pipeline)
+    problems += [*_representation(pipeline), *_repeats(pipeline)]
+    problems += protocol_problems(pipeline)
     if not problems:  # they need a source that is right
-        problems += _several(pipeline)
+        problems += source_problems(pipeline)
     return [*problems, *production_problems(pipeline)]
 
 
 def _names(pipeline: Pipeline) -> Iterator[Problem]:
     project = pipeline.project
     given: list[tuple[Where, str, list[str]]] = [
-        (("protocol",), pipeline.protocol, list(PROTOCOLS)),
+        (("protocol",), pipeline.protocol, [*PROTOCOLS, AUTO]),
         (("privatize", "mechanism"), pipeline.privatize.mechanism, list(MECHANISMS)),
         (("project", "basis"), project.basis, BASES),
         (("project", "rescale"), project.rescale, list(RESCALES)),
@@ -115,7 +115,7 @@ def _try_constants(project: Representation) -> None:
     """Rescale a record of zeros with the constants that the configuration states."""
     defaults = {"centre": 0.0, "scale": 1.0}
     constants = {
-        name: defaults[name] if value == "volunteers" else value
+        name: defaults[name] if isinstance(value, str) else value
         for name in RESCALES.get(project.rescale, ())
         for value in [getattr(project, name)]
     }
@@ -130,90 +130,8 @@ def _width(project: Representation) -> int:
     return project.size or max(lists, default=1)
 
 
-def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
-    clients, train = pipeline.clients, pipeline.train
-    voted = any(stage.name == "evaluate" for stage in _stages(pipeline))
-    if train.size > clients.train:
-        message = f"{train.size} reports a learner, but only {clients.train} train."
-        yield Problem(message, ("train", "size"))
-    if voted and train.count > clients.vote:
-        message = f"{train.count} classifiers, but only {clients.vote} clients vote."
-        yield Problem(message, ("train", "count"))
-
-
-def _several(pipeline: Pipeline) -> Iterator[Problem]:
-    """Check what belongs to many servers and to clients who come in arrivals."""
-    dataset = import_module(DATASETS[pipeline.source["name"]])
-    source = dataset.Parameters.model_validate(pipeline.source)
-    servers = dataset.servers(source) if hasattr(dataset, "servers") else None
-    if (servers is None) is (pipeline.protocol == "federated"):
-        message = "federated takes a source with several servers, and the reverse."
-        yield Problem(message, ("protocol",))
-    elif servers:
-        yield from _federation(pipeline, servers)
-    if pipeline.protocol == "online":
-        yield from _online(pipeline, getattr(source, "periods", 0))
-
-
-def _federation(pipeline: Pipeline, servers: int) -> Iterator[Problem]:
-    federation, judged = pipeline.federation, pipeline.train.count + servers
-    absent = [server for server in federation.faults if not 0 <= server < servers]
-    if absent:
-        message = f"there is no server {absent[0]}: they are 0 to {servers - 1}."
-        yield Problem(message, ("federation", "faults"))
-    if federation.split == "clients" and pipeline.clients.vote < judged:
-        message = (
-            f"{judged} classifiers, but only {pipeline.clients.vote} clients vote."
-        )
-        yield Problem(message, ("clients", "vote"))
-
-
-def _online(pipeline: Pipeline, periods: int) -> Iterator[Problem]:
-    if not periods:
-        yield Problem("online takes a source whose clients arrive.", ("protocol",))
-    elif pipeline.online.arrivals > periods:
-        message = f"the source has {periods} periods only."
-        yield Problem(message, ("online", "arrivals"))
-    elif pipeline.train.size > pipeline.clients.train // periods:
-        message = "more reports a learner than train in one arrival."
-        yield Problem(message, ("train", "size"))
-
-
-def _stages(pipeline: Pipeline) -> tuple[Stage, ...]:
-    """Return what the protocol does, as far as it is known."""
-    if pipeline.protocol not in PROTOCOLS:
-        return ()
-    stages: tuple[Stage, ...] = import_module(PROTOCOLS[pipeline.protocol]).STAGES
-    return stages
-
-
-def _budgets(pipeline: Pipeline) -> Iterator[Problem]:
-    """Build every report's randomizers: what they refuse, they refuse here."""
-    # Where the source decides, 2 stands in for d: what is refused hardly depends on it.
-    privatize, d = pipeline.privatize, pipeline.project.size or 2
-    if all(stage.name != "privatize" for stage in _stages(pipeline)):
-        return
-    if pipeline.project.rescale == "none":
-        message = (
-            "none leaves values that no mechanism can hide; only `clean` takes it."
-        )
-        yield Problem(message, ("project", "rescale"))
-    if privatize.mechanism not in MECHANISMS:
-        return
-    for epsilon in pipeline.epsilon:
-        try:
-            share = privatize.label_share
-            Reporter.build(d, epsilon, privatize.mechanism, share, privatize.params)
-        except UserError as error:
-            yield Problem(str(error), ("privatize", "mechanism"))
-            return
-
-
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
     labels = [learner.label for learner in pipeline.learners]
-    judged = any("project.judge" in stage.params for stage in _stages(pipeline))
-    if judged and not (pipeline.production or pipeline.clients.test):
-        yield Problem("a study needs clients to test on.", ("clients", "test"))
     for key, values in (("epsilon", pipeline.epsilon), ("learners", labels)):
         twice = sorted({str(v) for v in values if list(values).count(v) > 1})
         if twice:

@@ -7,7 +7,10 @@ from importlib import import_module
 
 from curvote.datasets.registry import DATASETS, module
 from curvote.errors import Problem
+from curvote.protocols.message import Message, messages
 from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.stage import Stage
+from curvote.run.choosing import is_open, parts
 from curvote.run.schema import Intake, Pipeline
 
 REMOTE = "remote"
@@ -18,7 +21,13 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if not pipeline.production:
         yield from _study_only(pipeline)
         return
-    if pipeline.protocol in PROTOCOLS and not _offers_releases(pipeline):
+    if is_open(pipeline):
+        message = (
+            "a release names its arm, so that no later rule makes another one of it:"
+            " `curvote advise` says which."
+        )
+        yield Problem(message, ("protocol",))
+    if pipeline.protocol in PROTOCOLS and not _stages(pipeline):
         message = f"{pipeline.protocol} is for studies only."
         yield Problem(message, ("protocol",))
     if pipeline.project.bounds == "from_data":
@@ -30,8 +39,11 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     yield from _envelopes(pipeline)
 
 
-def _offers_releases(pipeline: Pipeline) -> bool:
-    return bool(import_module(PROTOCOLS[pipeline.protocol]).PRODUCTION)
+def _stages(pipeline: Pipeline) -> tuple[Stage, ...]:
+    if pipeline.protocol not in PROTOCOLS:
+        return ()
+    stages: tuple[Stage, ...] = import_module(PROTOCOLS[pipeline.protocol]).PRODUCTION
+    return stages
 
 
 def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
@@ -51,10 +63,12 @@ def _identified(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
-    if pipeline.grid or pipeline.as_published:
-        message = "belongs to studies; a release has one setting, the right one."
-        yield Problem(message, ("grid" if pipeline.grid else "as_published",))
-    for key in ("epsilon", "learners"):
+    for key in ("grid", "protocols", "as_published"):
+        if getattr(pipeline, key):
+            message = "belongs to studies; a release has one setting, the right one."
+            yield Problem(message, (key,))
+    learns = any("learner" in stage.axes for stage in _stages(pipeline))
+    for key in ("epsilon", "learners") if learns else ("epsilon",):
         count = len(getattr(pipeline, key))
         if count != 1:
             message = f"production takes exactly one; {count} are given."
@@ -91,18 +105,25 @@ def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _waiting(pipeline: Pipeline) -> Iterator[Problem]:
     waits = pipeline.intake
-    pairs = (("min_reports", "train"), ("min_votes", "vote"))
-    for key, role in pairs:
-        least, invited = getattr(waits, key), getattr(pipeline.clients, role)
+    sizes = pipeline.clients.model_dump()
+    for name, message_kind in _messages(pipeline):
+        key = f"min_{name}s"
+        least, invited = getattr(waits, key), message_kind.senders.count(sizes)
         if least and least > invited:
             message = f"{least} are waited for, but only {invited} are invited."
             yield Problem(message, ("intake", key))
-    reports = waits.min_reports if waits else None
-    if reports and reports < pipeline.train.size:
-        message = f"fewer than the {pipeline.train.size} that a learner takes."
+    reports, train = waits.min_reports if waits else None, pipeline.train
+    if reports and train and reports < train.size:
+        message = f"fewer than the {train.size} that a learner takes."
         yield Problem(message, ("intake", "min_reports"))
     if waits and waits.online:
         yield from _batches(waits, pipeline.clients.vote)
+
+
+def _messages(pipeline: Pipeline) -> Iterator[tuple[str, Message]]:
+    for part in parts(pipeline):
+        if part.protocol in PROTOCOLS:
+            yield from messages(part.protocol).items()
 
 
 def _batches(waits: Intake, invited: int) -> Iterator[Problem]:

@@ -185,9 +185,9 @@ def minimum(configured: Configured, step: Step) -> int:
     """Return how many envelopes a round waits for."""
     pipeline = configured.pipeline
     name = needed(step).message
-    role = messages(pipeline.protocol)[name].role
+    senders = messages(pipeline.protocol)[name].senders
     stated = getattr(pipeline.intake, f"min_{name}s", None)
-    return int(stated or getattr(pipeline.clients, role))
+    return int(stated or senders.count(pipeline.clients.model_dump()))
 
 
 def block_what_waits(steps: Sequence[Step]) -> list[Step]:

@@ -89,8 +89,9 @@ def _open(project: Project, configured: Configured, step: Step) -> Published:
     stem = f"{task.asks}-{task.number}"
     public, secret = folder / f"{stem}.task.json", folder / f"{stem}.invitations.jsonl"
     write_json(public, task.to_json())
-    role = messages(task.protocol)[task.asks].role
-    invitations = _invitations(secret, task, getattr(configured.pipeline.clients, role))
+    senders = messages(task.protocol)[task.asks].senders
+    invited = senders.count(configured.pipeline.clients.model_dump())
+    invitations = _invitations(secret, task, invited)
     least = minimum(configured, step)
     with Intake(project.intake) as intake:
         intake.open_round(

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from curvote.classifier import Linear
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.direct.classifiers import line_of
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 ORDER = (
     *("weak", "mr", "ma", "mrma", "federated", "online", "frozen", "best_single"),
+    *("mean", "joint", "two", "votes"),
     *("voting", "averaging", "all_data", "clean", "majority", "histogram"),
 )
 SCORE = ("protocol", "setting", "epsilon", "arrival", "learner", "method", "group")
@@ -36,7 +39,7 @@ def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifac
 
 
 def cells(record: RunRecord) -> list[Cell]:
-    """Return the cells of a run whose classifiers were judged by votes, in order."""
+    """Return the cells of a run that end in a classifier of noised messages."""
     return [Cell(**cell) for cell, _ in record.keys("aggregate")]
 
 
@@ -133,21 +136,30 @@ def outcomes(project: Project, record: RunRecord) -> dict[Cell, dict[str, float]
 
 
 def _outcome(project: Project, record: RunRecord, cell: Cell) -> dict[str, float]:
+    source = find(project, record, "aggregate", cell)
+    if source.holds("classifier"):
+        return {"reports": int(source.columns("classifier", 0)["n"][0])}
     votes = find(project, record, "evaluate", cell).columns("votes", 0)
-    made = find(project, record, "aggregate", cell).columns("ensemble", 0)
+    made = source.columns("ensemble", 0)
     utility = np.where(made["reversed"], 1 - made["utility"], made["utility"])
     best = int(np.argmax(utility))
     keep = BinaryRR(epsilon=cell.epsilon or 0.0).keep
     n = int(votes["n"][best])
     share = (votes["positive"][best] + 2) / (n + 4)  # never 0: Agresti & Coull (1998)
     return {
-        "reports": find(project, record, "privatize", cell).rows,
+        "reports": _reports(project, record, cell),
         "votes": int(votes["n"].sum()),
         "classifiers": len(utility),
-        "passed": int((utility > record.config["aggregate"]["cutoff"]).sum()),
+        "passed": int((utility > source.facts["cutoff"]).sum()),
         "utility": float(utility[best]),
         "utility_se": float(np.sqrt(share * (1 - share) / n) / (2 * keep - 1)),
     }
+
+
+def _reports(project: Project, record: RunRecord, cell: Cell) -> int:
+    """Return how many reports there were before the votes; some protocols ask none."""
+    asked = any(step["stage"] == "privatize" for step in record.steps)
+    return find(project, record, "privatize", cell).rows if asked else 0
 
 
 def encoding_of(
@@ -162,16 +174,26 @@ def encoding_of(
     return replace(described, constants=constants, feature_map=judge)
 
 
+def _line(
+    project: Project, record: RunRecord, cell: Cell
+) -> tuple[NDArray[np.float64], float]:
+    """Return (coef, intercept): the one classifier, or the ensemble's average."""
+    made = find(project, record, "aggregate", cell)
+    if made.holds("classifier"):
+        return line_of(made, 0)
+    weak = find(project, record, "train", cell).columns("weak", 0)
+    ensemble = made.columns("ensemble", 0)
+    own = weak["arm"] == WEAK_ARMS.index("weak")
+    turned = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
+    return average(weak["coef"][own], weak["intercept"][own], turned)
+
+
 def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassifier:
-    """Return the mrma classifier of a cell's first replicate, ready for raw curves."""
+    """Return the final classifier of a cell's first replicate, ready for raw curves."""
     from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
 
     facts = find(project, record, "project", cell).facts
-    weak = find(project, record, "train", cell).columns("weak", 0)
-    ensemble = find(project, record, "aggregate", cell).columns("ensemble", 0)
-    own = weak["arm"] == WEAK_ARMS.index("weak")
-    turned = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
-    coef, intercept = average(weak["coef"][own], weak["intercept"][own], turned)
+    coef, intercept = _line(project, record, cell)
     encoding = encoding_of(project, record, 0, cell)
     line = Linear(coef, intercept, encoding.feature_map)
     grid = np.asarray(facts["grid"])

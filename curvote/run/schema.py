@@ -32,6 +32,8 @@ class Representation(Strict):
 
     ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
     ``upper``), the public ones of the data set, or the data (which is not private).
+    A ``public`` centre is the data set's, too; a public scale lets the farther of a
+    feature's public bounds lie three scales from the centre.
     """
 
     basis: str
@@ -39,8 +41,8 @@ class Representation(Strict):
     order: Whole = 4
     coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
     rescale: str = "tanh"
-    centre: Numbers | Literal["volunteers"] = 0.0
-    scale: Numbers | Literal["volunteers"] = 1.0
+    centre: Numbers | Literal["volunteers", "public"] = 0.0
+    scale: Numbers | Literal["volunteers", "public"] = 1.0
     lower: Numbers = -1.0
     upper: Numbers = 1.0
     bounds: Literal["stated", "public", "from_data"] = "stated"
@@ -49,7 +51,8 @@ class Representation(Strict):
     @property
     def volunteers(self) -> bool:
         """Whether constants come from volunteers."""
-        return self.rescale == "tanh" and "volunteers" in (self.centre, self.scale)
+        centred = self.rescale in {"tanh", "standard"}
+        return centred and "volunteers" in (self.centre, self.scale)
 
 
 class Privatize(Strict):
@@ -106,6 +109,22 @@ class Drift(Strict):
     """The report ``at`` which protocol ``drift`` compares noised and clean labels."""
 
     at: float = 0.0
+
+
+class Direct(Strict):
+    """How clients of protocol ``direct`` report, and the constant beside their z.
+
+    ``auto`` takes the arm that N, d and epsilon call for; ``intercept`` is public.
+    """
+
+    arm: Literal["auto", "mean", "joint", "two"] = "auto"
+    intercept: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
+
+
+class Votes(Strict):
+    """How many random directions the clients of protocol ``votes`` judge."""
+
+    directions: Whole = 100
 
 
 class Online(Strict):
@@ -178,6 +197,7 @@ class Intake(Strict):
 
     min_reports: Whole | None = None
     min_votes: Whole | None = None
+    min_refinements: Whole | None = None
     online: bool = False
     # One vote alone, folded in, would belong to the one invitation that was just used.
     fold: Annotated[int, Field(ge=2, strict=True)] = 50
@@ -187,16 +207,21 @@ class Pipeline(Strict):
     """One pipeline with every default filled in.
 
     ``as_published`` takes the definitions that match MRMA's printed tables instead of
-    the right ones; ``grid`` names axes whose combinations are the settings of one run.
+    the right ones. ``protocols`` and the axes of ``grid`` make the settings of one run,
+    all on the same clients; ``label`` is what tables call the protocol of one.
     """
 
     mode: Literal["study", "production"] = "study"
     protocol: str = "mrma"
+    protocols: list[str | dict[str, Any]] = []
+    label: str | None = None
     source: dict[str, Any]
     clients: Clients
     project: Representation
     privatize: Privatize = Privatize()
-    train: Train
+    train: Train | None = None
+    direct: Direct = Direct()
+    votes: Votes = Votes()
     aggregate: Aggregate = Aggregate()
     histogram: Histogram = Histogram()
     federation: Federation = Federation()
@@ -216,6 +241,11 @@ class Pipeline(Strict):
     def production(self) -> bool:
         """Whether real clients release something."""
         return self.mode == "production"
+
+    @property
+    def called(self) -> str:
+        """What tables call the protocol."""
+        return self.label or self.protocol
 
     @property
     def population(self) -> str:

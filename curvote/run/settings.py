@@ -1,4 +1,4 @@
-"""The grid of a pipeline: named axes, whose combinations are its settings."""
+"""The axes of a pipeline, protocols among them: their combinations are its settings."""
 
 from __future__ import annotations
 
@@ -7,34 +7,45 @@ from copy import deepcopy
 from itertools import product
 from typing import Any
 
-from curvote.errors import Problem, UserError
+from curvote.errors import UserError
 
 Values = dict[str, Any]
 
+# The axis of the protocols: a table's column by itself, so it stands without its name.
+PROTOCOL = "protocol"
+# These learn from z: what is judged is what was reported.
+_JUDGES = {"project.judge": "rescaled"}
+LEARN_FROM_Z = ("direct", "votes", "mrma_privunit", "direct_two", "auto")
 # What makes a run one run: it cannot differ between the settings of a pipeline.
 FIXED = ("mode", "replicates", "seed", "schedule", "ledger", "intake", "grid")
 
 
 def settings(values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Values]]:
-    """Yield (axis -> label, configuration) for each combination of the grid's axes.
+    """Yield (axis -> label, configuration) for each combination of the axes.
 
-    An axis is a dotted key with a list of values (``project.size: [4, 5, 6]``), or any
-    name with labels, each of which sets some dotted keys. Without a grid the only
-    setting has no labels. An axis that is not so, or that sets what a run has only
-    once, is a UserError.
+    The first axis are the ``protocols``: names, or ``{name, label, dotted keys...}``.
+    An axis of the ``grid`` is a dotted key with a list of values (``project.size: [4,
+    5, 6]``), or any name with labels, each of which sets some dotted keys. Without
+    axes the only setting has no labels. An axis that is not so, or that sets what a run
+    has only once, is a UserError.
     """
-    axes = {name: _axis(name, given) for name, given in _grid(values).items()}
+    grid = {name: _axis(name, given) for name, given in _grid(values).items()}
+    axes = _protocols(values) | grid
     for chosen in product(*(axis.items() for axis in axes.values())):
         own = deepcopy(dict(values))
         for name, (label, changes) in zip(axes, chosen, strict=True):
             for path, value in changes.items():
-                _set(own, path, value, (name, label))
+                _set(own, path, value, _place(name, label))
         yield dict(zip(axes, (label for label, _ in chosen), strict=True)), own
 
 
 def named(labels: Mapping[str, str]) -> str | None:
-    """Return a setting's name, such as "d=4 form=published"; None without a grid."""
-    return " ".join(f"{axis}={label}" for axis, label in labels.items()) or None
+    """Return a setting's name, such as "mrma d=4"; None where there are no axes."""
+    words = (
+        label if axis == PROTOCOL else f"{axis}={label}"
+        for axis, label in labels.items()
+    )
+    return " ".join(words) or None
 
 
 def of_config(config: Mapping[str, Any], setting: str | None) -> Values:
@@ -47,10 +58,36 @@ def labels_of(config: Mapping[str, Any]) -> dict[str | None, dict[str, str]]:
     return {named(labels): labels for labels, _ in settings(config)}
 
 
+def _protocols(values: Mapping[str, Any]) -> dict[str, dict[str, dict[str, Any]]]:
+    given = values.get("protocols") or []
+    if not isinstance(given, list):
+        message = "must be a list of protocols."
+        raise UserError(message, where=("protocols",))
+    entries = [_entry(one, index) for index, one in enumerate(given)]
+    labels = [label for label, _ in entries]
+    twice = sorted({label for label in labels if labels.count(label) > 1})
+    if twice:
+        message = f"{', '.join(twice)} stands twice; give each a label of its own."
+        raise UserError(message, where=("protocols",))
+    return {PROTOCOL: dict(entries)} if entries else {}
+
+
+def _entry(given: Any, index: int) -> tuple[str, dict[str, Any]]:
+    """Return the label of a protocol and the dotted keys that it sets."""
+    keys = {"name": given} if isinstance(given, str) else given
+    if not isinstance(keys, Mapping) or not isinstance(keys.get("name"), str):
+        message = "is a protocol: give its name, or {name, label, dotted keys}."
+        raise UserError(message, where=("protocols", index))
+    name, label = keys["name"], str(keys.get("label", keys["name"]))
+    own = {key: value for key, value in keys.items() if key not in ("name", "label")}
+    judged = _JUDGES if name in LEARN_FROM_Z else {}
+    return label, {"protocol": name, "label": label, **judged, **own}
+
+
 def _grid(values: Mapping[str, Any]) -> Mapping[str, Any]:
     grid = values.get("grid") or {}
     if not isinstance(grid, Mapping):
-        raise _problem("must be a mapping of axes.", ())
+        raise UserError("must be a mapping of axes.", where=("grid",))
     return grid
 
 
@@ -65,7 +102,7 @@ def _axis(name: str, given: Any) -> dict[str, dict[str, Any]]:
         "is an axis: give a list of values for a dotted key, or labels that each set"
         " some, such as {small: {train.size: 50}}."
     )
-    raise _problem(message, (name,))
+    raise UserError(message, where=("grid", name))
 
 
 def _text(value: Any) -> str:
@@ -74,11 +111,24 @@ def _text(value: Any) -> str:
 
 def _set(values: Values, path: str, value: Any, where: tuple[str, ...]) -> None:
     if path.partition(".")[0] in FIXED:
-        raise _problem(f"{path} is the same for all settings of a pipeline.", where)
+        message = f"{path} is the same for all settings of a pipeline."
+        raise UserError(message, where=where)
     try:
         put(values, path, value)
     except UserError as error:
-        raise _problem(str(error), where) from None
+        raise UserError(str(error), where=where) from None
+
+
+def _place(axis: str, label: str) -> tuple[str, ...]:
+    return ("protocols",) if axis == PROTOCOL else ("grid", axis, label)
+
+
+def dotted(values: Mapping[str, Any], path: str) -> Any:
+    """Return what stands at the dotted key ``path``, None where there is nothing."""
+    here: Any = values
+    for part in path.split("."):
+        here = here.get(part) if here else None
+    return here
 
 
 def put(values: Values, path: str, value: Any) -> None:
@@ -91,7 +141,3 @@ def put(values: Values, path: str, value: Any) -> None:
             raise UserError(f"{parent} is not a mapping of settings.")
         here = inner
     here[last] = value
-
-
-def _problem(message: str, where: tuple[str, ...]) -> UserError:
-    return UserError.several([Problem(message, ("grid", *where))])

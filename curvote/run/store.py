@@ -70,6 +70,10 @@ class Artifact:
         """A light reference to this artifact."""
         return ArtifactRef(self.stage, self.key, str(self.path), self.rows)
 
+    def holds(self, table: str) -> bool:
+        """Say whether the artifact has a table of this name."""
+        return table in self.manifest["tables"]
+
     def replicates(self, table: str) -> list[int]:
         """Return the replicates a table holds, in row-group order (-1: shared)."""
         return list(self.manifest["tables"][table]["replicates"])

@@ -28,5 +28,10 @@ def one_hot(
         if not feature.categories:
             columns[feature.name] = codes
     columns[schema.label] = frame[schema.label]
+    return type(frame)(columns), one_hot_schema(schema)
+
+
+def one_hot_schema(schema: TableSchema) -> TableSchema:
+    """Return ``schema`` with a 0/1 feature for each category of a feature."""
     spread = tuple(own for f in schema.features for own in indicators(f) or (f,))
-    return type(frame)(columns), replace(schema, features=spread)
+    return replace(schema, features=spread)

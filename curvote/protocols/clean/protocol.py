@@ -28,7 +28,7 @@ STAGES = (
         f"{_HERE}.score",
         inputs=("project", "train"),
         axes=("learner",),
-        params=("epsilon", "learner.label", "protocol", "project.judge", *_ROLES),
+        params=("epsilon", "learner.label", "label", "project.judge", *_ROLES),
         tables=("scores",),
         side="client (study)",
     ),

@@ -11,7 +11,7 @@ from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the name under which the cell's rows stand."""
-    return {"protocol": params["protocol"], "learner": params["learner.label"]}
+    return {"protocol": params["label"], "learner": params["learner.label"]}
 
 
 def block(

@@ -17,7 +17,7 @@ STAGES = (
         "curvote.protocols.drift.score",
         inputs=("ingest", "privatize"),
         axes=("epsilon",),
-        params=("epsilon", "protocol", "drift.at", "replicates"),
+        params=("epsilon", "label", "drift.at", "replicates"),
         tables=("scores",),
         side="client (study)",
     ),

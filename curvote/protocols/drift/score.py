@@ -19,7 +19,7 @@ WIDTH = 0.1
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the name under which the cell's rows stand."""
-    return {"protocol": params["protocol"], "learner": None}
+    return {"protocol": params["label"], "learner": None}
 
 
 def block(

@@ -12,6 +12,7 @@ import numpy as np
 
 from curvote.entropy import generator
 from curvote.errors import UserError
+from curvote.protocols.majority.elect import error
 from curvote.protocols.mrma.histogram import Histogram
 from curvote.protocols.mrma.score import score_rows
 from curvote.protocols.mrma.study import Clients, study_clients
@@ -25,7 +26,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
         _histogram(inputs, params)
     except UserError as error:
         reason = f"Left out. {error}"
-    return {"protocol": params["protocol"], "learner": None, "histogram": reason}
+    return {"protocol": params["label"], "learner": None, "histogram": reason}
 
 
 def block(
@@ -49,12 +50,11 @@ def _scores(
     replicate: int, inputs: Inputs, params: Params, histogram: Histogram | None
 ) -> Columns:
     clients = study_clients(inputs["project"], params, replicate)
-    truth = clients.labels[clients.roles["test"]]
-    noised = inputs["privatize"].columns("labels", replicate)["label"]
-    guesses = {"majority": np.where(int(noised.sum()) > 0, 1.0, -1.0)}
+    errors = {"majority": error(clients, params["epsilon"], params["seed"])}
     if histogram:
-        guesses["histogram"] = _guess(clients, histogram, params["seed"])
-    errors = {name: float(np.mean(truth != guess)) for name, guess in guesses.items()}
+        guess = _guess(clients, histogram, params["seed"])
+        truth = clients.labels[clients.roles["test"]]
+        errors["histogram"] = float(np.mean(truth != guess))
     return score_rows(errors, {}, params, None)
 
 

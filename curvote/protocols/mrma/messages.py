@@ -16,8 +16,9 @@ from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import Known
+from curvote.protocols.message import Known, Setting
 from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
+from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import judged
 from curvote.task import Candidates, Task
@@ -46,8 +47,13 @@ class VotePayload(BaseModel):
 class Report:
     """A training client's noised z and label (MRMA section 5.1)."""
 
-    name, role, stage, table = "report", "train", "privatize", "reports"
-    payload = ReportPayload
+    name, stage, table = "report", "privatize", "reports"
+    senders, payload, bounded = TRAINING, ReportPayload, True
+
+    def terms(self, setting: Setting) -> dict[str, Any]:
+        """Return the mechanism of the numbers and the label's part of the budget."""
+        names = ("mechanism", "params", "label_share")
+        return {name: setting(f"privatize.{name}") for name in names}
 
     def task(self, stated: Task, inputs: Inputs) -> Task:
         """Return the stated task: the first round has nothing to add."""
@@ -96,8 +102,12 @@ class Report:
 class Vote:
     """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7)."""
 
-    name, role, stage, table = "vote", "vote", "evaluate", "votes"
-    payload = VotePayload
+    name, stage, table = "vote", "evaluate", "votes"
+    senders, payload, bounded = VOTERS, VotePayload, False
+
+    def terms(self, setting: Setting) -> dict[str, Any]:
+        """Return the mechanism of the bit: nothing is left to the configuration."""
+        return {"mechanism": BinaryRR.name}
 
     def task(self, stated: Task, inputs: Inputs) -> Task:
         """Return the stated task with the weak classifiers that are up for a vote."""

@@ -8,7 +8,6 @@ import numpy as np
 
 from curvote.client.report import Reporter
 from curvote.entropy import client_streams, generator
-from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.mrma.arms import REPORT_ARMS
 from curvote.protocols.mrma.study import Clients, study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
@@ -32,14 +31,10 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 def block(
     replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
 ) -> Tables:
-    """Return the tables ``reports`` and ``labels``: noised, no client id, shuffled."""
+    """Return the table ``reports``: noised, no client id, shuffled."""
     reporter = reporter_of(facts["d"], params)
-    tables: Tables = {"reports": [], "labels": []}
-    for replicate in replicates:
-        clients = study_clients(inputs["project"], params, replicate)
-        tables["reports"].append(_reports(clients, reporter, params["seed"]))
-        tables["labels"].append(_labels(clients, params))
-    return tables
+    each = (study_clients(inputs["project"], params, r) for r in replicates)
+    return {"reports": [_reports(one, reporter, params["seed"]) for one in each]}
 
 
 def reporter_of(d: int, params: Params) -> Reporter:
@@ -80,15 +75,3 @@ def released(
             z[part], labels[part], noise, label_noise, study=True
         )
     return noised_z, noised
-
-
-def _labels(clients: Clients, params: Params) -> Columns:
-    """Release one label a client with the whole budget: the majority baseline's."""
-    rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
-    labels, noised = clients.labels[rows], np.empty(len(rows))
-    mechanism = BinaryRR(epsilon=params["epsilon"])
-    stream = (params["seed"], "privatize", "majority", clients.replicate)
-    for part, entropy in client_streams(*stream, len(rows)):
-        noised[part] = mechanism.randomize(labels[part], entropy)
-    rng = generator(*stream[:2], "shuffle", clients.replicate)
-    return {"label": rng.permutation(noised).astype(np.int8)}

@@ -57,7 +57,7 @@ REPORTS = Stage(
     axes=("epsilon",),
     params=("epsilon", *_REPORT, *_ROLES),
     plugins=(_MECHANISMS,),
-    tables=("reports", "labels"),
+    tables=("reports",),
     side="client -> server",
 )
 
@@ -82,7 +82,7 @@ STAGES = (
         params=(
             "epsilon",
             "learner.label",
-            "protocol",
+            "label",
             "project.judge",
             "report.definitions",
             *_ROLES,
@@ -93,11 +93,11 @@ STAGES = (
     Stage(
         "report",
         f"{_HERE}.baseline",
-        inputs=("project", "privatize"),
+        inputs=("project",),
         axes=("epsilon",),
         params=(
             "epsilon",
-            "protocol",
+            "label",
             "histogram.bins",
             "published.histogram",
             *_ROLES,

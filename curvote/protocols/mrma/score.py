@@ -40,7 +40,7 @@ class Test:
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the name under which the cell's rows stand, and how they are defined."""
-    names = {"protocol": params["protocol"], "learner": params["learner.label"]}
+    names = {"protocol": params["label"], "learner": params["learner.label"]}
     return names | {"definitions": params["report.definitions"]}
 
 
@@ -56,7 +56,8 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
     test = Test(*clients.judged(params["project.judge"], "test"))
     weak = inputs["train"].columns("weak", replicate)
     ensemble = inputs["aggregate"].columns("ensemble", replicate)
-    errors = single(test, weak, ensemble) | combined(test, weak, ensemble)
+    errors = single(test, weak, ensemble) | own(test, weak, ensemble)
+    errors |= pooled(test, weak)
     if params["report.definitions"] == "published":
         cutoff = inputs["aggregate"].facts["cutoff"]
         errors |= as_published(test, weak, ensemble, cutoff)
@@ -76,7 +77,7 @@ def score_rows(
     """Return the rows of table ``scores`` for one replicate."""
     n = len(errors)
     return {
-        "protocol": np.array([params["protocol"]] * n, dtype=object),
+        "protocol": np.array([params["label"]] * n, dtype=object),
         "epsilon": np.full(n, params["epsilon"]),
         "learner": np.array([learner] * n, dtype=object),
         "method": np.array(list(errors), dtype=object),
@@ -95,24 +96,33 @@ def single(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
     }
 
 
-def combined(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
-    """Return the error of every method that ends in one classifier."""
-    own, pool = arm(weak, "weak"), arm(weak, "pooled")
+def own(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
+    """Return the error of each method that makes one classifier of the weak ones."""
     turn = np.where(ensemble["reversed"], -1.0, 1.0)
-    equal = np.full(len(pool[0]), 1 / len(pool[0]))
-    final = {
-        "ma": average(*own, ensemble["weight_ma"]),
-        "mrma": average(*own, turn * ensemble["weight"]),
-        "best_single": average(*own, turn * _best(ensemble)),
-        "averaging": average(*pool, equal),
-        "all_data": average(*arm(weak, "all_data"), np.ones(1)),
+    shares = {
+        "ma": ensemble["weight_ma"],
+        "mrma": turn * ensemble["weight"],
+        "best_single": turn * _best(ensemble),
     }
+    drawn = arm(weak, "weak")
+    return {name: _error(test, average(*drawn, w)) for name, w in shares.items()}
+
+
+def pooled(test: Test, weak: Columns) -> dict[str, float]:
+    """Return the error of each method that learns from everybody's report."""
+    pool = arm(weak, "pooled")
+    equal = np.full(len(pool[0]), 1 / len(pool[0]))
     votes = sign(test.decisions(*pool)).sum(axis=1)
-    errors = {"voting": float(test.error(votes[:, None])[0])}
-    for method, (slope, constant) in final.items():
-        decision = test.decisions(slope, np.atleast_1d(constant))
-        errors[method] = float(test.error(decision)[0])
-    return errors
+    return {
+        "voting": float(test.error(votes[:, None])[0]),
+        "averaging": _error(test, average(*pool, equal)),
+        "all_data": _error(test, average(*arm(weak, "all_data"), np.ones(1))),
+    }
+
+
+def _error(test: Test, line: tuple[Array, float]) -> float:
+    decision = test.decisions(line[0], np.atleast_1d(line[1]))
+    return float(test.error(decision)[0])
 
 
 def as_published(

@@ -77,7 +77,7 @@ STAGES = (
             "arrival",
             "epsilon",
             "learner.label",
-            "protocol",
+            "label",
             "project.judge",
             *_ROLES,
         ),

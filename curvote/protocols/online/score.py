@@ -14,7 +14,7 @@ METHODS = {"online": -1, "frozen": 0}
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the name under which the cell's rows stand, and the arrival."""
-    names = {"protocol": params["protocol"], "learner": params["learner.label"]}
+    names = {"protocol": params["label"], "learner": params["learner.label"]}
     return names | {"arrival": params["arrival"]}
 
 

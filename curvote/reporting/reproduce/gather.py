@@ -13,7 +13,8 @@ from curvote.reporting.reproduce.rows import USEFUL, Row
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import plain, scores, summary
-from curvote.run.settings import labels_of, of_config
+from curvote.run.schema import Representation
+from curvote.run.settings import labels_of, settings
 from curvote.run.settings import named as setting_name
 
 Labels = Mapping[str | None, Mapping[str, str]]
@@ -44,16 +45,25 @@ def evidence(project: Project, records: Iterable[RunRecord]) -> Evidence:
     for record in runs:
         labels, table = labels_of(record.config), scores(project, record)
         found = [*summary(project, record), *useful(record.pipeline, table, labels)]
-        summaries += [_stated(record.config, row) for row in found]
+        stated = _stated(record.config)
+        summaries += [
+            row | stated[setting_name(row.get("setting", {}))] for row in found
+        ]
         parts.append(with_axes(table, labels))
     together = pd.concat(parts, ignore_index=True)
     return Evidence(summaries, together, [record.config for record in runs])
 
 
-def _stated(config: dict[str, Any], row: Row) -> Row:
-    """Return a score row with the rescaling and the size that its setting states."""
-    project = of_config(config, setting_name(row.get("setting", {})))["project"]
-    return row | {"representation": project["rescale"], "d": project["size"]}
+def _stated(config: dict[str, Any]) -> dict[str | None, Row]:
+    """Return the rescaling and the size that each setting states, by its name."""
+    projects = {
+        setting_name(labels): Representation.model_validate(own["project"])
+        for labels, own in settings(config)
+    }
+    return {
+        name: {"representation": project.rescale, "d": project.size}
+        for name, project in projects.items()
+    }
 
 
 def with_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:

@@ -10,10 +10,11 @@ from curvote.errors import UserError, did_you_mean
 
 @dataclass(frozen=True)
 class Reproduction:
-    """One table or figure of MRMA (Qin & Bai, JMLR 2026).
+    """One table or figure of MRMA (Qin & Bai, JMLR 2026), or a contest of protocols.
 
-    Its pipeline has the same name; ``also`` names a second one. They are run
-    ``replicates`` times unless the user says otherwise. ``figure`` is a module of this
+    ``runs`` are its pipelines, in order; without any it has one of the same name. They
+    are run ``replicates`` times unless the user says otherwise. In a ``contest`` each
+    pipeline is a setting in which protocols compete. ``figure`` is a module of this
     package, ``published`` a file of printed numbers; ``methods`` are shown, all where
     it is empty. ``quantity`` is what the rows hold, in percent. A cell agrees whose
     ``|z|`` is at most ``limit``: 3, times sqrt(2) where the paper prints no standard
@@ -27,7 +28,8 @@ class Reproduction:
     figure: str
     methods: tuple[str, ...] = ()
     published: str | None = None
-    also: str | None = None
+    runs: tuple[str, ...] = ()
+    contest: bool = False
     quantity: str = "misclassification"
     limit: float = 3.0
     points: Mapping[str, float] = field(default_factory=dict)
@@ -35,7 +37,7 @@ class Reproduction:
     @property
     def pipelines(self) -> tuple[str, ...]:
         """The pipelines to run, in order."""
-        return (self.name,) if self.also is None else (self.name, self.also)
+        return self.runs or (self.name,)
 
 
 _ALL = (
@@ -59,7 +61,7 @@ _ALL = (
         replicates=500,
         figure="cells",
         published="mrma_tableA1_encoding.csv",
-        also="table-a1-initial",
+        runs=("table-a1", "table-a1-initial"),
         limit=3 * 2**0.5,
         points={"logistic": 0.6, "svm": 1.5, "dwd": 0.6, "cg": 0.6},
     ),
@@ -102,7 +104,7 @@ _ALL = (
         replicates=200,
         figure="boxes",
         methods=("weak", "clean"),
-        also="figure-a1-clean",
+        runs=("figure-a1", "figure-a1-clean"),
     ),
     Reproduction(
         "figure-a6",
@@ -126,6 +128,25 @@ _ALL = (
         figure="cases",
         methods=("weak", "mrma"),
     ),
+    Reproduction(
+        "beyond",
+        "Our protocols and the published ones",
+        replicates=100,
+        figure="beyond",
+        runs=(
+            "beyond-simulated",
+            "beyond-off-dominant",
+            "beyond-unbalanced",
+            "beyond-phonemes",
+            "beyond-diabetes",
+            "beyond-diabetes-distinct",
+            "beyond-employee",
+            "beyond-employee-distinct",
+            "beyond-nhanes-2003",
+            "beyond-stroke",
+        ),
+        contest=True,
+    ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}
 
@@ -136,6 +157,6 @@ def find(name: str) -> Reproduction:
         return REPRODUCTIONS[name]
     known = ", ".join(REPRODUCTIONS)
     raise UserError(
-        f"{name!r} names no table or figure of the paper."
+        f"{name!r} names no table, figure or contest."
         f"{did_you_mean(name, REPRODUCTIONS)} There are: {known}."
     )

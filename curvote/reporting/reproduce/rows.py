@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from curvote.errors import UserError
 from curvote.reporting.data import METHODS
 from curvote.reporting.reproduce.names import Reproduction, find
 from curvote.reporting.reproduce.printed import Printed, printed
+from curvote.run.settings import PROTOCOL
 
 Row = dict[str, Any]
 
@@ -31,10 +32,11 @@ COLUMNS = (
     "z",
 )
 # Axes of a grid with a meaning of their own; the others make up ``setting``.
-_OWN_AXES = ("form", "d", "representation", "split")
+_OWN_AXES = (PROTOCOL, "form", "d", "representation", "split")
 USEFUL = "useful"
 _GROUPS = (None, USEFUL, "1", "2", "3")
 _PLACES = ("representation", "d", "learner", "split", "method", "setting")
+_CONTEST = ("setting", "protocol", "learner", "method")
 
 
 def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
@@ -46,6 +48,8 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     ``curvote`` follows the published definitions and ``corrected`` the right ones;
     elsewhere ``curvote`` follows the right ones. z = (curvote - published) /
     sqrt(se^2 + (100 sd)^2 / 500), None where nothing is printed or no error is known.
+    In a contest ``setting`` is the pipeline without the contest's name, and the
+    majority stands once: what every protocol brings beside itself is left out.
 
     Raises:
         UserError: unknown name, or a printed cell that the pipelines do not compute.
@@ -55,7 +59,15 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     shown = [row for row in rows if _is_shown(entry, row)]
     if entry.published:
         return _beside(entry, printed(entry.published), shown)
+    if entry.contest:
+        return _finished(_sorted(_without_baselines(shown), _CONTEST))
     return _finished(_sorted(row for row in shown if row["form"] != "published"))
+
+
+def with_error(row: Row) -> str:
+    """Return "11.92 ± 0.10": the value and one standard error, where it is known."""
+    error = "" if row["se"] is None else f" ± {row['se']:.2f}"
+    return f"{row['curvote']:.2f}{error}"
 
 
 def agreeing(entry: Reproduction, rows: Iterable[Row]) -> tuple[int, int]:
@@ -72,14 +84,13 @@ def _agrees(entry: Reproduction, row: Row) -> bool:
 
 def _row(entry: Reproduction, summary: Row) -> Row:
     axes = summary.get("setting", {})
-    others = [f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES]
     value, se = _QUANTITIES[entry.quantity](summary)
     kept = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
     return kept | {
         "form": axes.get("form"),
-        "setting": " ".join(others) or None,
+        "setting": _setting(entry, summary["pipeline"], axes),
         "learner": summary["learner"],
-        "representation": _representation(entry, summary, axes),
+        "representation": _representation(summary, axes),
         "d": int(axes["d"]) if "d" in axes else summary.get("d"),
         "method": _METHODS.get(summary["method"], summary["method"]),
         "split": axes.get("split"),
@@ -92,11 +103,15 @@ def _row(entry: Reproduction, summary: Row) -> Row:
     }
 
 
-def _representation(
-    entry: Reproduction, summary: Row, axes: Mapping[str, str]
-) -> str | None:
+def _setting(entry: Reproduction, pipeline: str, axes: Mapping[str, str]) -> str | None:
+    own = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
+    others = (f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES)
+    return " ".join([*own, *others]) or None
+
+
+def _representation(summary: Row, axes: Mapping[str, str]) -> str | None:
     """Return the axis, or what the setting states; table A.1 has whole curves too."""
-    if entry.name == "table-a1" and summary["pipeline"] == entry.also:
+    if summary["pipeline"] == "table-a1-initial":
         return "initial"
     return axes.get("representation", summary.get("representation"))
 
@@ -135,6 +150,18 @@ def _is_shown(entry: Reproduction, row: Row) -> bool:
     return not methods or row["method"] in methods
 
 
+def _without_baselines(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield rows without the majority, unless its protocol gave nothing else there."""
+    cells = {_cell(row) for row in rows if row["method"] != "majority"}
+    for row in rows:
+        if row["method"] != "majority" or _cell(row) not in cells:
+            yield row
+
+
+def _cell(row: Row) -> tuple[str | float | None, ...]:
+    return row["setting"], row["protocol"], row["epsilon"]
+
+
 def _beside(entry: Reproduction, cells: list[Printed], rows: list[Row]) -> list[Row]:
     return _finished(_compared(entry, cell, rows) for cell in cells)
 
@@ -171,16 +198,16 @@ def _finished(rows: Iterable[Row]) -> list[Row]:
     return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
-def _sorted(rows: Iterable[Row]) -> list[Row]:
+def _sorted(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:
     """Sort by group, then by what tells lines apart, as it came; epsilon is last."""
     listed = list(rows)
-    ranks = {name: _ranks(listed, name) for name in _PLACES}
+    ranks = {name: _ranks(listed, name) for name in places}
     ranks["method"] = {name: rank for rank, name in enumerate(METHODS)}
 
     def place(row: Row) -> tuple[float, ...]:
         return (
             _GROUPS.index(row["group"]),
-            *(ranks[name].get(row[name], math.inf) for name in _PLACES),
+            *(ranks[name].get(row[name], math.inf) for name in places),
             math.inf if row["epsilon"] is None else row["epsilon"],
         )
 

@@ -1,4 +1,4 @@
-"""The files of one reproduction: its rows as CSV and JSON, and its figure."""
+"""The files of one reproduction: its rows as CSV and JSON, its figure, its page."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from curvote.reporting.figures import write as write_file
 from curvote.reporting.reproduce.figures import draw
 from curvote.reporting.reproduce.gather import Evidence, evidence
+from curvote.reporting.reproduce.names import find
 from curvote.reporting.reproduce.rows import COLUMNS, Row, comparison
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
@@ -35,15 +36,28 @@ def write(
     folder: Path,
     found: Evidence | None = None,
 ) -> list[Path]:
-    """Write comparison.csv, comparison.json and the figure; return their paths."""
+    """Write comparison.csv, comparison.json and the figure; return their paths.
+
+    A contest whose runs were ``found`` has a page as well, results.md.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "comparison.csv": _csv(rows),
         "comparison.json": to_json(rows).encode(),
     }
+    if find(name).contest and found and found.configs:
+        content["results.md"] = _page(rows, found).encode()
     drawn = draw(name, rows, "svg", "png", found=found)
     content |= {f"{name}.{kind}": image for kind, image in drawn.items()}
     return [write_file(folder / file, data) for file, data in content.items()]
+
+
+def _page(rows: Sequence[Row], found: Evidence) -> str:
+    from curvote.reporting.reproduce.results import markdown
+
+    seeds = {config["seed"] for config in found.configs}
+    seed = seeds.pop() if len(seeds) == 1 else None
+    return markdown(rows, found.configs[0]["replicates"], seed)
 
 
 def to_json(rows: Sequence[Row]) -> str:

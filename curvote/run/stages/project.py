@@ -26,6 +26,7 @@ from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES, from_data, volunteer_constants
 
 Array = NDArray[np.float64]
+SCALES_TO_BOUND = 3
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -33,6 +34,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     source = inputs["ingest"].facts
     basis = _projection(np.asarray(source["grid"]), params)
     stated = _stated(params, basis.size) | _public_bounds(source, basis, params)
+    stated |= _public_constants(source, params)
     encoding = Encoding(basis, params["project.rescale"], stated)
     own = {"d": encoding.d, "encoding": encoding.to_json()}
     return {**source, **own, "roughness": roughness(basis).tolist()}
@@ -70,6 +72,30 @@ def _public_bounds(
         "lower": np.minimum(*terms).sum(axis=1),
         "upper": np.maximum(*terms).sum(axis=1),
     }
+
+
+def _public_constants(source: Facts, params: Params) -> dict[str, Array]:
+    """Return the centre and scale of features that follow from what is public of them.
+
+    The scale is a rule for every data set: the farther bound is three of them away.
+    """
+    asked = [name for name in ("centre", "scale") if _given(params, name) == "public"]
+    if not asked:
+        return {}
+    if not source.get("features"):
+        raise UserError(
+            "only features of a table have public constants; state centre and scale.",
+            where=("project", asked[0]),
+        )
+    low, high = _bounds_of(source)
+    centre = np.array([feature["centre"] for feature in source["features"]])
+    scale = np.maximum(high - centre, centre - low) / SCALES_TO_BOUND
+    known = {"centre": centre, "scale": scale}
+    return {name: known[name] for name in asked}
+
+
+def _given(params: Params, name: str) -> Any:
+    return params.get(f"project.{name}")
 
 
 def _bounds_of(source: Facts) -> tuple[Array, Array]:
@@ -133,7 +159,8 @@ def _stated(params: Params, d: int) -> dict[str, Array]:
     return {
         name: np.broadcast_to(np.asarray(value, dtype=np.float64), (d,)).copy()
         for name, value in given.items()
-        if value != "volunteers" and params.get("project.bounds", "stated") == "stated"
+        if not isinstance(value, str)
+        and params.get("project.bounds", "stated") == "stated"
     }
 
 

@@ -33,6 +33,7 @@ def described(task: Task) -> Facts:
         "roughness": roughness(task.encoding.projection).tolist(),
         "epsilon": task.epsilon,
         "mechanism": task.mechanism,
+        "params": dict(task.params),
     }
 
 
@@ -63,7 +64,7 @@ def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
     groups = clients["group"] if params["source.groups"] else None
     n = len(clients["label"])
     roles = split(params["seed"], 0, n, params["clients"], groups)
-    return roles[message(params).role]
+    return message(params).senders.rows(roles)
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:
@@ -90,12 +91,10 @@ def _stated(inputs: Inputs, params: Params) -> Task:
         encoding=encoding,
         classes=(negative, positive),
         epsilon=params["epsilon"],
-        mechanism=params["privatize.mechanism"],
-        label_share=params["privatize.label_share"],
-        params=params["privatize.params"],
         protocol=params["protocol"],
         asks=params["message"],
         number=params["number"],
+        **message(params).terms(params.__getitem__),
     )
 
 

@@ -1,0 +1,121 @@
+"""Protocol `direct` at a quarter, a half and one million clients with d = 8.
+
+Every stage that a server or a client of the protocol runs is a process of its own, so
+that a peak is that of one stage alone: ``privatize`` draws and stores the reports,
+``aggregate`` reads them from Parquet and ends in a classifier. Fails where time grows
+clearly faster than the number of clients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import yaml
+
+from curvote.run.config import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.plan import make_plan
+from curvote.run.project import Project
+from curvote.run.step import Step
+
+MILLION = 1_000_000
+SIZES = (MILLION // 4, MILLION // 2, MILLION)
+ARMS = {
+    "mean": ("privatize", "aggregate"),
+    "joint": ("privatize", "aggregate"),
+    "two": ("privatize", "whiten", "refine", "aggregate"),
+}
+MOST_GROWTH = 1.5  # seconds for each client, against the fewest
+
+
+def pipeline(n: int, arm: str) -> dict[str, object]:
+    return {
+        "protocol": "direct",
+        "direct": {"arm": arm},
+        "source": {"name": "simulated", "points": 12},
+        "clients": {"train": n, "test": 1000},
+        "project": {"basis": "bspline", "size": 8, "coordinates": "orthonormal"}
+        | {"rescale": "standard", "scale": 0.44},
+        "epsilon": [1],
+        "learners": ["centroid"],
+        "replicates": 1,
+    }
+
+
+def steps(folder: Path) -> list[Step]:
+    project = Project(folder)
+    configured = PipelinesFile(project).configured("many")
+    return list(make_plan(project, configured).steps)
+
+
+def run(folder: Path, stage: str) -> None:
+    """Do one stage and print seconds and the peak of its memory."""
+    (step,) = (s for s in steps(folder) if s.stage.name == stage)
+    start = time.perf_counter()
+    execute(Project(folder), step, workers=1)
+    seconds = time.perf_counter() - start
+    kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps({"seconds": seconds, "mib": kib / 1024}))
+
+
+def in_a_process(stage: str, folder: Path) -> dict[str, float]:
+    command = [sys.executable, __file__, "--stage", stage, "--folder", str(folder)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def measure(n: int, arm: str) -> dict[str, float]:
+    """Return the seconds of each stage; print them beside its peak."""
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        text = yaml.safe_dump({"pipelines": {"many": pipeline(n, arm)}})
+        (folder / "pipelines.yaml").write_text(text)
+        for stage in ("ingest", "project"):
+            in_a_process(stage, folder)
+        found = {stage: in_a_process(stage, folder) for stage in ARMS[arm]}
+        errors = error(folder)
+    for stage, row in found.items():
+        each = 1e6 * row["seconds"] / n
+        print(
+            f"  {n:9,} {arm:6}{stage:10}{row['seconds']:7.1f} s {each:6.2f} us a client"
+            f" {row['mib']:6.0f} MiB peak"
+        )
+    print(f"  {n:9,} {arm:6}error {100 * errors:.1f} %", flush=True)
+    return {stage: row["seconds"] for stage, row in found.items()}
+
+
+def error(folder: Path) -> float:
+    """Return the test error of the classifier."""
+    (step,) = (s for s in steps(folder) if s.stage.name == "report")
+    scores = execute(Project(folder), step, workers=1).table("scores").to_pandas()
+    return float(scores[scores["method"] != "majority"]["misclassification"].iloc[0])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.stage:
+        run(given.folder, given.stage)
+        return 0
+    growth = {}
+    for arm in ARMS:
+        found = {n: sum(measure(n, arm).values()) / n for n in SIZES}
+        growth[arm] = max(found.values()) / found[SIZES[0]]
+    worst = max(growth.values())
+    linear = worst <= MOST_GROWTH
+    print(f"target: linear, at most {MOST_GROWTH:g} times: {linear} ({worst:.2f})")
+    return 0 if linear else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""One noised direction a client, read as a classifier, as a scikit-learn class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.client.direction import DirectionReporter
+from curvote.entropy import Entropy
+from curvote.estimators.shared import BothSides, Line, sources
+from curvote.protocols.choice import arm_of
+from curvote.protocols.direct.arms import SHARES, from_params
+from curvote.protocols.message import messages
+from curvote.protocols.roles import Senders
+from curvote.representation.direction import Directions
+from curvote.representation.encoding import Encoded
+from curvote.server.directions import Sum, one_round, two_rounds, whitening
+from curvote.task import Task
+
+Array = NDArray[np.float64]
+
+AUTO = "auto"
+
+
+class DirectClassifier(BothSides):
+    """A classifier from one noised vector a client, its numbers and its label in one.
+
+    `fit` plays both sides: every row releases one `PrivUnit` report of all of
+    ``epsilon``, and the server reads their mean as a linear classifier. At the same
+    budget far less noise remains than with `MRMAClassifier` (protocol ``direct``).
+
+    Parameters
+    ----------
+    basis, n_basis, order, grid : as in `MRMAClassifier`
+        Curves, or d features where ``basis`` is None.
+    epsilon : float
+        Budget of each row's one report, 2^-20 <= epsilon < inf.
+    rescale : "standard", "tanh", "min_max", "max_abs" or "none"
+        How coefficients become z, best of root mean square 1 around 0. None:
+        ``standard`` with a basis, ``min_max`` without. ``centre`` and ``scale``, or
+        ``bounds``, are public constants and are never taken from X.
+    coordinates : "orthonormal" or "coefficients"
+        Of the space that the basis spans; feature vectors are left as they are.
+    arm : "auto", "mean", "joint" or "two"
+        The label moment alone, the second moment beside it, or a first round of 30 %
+        of the rows (at random) that centres and whitens z for the others. ``auto``
+        takes what the rule of `curvote.protocols.choice` makes of n, d and epsilon.
+    intercept : "auto" or float above 0
+        The public constant s beside z in a report.
+    random_state : int or None
+        None draws from the operating system, by exact rejection. An int makes a study
+        that protects nobody: whoever knows the seed can remove the noise.
+
+    Attributes:
+    ----------
+    classes_, coef_ (1, d), intercept_ (1,), n_features_in_ : as in scikit-learn
+    arm_ : the arm taken
+    noise_, reason_ : the variance of a coordinate of the label moment's noise, and what
+        the rule makes of it, whichever arm was asked for
+    task_ : the public task description of the first round
+
+    Raises `UserError` (a ValueError) for parameters or data that are out of range.
+    """
+
+    of_curves = "standard"
+
+    def __init__(
+        self,
+        *,
+        basis: str | None = None,
+        n_basis: int = 5,
+        order: int = 4,
+        grid: ArrayLike | None = None,
+        epsilon: float = 1.0,
+        rescale: str | None = None,
+        centre: float | ArrayLike = 0.0,
+        scale: float | ArrayLike = 1.0,
+        bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1.0, 1.0),
+        coordinates: str = "orthonormal",
+        arm: str = AUTO,
+        intercept: float | str = AUTO,
+        random_state: int | None = None,
+    ) -> None:
+        self.basis = basis
+        self.n_basis = n_basis
+        self.order = order
+        self.grid = grid
+        self.epsilon = epsilon
+        self.rescale = rescale
+        self.centre = centre
+        self.scale = scale
+        self.bounds = bounds
+        self.coordinates = coordinates
+        self.arm = arm
+        self.intercept = intercept
+        self.random_state = random_state
+
+    def _learn(self, stated: Task, encoded: Encoded, labels: Array) -> Line:
+        n, d = encoded.z.shape
+        rule = arm_of(n, d, self.epsilon)
+        wanted = validate.one_of((AUTO, *SHARES), arm=self.arm)
+        self.arm_ = str(rule.arm) if wanted == AUTO else wanted
+        self.noise_, self.reason_ = rule.noise, rule.reason
+        self.task_ = self._task(stated)
+        rng, noise = sources(self.random_state)
+        crowd = _Crowd(encoded.z, labels, rng.permutation(n), self.epsilon, noise)
+        return self._line(from_params(d, self.task_.params), crowd)
+
+    def _task(self, stated: Task) -> Task:
+        """Return the first round's task: what its message makes of arm and s."""
+        if isinstance(self.intercept, str):
+            validate.one_of((AUTO,), intercept=self.intercept)
+        own = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
+        protocol = "direct_two" if self.arm_ == "two" else "direct"
+        report = messages(protocol)["report"]
+        terms = report.terms(own.__getitem__)
+        return report.task(replace(stated, protocol=protocol, **terms), {})
+
+    def _line(self, given: Directions, crowd: _Crowd) -> Line:
+        report, *later = messages(self.task_.protocol).values()
+        study = self.random_state is not None
+        first = crowd.reports(report.senders, given, study=study)
+        if not later:
+            return one_round(first, given, self.epsilon)
+        made = whitening(first, given, self.epsilon)
+        whitened = replace(crowd, z=made.apply(crowd.z))
+        own = later[0].senders, given.whitened
+        second = whitened.reports(*own, study=study)
+        return two_rounds((first, second), made, given, self.epsilon)
+
+
+@dataclass(frozen=True)
+class _Crowd:
+    """Clients in memory: z (n, d), labels (n,), a random order, where noise comes from.
+
+    ``epsilon`` is what each of them spends.
+    """
+
+    z: Array
+    labels: Array
+    order: NDArray[np.int64]
+    epsilon: float
+    noise: Entropy
+
+    def reports(self, senders: Senders, given: Directions, *, study: bool) -> Sum:
+        """Return what reaches the server of the senders' reports."""
+        rows = senders.rows({"train": self.order, "vote": self.order[:0]})
+        reporter = DirectionReporter.build(given, self.epsilon)
+        own = self.z[rows], self.labels[rows], self.noise
+        return Sum.of(reporter.release(*own, study=study))

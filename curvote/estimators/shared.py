@@ -1,0 +1,139 @@
+"""What the scikit-learn classes share: rows in, a linear classifier of two classes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from curvote import validate
+from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.representation.basis import (
+    Projection,
+    identity,
+    orthonormal,
+    projection,
+)
+from curvote.representation.encoding import Encoded, Encoding
+from curvote.representation.rescale import RESCALES
+from curvote.task import Task
+
+Array = NDArray[np.float64]
+Line = tuple[Array, float]
+
+COORDINATES = ("coefficients", "orthonormal")
+
+
+class BothSides(ClassifierMixin, BaseEstimator, ABC):
+    """A linear classifier that a subclass learns by playing clients and server."""
+
+    # The rescaling of curves where none is named.
+    of_curves: ClassVar[str]
+
+    # What a subclass may take as parameters of its own.
+    judge: str = "rescaled"
+    coordinates: str = "coefficients"
+
+    basis: str | None
+    n_basis: int
+    order: int
+    grid: ArrayLike | None
+    epsilon: float
+    rescale: str | None
+    centre: float | ArrayLike
+    scale: float | ArrayLike
+    bounds: tuple[float | ArrayLike, float | ArrayLike]
+    random_state: int | None
+    task_: Task
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike) -> Self:
+        """Simulate all rounds on X (n, T or n, d) and binary labels y (n,)."""
+        X, grid = curves(X, self.grid)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        check_two(self.classes_)
+        encoding = self._encoding(X.shape[1], grid)
+        names = (str(self.classes_[0]), str(self.classes_[1]))
+        stated = Task(encoding, names, self.epsilon)
+        labels = np.where(codes == 1, 1.0, -1.0)
+        coef, intercept = self._learn(stated, encoding.encode(X), labels)
+        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return f(x) for each row: above 0 is ``classes_[1]``."""
+        check_is_fitted(self)
+        X, _ = curves(X, self.grid)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        features = self.task_.encoding.features(X)
+        return np.asarray(features @ self.coef_[0] + self.intercept_[0])
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row."""
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(int)])
+
+    @abstractmethod
+    def _learn(self, stated: Task, encoded: Encoded, labels: Array) -> Line:
+        """Set ``task_`` and return (coef, intercept) for labels (n,) in -1/+1."""
+
+    def _encoding(self, width: int, grid: Array | None) -> Encoding:
+        rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
+        lower, upper = self.bounds
+        given = {"centre": self.centre, "scale": self.scale}
+        given |= {"lower": lower, "upper": upper}
+        wanted = RESCALES.get(rescale, ())
+        constants = {name: np.asarray(given[name], dtype=float) for name in wanted}
+        return Encoding(self._onto(width, grid), rescale, constants, self.judge)
+
+    def _onto(self, width: int, grid: Array | None) -> Projection:
+        wanted = validate.one_of(COORDINATES, coordinates=self.coordinates)
+        if self.basis is None:
+            return identity(width)
+        points = np.linspace(0, 1, width) if grid is None else grid
+        plain = projection(self.basis, self.n_basis, points, order=self.order)
+        return orthonormal(plain) if wanted == "orthonormal" else plain
+
+
+def curves(X: Any, grid: ArrayLike | None) -> tuple[Any, Array | None]:
+    """Return the matrix of an FDataGrid and its grid; anything else as it is."""
+    if hasattr(X, "start_indices"):  # scikit-fda's FDataIrregular
+        raise UserError(
+            "X is irregular: each curve has grid points of its own. Interpolate the"
+            " curves onto one equidistant grid first."
+        )
+    if hasattr(X, "data_matrix") and hasattr(X, "grid_points"):
+        return np.asarray(X.data_matrix)[..., 0], np.asarray(X.grid_points[0])
+    return X, None if grid is None else np.asarray(grid, dtype=np.float64)
+
+
+def check_two(classes: NDArray[Any]) -> None:
+    """Refuse labels that are not of two classes."""
+    if len(classes) > 2:
+        raise UserError(
+            f"Only binary classification is supported: {len(classes)} classes."
+        )
+    if len(classes) < 2:
+        raise UserError("Classifier can't train when only one class is present.")
+
+
+def sources(random_state: int | None) -> tuple[np.random.Generator, Entropy]:
+    """Return what splits the rows, and where their noise comes from."""
+    if random_state is None:
+        return np.random.default_rng(), SystemEntropy()
+    split, noise = np.random.SeedSequence(random_state).spawn(2)
+    return np.random.default_rng(split), SeededEntropy(noise)

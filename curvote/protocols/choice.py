@@ -1,0 +1,71 @@
+"""Which protocol, from public facts only: N clients, d numbers each, epsilon.
+
+The rule looks at the noise of the label moment E[y u] that N reports leave,
+
+    v = (1/m^2 - 1) / (p N),   p = d + 1,
+
+the variance of each of its coordinates, where 1/m is the length of a `PrivUnit` report.
+v N epsilon^2 lies between 5.4 and 6.4 for every d from 3 to 50 while epsilon is 2 at
+most, so the rule asks in the end how large N epsilon^2 is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from curvote import validate
+from curvote.mechanisms.privunit import PrivUnit
+
+# Above, even the strongest signal that u can carry drowns in the noise.
+HOPELESS = 0.03
+# A second moment is worth its part of the report below this, whitening below that.
+JOINT, TWO = 0.003, 0.0015
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A protocol, its arm where it has several, and why; ``noise`` is v."""
+
+    protocol: str
+    arm: str | None
+    noise: float
+    reason: str
+
+    @property
+    def method(self) -> str:
+        """What stands in tables: the arm, or the protocol."""
+        return self.arm or self.protocol
+
+
+@lru_cache(maxsize=256)
+def noise_of_one(d: int, epsilon: float) -> float:
+    """Return the variance of a coordinate of one client's report of d + 1 numbers."""
+    p = validate.at_least(1, d=d) + 1
+    return (PrivUnit(epsilon=epsilon, d=p).m ** -2 - 1) / p
+
+
+def arm_of(n: int, d: int, epsilon: float) -> Choice:
+    """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each."""
+    v = noise_of_one(d, epsilon) / validate.at_least(1, n=n)
+    arm, why = _arm(v)
+    size = f"N epsilon^2 = {n * epsilon**2:.3g}, noise {v:.2g}"
+    return Choice("direct", arm, v, f"{size}: {why}")
+
+
+def _arm(v: float) -> tuple[str, str]:
+    if v > JOINT:
+        return "mean", f"above {JOINT:g}, all of the report goes into the label moment"
+    if v > TWO:
+        return "joint", f"at most {JOINT:g}, the second moment pays"
+    return "two", f"at most {TWO:g}, a first round for centre and whitening pays"
+
+
+def choose(n: int, d: int, epsilon: float) -> Choice:
+    """Return what protocol ``auto`` takes: an arm of `direct`, or `majority`."""
+    best = arm_of(n, d, epsilon)
+    if best.noise <= HOPELESS:
+        return best
+    size, _, _ = best.reason.partition(":")
+    why = f"above {HOPELESS:g}, expect nothing better than the majority"
+    return Choice("majority", None, best.noise, f"{size}: {why}")

@@ -1,0 +1,40 @@
+"""The arms of `direct`: what a report is made of, and the public constant beside z."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from curvote import validate
+from curvote.representation.direction import SQUARE, Directions
+
+# The part of a report's squared length that is the label moment's, by arm.
+SHARES = {"mean": 1.0, "joint": 0.8, "two": 0.8}
+# s is this times the length of a typical z: beside more numbers a constant must be
+# larger to be seen. It has a fifth of u's energy then, little for slopes to lose.
+INTERCEPT = 0.5
+# The part of the clients who report in the first of two rounds.
+FIRST = 0.3
+_PUBLISHED = ("intercept", "share", "square")
+
+
+def vectors(arm: str, d: int, rescale: str, intercept: float | str) -> Directions:
+    """Return how records become vectors; ``intercept`` is "auto" or s itself.
+
+    Both constants were chosen on simulated data alone (docs/choosing.md).
+    """
+    share, square = SHARES[validate.one_of(SHARES, arm=arm)], SQUARE[rescale]
+    s = INTERCEPT * np.sqrt(d * square) if isinstance(intercept, str) else intercept
+    return Directions(d, float(s), share, square)
+
+
+def to_params(given: Directions) -> dict[str, float]:
+    """Return what a task publishes of the vectors."""
+    return {name: float(getattr(given, name)) for name in _PUBLISHED}
+
+
+def from_params(d: int, params: Mapping[str, Any]) -> Directions:
+    """Return the vectors that a task publishes."""
+    return Directions(d, **{name: params[name] for name in _PUBLISHED})

@@ -1,0 +1,137 @@
+"""The messages of `direct`: a noised direction, and one in whitened coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, FiniteFloat
+
+from curvote.client.direction import DirectionReporter
+from curvote.entropy import Entropy
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.protocols.direct.arms import from_params, to_params, vectors
+from curvote.protocols.direct.refine import SECOND, whitening_of
+from curvote.protocols.message import Known, Setting
+from curvote.protocols.roles import EVERYBODY, Senders
+from curvote.protocols.stage import Columns, Inputs
+from curvote.representation.direction import Directions, Whitening
+from curvote.task import Task
+
+Array = NDArray[np.float64]
+
+
+class DirectionPayload(BaseModel):
+    """A noised direction as JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    direction: list[FiniteFloat]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A client's record as one unit vector, noised by `PrivUnit`."""
+
+    senders: Senders = EVERYBODY
+    name: str = "report"
+    stage: str = "privatize"
+    table: str = "directions"
+    payload: type[BaseModel] = DirectionPayload
+    bounded: bool = False
+
+    def terms(self, setting: Setting) -> dict[str, Any]:
+        """Return the arm and the intercept; `task` makes numbers of them."""
+        params = {name: setting(f"direct.{name}") for name in ("arm", "intercept")}
+        return {"mechanism": PrivUnit.name, "params": params}
+
+    def task(self, stated: Task, inputs: Inputs) -> Task:
+        """Return the stated task with the constants of its vectors spelled out."""
+        given = vectors(
+            stated.params["arm"],
+            stated.encoding.d,
+            stated.encoding.rescale,
+            stated.params["intercept"],
+        )
+        return replace(stated, asks=self.name, params=to_params(given))
+
+    def least(self, config: Mapping[str, Any]) -> int:
+        """Return 2: a mean of reports."""
+        return 2
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return the task itself, or that of arm ``joint`` where none is named."""
+        params = {"arm": "joint", "intercept": "auto"} | dict(stated.params)
+        own = replace(stated, mechanism=PrivUnit.name, params=params)
+        return self.task(own, {})
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of the one vector."""
+        return self._reporter(task).mechanism.worst_log_ratio()
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the noised directions, (n, size)."""
+        z, labels = self._record(task, known)
+        return {"direction": self._reporter(task).release(z, labels, entropy)}
+
+    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each message whether the mechanism can have given it."""
+        return self._reporter(task).possible(messages["direction"])
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the vector, that is of the whole record."""
+        pair = self._record(task, one), self._record(task, other)
+        return self._reporter(task).log_ratio(*pair, messages["direction"])
+
+    def gather(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``directions``."""
+        return {
+            "direction": messages["direction"].reshape(-1, self._vectors(task).size)
+        }
+
+    def _reporter(self, task: Task) -> DirectionReporter:
+        return DirectionReporter.build(self._vectors(task), task.epsilon)
+
+    def _vectors(self, task: Task) -> Directions:
+        return from_params(task.encoding.d, task.params)
+
+    def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
+        return known.z, known.labels
+
+
+@dataclass(frozen=True)
+class Refinement(Direction):
+    """The same in coordinates that a first round of other clients has whitened."""
+
+    senders: Senders = SECOND
+    name: str = "refinement"
+    stage: str = "refine"
+
+    def task(self, stated: Task, inputs: Inputs) -> Task:
+        """Return the first round's task with the whitening that came of it."""
+        return self._with(stated, whitening_of(inputs["whiten"], 0))
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return a task whose coordinates are turned, stretched and moved."""
+        d = stated.encoding.d
+        matrix = np.eye(d) + np.triu(np.full((d, d), 0.5), 1)
+        first = Direction().rehearsal(stated)
+        return self._with(first, Whitening(matrix, np.full(d, 0.25)))
+
+    def _with(self, stated: Task, made: Whitening) -> Task:
+        own = {"matrix": made.matrix.tolist(), "centre": made.centre.tolist()}
+        return replace(stated, asks=self.name, params={**stated.params, **own})
+
+    def _vectors(self, task: Task) -> Directions:
+        return super()._vectors(task).whitened
+
+    def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
+        made = Whitening(
+            np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
+        )
+        return made.apply(known.z), known.labels

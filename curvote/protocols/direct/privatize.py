@@ -1,0 +1,72 @@
+"""Stage privatize of `direct`: a noised direction from everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.client.direction import DirectionReporter
+from curvote.entropy import client_streams, generator
+from curvote.protocols.choice import arm_of
+from curvote.protocols.direct.arms import FIRST, from_params, to_params, vectors
+from curvote.protocols.mrma.study import Clients, study_clients
+from curvote.protocols.roles import EVERYBODY, Senders
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+
+Array = NDArray[np.float64]
+
+SENDERS = {"two": Senders(EVERYBODY.roles, end=FIRST)}
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return what is public: how vectors are made, their noise, why this arm."""
+    encoding = inputs["project"].facts["encoding"]
+    d, arm, epsilon = encoding["size"], params["direct.arm"], params["epsilon"]
+    given = vectors(arm, d, encoding["rescale"], params["direct.intercept"])
+    senders = SENDERS.get(arm, EVERYBODY)
+    asked = EVERYBODY.count(params["clients"])
+    return {
+        "d": d,
+        "arm": arm,
+        "mechanism": "privunit",
+        "epsilon": epsilon,
+        "params": to_params(given),
+        "senders": senders.count(params["clients"]),
+        "rule": arm_of(asked, d, epsilon).reason,
+    }
+
+
+def block(
+    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the table ``directions``: noised, no client id, shuffled."""
+    given = from_params(facts["d"], facts["params"])
+    reporter = DirectionReporter.build(given, facts["epsilon"])
+    senders = SENDERS.get(facts["arm"], EVERYBODY)
+    place = params["seed"], "privatize"
+    each = (study_clients(inputs["project"], params, r) for r in replicates)
+    return {"directions": [reports(one, senders, reporter, place) for one in each]}
+
+
+def reports(
+    clients: Clients,
+    senders: Senders,
+    reporter: DirectionReporter,
+    place: tuple[int, str],
+    z: Array | None = None,
+) -> Columns:
+    """Return the noised vectors of ``senders``, in random order.
+
+    ``place`` is (seed, stage); ``z`` (n, d) stands in for the z of all clients.
+    """
+    rows = senders.rows(clients.roles)
+    own = clients.z[rows] if z is None else z[rows]
+    noised = np.empty((len(rows), reporter.vectors.size))
+    streams = client_streams(*place, "feature_noise", clients.replicate, len(rows))
+    for part, noise in streams:
+        mine = clients.labels[rows][part]
+        noised[part] = reporter.release(own[part], mine, noise, study=True)
+    rng = generator(*place, "shuffle", clients.replicate)
+    return {"direction": noised[rng.permutation(len(rows))]}

@@ -1,0 +1,40 @@
+"""Stage report of a study: the true test error of one classifier, and the majority's.
+
+Serves every protocol that ends in the table ``classifier``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from curvote.protocols.direct.classifiers import line_of
+from curvote.protocols.majority.elect import error
+from curvote.protocols.mrma.score import Test, score_rows
+from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return the name under which the cell's rows stand, and that of the method."""
+    method = params["direct.arm"] if params["protocol"] != "majority" else "majority"
+    return {"protocol": params["label"], "learner": None, "method": method}
+
+
+def block(
+    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the table ``scores``: the arm and the majority in each replicate."""
+    rows = [_scores(r, inputs, params, facts["method"]) for r in replicates]
+    return {"scores": rows}
+
+
+def _scores(replicate: int, inputs: Inputs, params: Params, method: str) -> Columns:
+    clients = study_clients(inputs["project"], params, replicate)
+    test = Test(*clients.judged("rescaled", "test"))
+    coef, intercept = line_of(inputs["aggregate"], replicate)
+    decisions = test.decisions(coef, np.atleast_1d(intercept))
+    errors = {"majority": error(clients, params["epsilon"], params["seed"])}
+    errors[method] = float(test.error(decisions)[0])
+    return score_rows(errors, {}, params, None)

@@ -1,0 +1,1 @@
+"""The constant classifier that noised labels elect: what every method must beat."""

@@ -1,0 +1,88 @@
+"""The message of `majority`: one noised label."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict
+
+from curvote import validate
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.mechanisms.binary_rr import BinaryRR, signs
+from curvote.protocols.message import Known, Setting
+from curvote.protocols.roles import EVERYBODY
+from curvote.protocols.stage import Columns, Inputs
+from curvote.task import Task
+
+Array = NDArray[np.float64]
+
+
+class LabelPayload(BaseModel):
+    """A noised label as JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    label: Literal[-1, 1]
+
+
+class Label:
+    """A client's label by randomized response with the whole budget."""
+
+    name, stage, table = "report", "privatize", "labels"
+    senders, payload, bounded = EVERYBODY, LabelPayload, False
+
+    def terms(self, setting: Setting) -> dict[str, Any]:
+        """Return the mechanism: nothing is left to the configuration."""
+        return {"mechanism": BinaryRR.name}
+
+    def task(self, stated: Task, inputs: Inputs) -> Task:
+        """Return the stated task: the only round has nothing to add."""
+        return stated
+
+    def least(self, config: Mapping[str, Any]) -> int:
+        """Return 1: whatever was said elects a class."""
+        return 1
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return the stated task with the one mechanism that it may name."""
+        return replace(stated, mechanism=BinaryRR.name, params={})
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of the one label."""
+        return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the noised labels (n,)."""
+        noised = BinaryRR(epsilon=task.epsilon).randomize(_labels(known), entropy)
+        return {"label": noised.astype(np.int8)}
+
+    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each message whether it is a label."""
+        return np.isin(messages["label"], (-1, 1))
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the privacy loss of the label; z has no part in the message."""
+        pair = _labels(one), _labels(other)
+        return BinaryRR(epsilon=task.epsilon).log_ratio(*pair, messages["label"])
+
+    def gather(self, task: Task, messages: Columns) -> Columns:
+        """Return the table ``labels``."""
+        return {"label": messages["label"].astype(np.int8)}
+
+
+def _labels(known: Known) -> Array:
+    """Return the labels (n,) of whole records; UserError where one is broken.
+
+    Else whether a client answers at all could say that its other numbers are damaged.
+    """
+    labels, records = signs(known.labels), validate.finite(z=known.z)
+    if labels.shape != (len(records),):
+        raise UserError(f"{labels.size} labels for {len(records)} records.")
+    return labels

@@ -1,0 +1,38 @@
+"""Stage privatize of `mrma_privunit`: a noised direction from the training clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from curvote.client.direction import DirectionReporter
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.protocols.direct.arms import from_params, to_params, vectors
+from curvote.protocols.direct.privatize import reports
+from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.roles import TRAINING
+from curvote.protocols.stage import Facts, Inputs, Params, Tables
+
+ARM = "mean"
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return what is public: how vectors are made, and their noise."""
+    public = inputs["project"].facts
+    d, rescale = public["d"], public["encoding"]["rescale"]
+    return {
+        "d": d,
+        "mechanism": PrivUnit.name,
+        "epsilon": params["epsilon"],
+        "params": to_params(vectors(ARM, d, rescale, params["direct.intercept"])),
+    }
+
+
+def block(
+    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
+) -> Tables:
+    """Return the table ``directions``: noised, no client id, shuffled."""
+    given = from_params(facts["d"], facts["params"])
+    reporter = DirectionReporter.build(given, facts["epsilon"])
+    place = params["seed"], "privatize"
+    each = (study_clients(inputs["project"], params, r) for r in replicates)
+    return {"directions": [reports(c, TRAINING, reporter, place) for c in each]}

@@ -1,0 +1,1 @@
+"""No training: everybody judges one random direction, and votes weigh them."""

@@ -1,0 +1,125 @@
+"""The figure of a contest: error against epsilon, a panel a setting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from curvote.reporting import style
+from curvote.reporting.reproduce.contest import (
+    AUTO,
+    MAJORITY,
+    Cell,
+    best,
+    by_setting,
+    cells,
+    lines,
+    of,
+    published,
+)
+from curvote.reporting.reproduce.drawing import (
+    ERROR,
+    Line,
+    distinct,
+    fitting_legend,
+    head,
+    inks,
+    left,
+    limits,
+    panels,
+)
+from curvote.reporting.reproduce.gather import Evidence
+from curvote.reporting.reproduce.rows import Row
+from curvote.reporting.style import Look
+
+_CLEAN = "clean"
+_PUBLISHED = "best published method"
+_LOOKS = {
+    AUTO: style.look("mrma"),
+    _PUBLISHED: Look(style.INK, "D", size=4),
+    "mrma sampled": style.look("best_single"),
+    "votes": replace(style.look("votes"), width=1.3),
+    MAJORITY: style.look("majority"),
+    _CLEAN: replace(style.look("clean"), marker="", above=1),
+}
+_RED = "#c1121f"
+_RING: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "none", "ms": 12, "mec": _RED}
+# The error bars of neighbours stand so far apart, as a factor of epsilon.
+_STEP = 1.03
+
+
+def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
+    """Draw `auto` and its rivals; a ring stands where it has lost."""
+    settings, judged = by_setting(rows), cells(rows)
+    drawn, axes = panels(len(settings), height=2.9)
+    for ax, (setting, own) in zip(axes, settings.items(), strict=True):
+        _panel(ax, own, [cell for cell in judged if cell.auto["setting"] == setting])
+        head(ax, setting)
+    for ax in left(axes):
+        ax.set_ylabel(ERROR)
+    fitting_legend(drawn, _handles(rows, judged))
+    return drawn
+
+
+def _panel(ax: Axes, rows: Sequence[Row], judged: Sequence[Cell]) -> None:
+    shown = _lines(rows)
+    for line in shown:
+        if line.label == _CLEAN:
+            at = line.rows[0]["curvote"]
+            ax.axhline(at, zorder=line.look.above, **inks(line.look))
+        else:
+            _line(ax, line)
+    for lost in (cell.auto for cell in judged if cell.better):
+        ax.plot(_place(lost, AUTO), lost["curvote"], zorder=7, **_RING)
+    _axes(ax, [row for line in shown for row in line.rows] or rows)
+
+
+def _lines(rows: Sequence[Row]) -> list[Line]:
+    """Return the lines of one setting that have rows; of several learners the best."""
+    ends = [row for line in lines(rows).values() for row in line]
+    found = {name: best(of(ends, name)) for name in _LOOKS}
+    found[_PUBLISHED] = published(rows)
+    return [Line(name, _LOOKS[name], own) for name, own in found.items() if own]
+
+
+def _line(ax: Axes, line: Line) -> None:
+    rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
+    ax.errorbar(
+        [_place(row, line.label) for row in rows],
+        [row["curvote"] for row in rows],
+        yerr=[2 * (row["se"] or 0) for row in rows],
+        elinewidth=0.9,
+        zorder=line.look.above,
+        **inks(line.look),
+    )
+
+
+def _place(row: Row, name: str) -> float:
+    step = list(_LOOKS).index(name) - 2 if _LOOKS[name].marker else 0
+    return float(row["epsilon"] * _STEP**step)
+
+
+def _axes(ax: Axes, rows: Sequence[Row]) -> None:
+    levels = sorted(distinct(rows, "epsilon"))
+    ax.set_xscale("log")
+    ax.set_xticks(levels, [f"{level:g}" for level in levels])
+    ax.minorticks_off()
+    ax.set_xlabel("epsilon (smaller: more private)")
+    ax.set_ylim(limits(rows))
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+    ax.grid(axis="y")
+
+
+def _handles(rows: Sequence[Row], judged: Sequence[Cell]) -> list[Line2D]:
+    """Return the legend: the lines that some setting has, and the ring if there is."""
+    shown = [line for own in by_setting(rows).values() for line in _lines(own)]
+    named = {line.label: line.handle() for line in shown}
+    if any(cell.better for cell in judged):
+        named["lost"] = Line2D([], [], label="auto has lost", **_RING)
+    return list(named.values())

@@ -1,0 +1,149 @@
+"""One vector that holds feature and label: what clients of protocol ``direct`` report.
+
+With u = (s, z)/|(s, z)|, p = d + 1, a client's record (z, y) becomes the unit vector
+y u, or, since |u u' - I/p|^2 = 1 - 1/p for every u,
+
+    (sqrt(a) y u, sqrt(1 - a) vec(u u' - I/p) / sqrt(1 - 1/p))
+
+of constant length, which a mechanism for directions hides as one. The mean of reports
+estimates E[y u], the label moment, and E[u u'], the second moment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import helmert
+
+from curvote import validate
+from curvote.errors import UserError
+
+Array = NDArray[np.float64]
+
+# Of z where its constants fit: a standard normal number, its tanh, or a number whose
+# public bounds hold three standard deviations on either side.
+SQUARE = {"standard": 1.0, "none": 1.0, "tanh": 0.4, "max_abs": 0.4, "min_max": 1 / 9}
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Means over clients: of y u (p,), and of u u' less I/p in two parts.
+
+    ``diagonal`` (p - 1,) and ``off`` (p (p - 1)/2,) are coordinates that keep lengths.
+    Without a second moment in the report both are empty.
+    """
+
+    label: Array
+    diagonal: Array
+    off: Array
+
+
+@dataclass(frozen=True)
+class Directions:
+    """How z (n, d) and labels become unit vectors, and what their mean says.
+
+    ``intercept`` is s, beside z; ``share`` is a, the part of the squared length that
+    the label moment gets, 0 < a <= 1 (1: nothing else is reported). ``square`` is what
+    the public takes for the mean square of a z.
+    """
+
+    d: int
+    intercept: float
+    share: float = 1.0
+    square: float = 1.0
+
+    def __post_init__(self) -> None:
+        validate.at_least(1, d=self.d)
+        validate.positive(intercept=self.intercept)
+        validate.positive(square=self.square)
+        if not 0 < self.share <= 1:
+            raise UserError(f"share is {self.share}; it must be above 0, at most 1.")
+
+    @property
+    def whitened(self) -> Directions:
+        """Return the same for z that was whitened: of mean square 1."""
+        s = self.intercept / np.sqrt(self.square)
+        return replace(self, intercept=s, square=1.0)
+
+    @property
+    def p(self) -> int:
+        """Length of u."""
+        return self.d + 1
+
+    @property
+    def size(self) -> int:
+        """Length of a report."""
+        return self.p if self.share == 1 else self.p + self.p * (self.p + 1) // 2 - 1
+
+    @property
+    def stretch(self) -> float:
+        """By what a reported second moment is multiplied to be one of u."""
+        return float(np.sqrt((1 - 1 / self.p) / (1 - self.share)))
+
+    def units(self, z: Array) -> Array:
+        """Return u (n, p), of length 1."""
+        u = np.column_stack([np.full(len(z), self.intercept), z])
+        u /= np.abs(u).max(axis=1, keepdims=True)  # or the squares may overflow
+        return np.asarray(u / np.linalg.norm(u, axis=1, keepdims=True))
+
+    def vectors(self, z: Array, labels: Array) -> Array:
+        """Return what each client reports before noise, (n, size), of length 1."""
+        u = self.units(z)
+        first = np.sqrt(self.share) * labels[:, None] * u
+        if self.share == 1:
+            return np.asarray(first)
+        return np.hstack([first, _second(u) / self.stretch])
+
+    def moments(self, mean: Array) -> Moments:
+        """Return the moments that the mean of reports (size,) estimates."""
+        p = self.p
+        label = mean[:p] / np.sqrt(self.share)
+        second = mean[p:] * (0 if self.share == 1 else self.stretch)
+        return Moments(label, second[: p - 1], second[p - 1 :])
+
+
+def _second(u: Array) -> Array:
+    """Return u u' - I/p (trace 0) in coordinates that keep lengths, (n, p(p+1)/2 - 1).
+
+    The diagonal in a basis of the vectors that sum to 0, then what stands above it
+    times sqrt(2).
+    """
+    p = u.shape[1]
+    above = np.triu_indices(p, 1)
+    diagonal = (u**2) @ helmert(p).T
+    return np.hstack([diagonal, np.sqrt(2) * u[:, above[0]] * u[:, above[1]]])
+
+
+def second_moment(diagonal: Array, off: Array) -> Array:
+    """Return E[u u'] (p, p) from the two parts of `Moments`; its trace is 1."""
+    p = len(diagonal) + 1
+    matrix = np.zeros((p, p))
+    matrix[np.triu_indices(p, 1)] = off / np.sqrt(2)
+    matrix += matrix.T
+    matrix[np.diag_indices(p)] = diagonal_of(diagonal)
+    return matrix
+
+
+def diagonal_of(coordinates: Array) -> Array:
+    """Return the diagonal (p,) that coordinates (p - 1,) stand for; its sum is 1."""
+    p = len(coordinates) + 1
+    return np.asarray(helmert(p).T @ coordinates + 1 / p)
+
+
+def coordinates_of(diagonal: Array) -> Array:
+    """Return the coordinates (p - 1,) of a diagonal (p,) whose sum is 1."""
+    return np.asarray(helmert(len(diagonal)) @ diagonal)
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """Public coordinates of a second round: ``matrix`` (d, d) times z - ``centre``."""
+
+    matrix: Array
+    centre: Array
+
+    def apply(self, z: Array) -> Array:
+        """Return the new coordinates (n, d) of z (n, d)."""
+        return np.asarray((z - self.centre) @ self.matrix.T)

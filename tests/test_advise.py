@@ -1,0 +1,214 @@
+"""What to expect of `direct`: as simulated reports have it; and `curvote advise`."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner, Result
+
+from benchmarks.choosing_world import World, direct
+from curvote.errors import UserError
+from curvote.protocols.choice import choose
+from curvote.protocols.direct.arms import vectors
+from curvote.representation.direction import Whitening
+from curvote.theory import Signal, expect_direct, look_ahead, strengths
+from curvote.theory import direct as theory
+from flows.cli import app
+
+MIDDLE, STRONG = Signal(0.25), Signal(0.10)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "epsilon", "signal", "arm"),
+    [
+        (1000, 4, 1.0, MIDDLE, "mean"),
+        (600, 2, 1.0, STRONG, "mean"),
+        (3000, 4, 1.0, Signal(0.25, 0.3), "joint"),
+        (1000, 3, 2.0, STRONG, "joint"),
+        (2000, 6, 5.0, Signal(0.25, 0.4), "two"),
+        (300, 4, 10.0, STRONG, "two"),
+        (2000, 1, 2.0, MIDDLE, "two"),
+        (1500, 12, 2.0, STRONG, "joint"),
+        (60, 4, 12.0, Signal(0.4), "mean"),  # more sampling than noise
+    ],
+)
+def test_the_expectation_is_within_two_points_of_simulated_reports(
+    n: int, d: int, epsilon: float, signal: Signal, arm: str
+) -> None:
+    """Real vectors, real noise, real decoders; mean and spread from run to run."""
+    told = expect_direct(n, d, epsilon, signal, arm=arm)
+    worlds = (World.draw(signal, d, seed) for seed in range(80))
+    found = [direct(world, n, epsilon, arm) for world in worlds]
+    assert abs(told.error - np.mean(found)) < 0.02
+    assert abs(told.spread - np.std(found)) < 0.02
+    assert signal.best - 1e-9 < told.error
+
+
+@pytest.mark.parametrize("arm", ["mean", "joint", "two"])
+@pytest.mark.parametrize("signal", [MIDDLE, STRONG])
+def test_more_clients_or_a_larger_epsilon_do_not_hurt(arm: str, signal: Signal) -> None:
+    """Nor do fewer numbers; from no signal to the best rule's error."""
+
+    def errors(asked: list[tuple[int, int, float]]) -> np.ndarray:
+        found = [expect_direct(n, d, e, signal, arm=arm).error for n, d, e in asked]
+        return np.array(found)
+
+    clients = errors([(n, 4, 1.0) for n in (10, 300, 3000, 100_000)])
+    budgets = errors([(2000, 4, e) for e in (0.05, 0.5, 4.0)])
+    numbers = errors([(2000, d, 1.0) for d in (12, 6, 2)])
+    for found in (clients, budgets, numbers):
+        assert (np.diff(found) < 0.005).all()
+        assert found[-1] < found[0] - 0.04
+    assert clients[-1] < signal.best + 0.01
+    assert clients[0] > 0.9 * signal.majority
+
+
+@given(balanced=st.floats(0.02, 0.49), positive=st.floats(0.03, 0.97))
+@settings(deadline=None, max_examples=25)
+def test_no_rule_beats_the_best(balanced: float, positive: float) -> None:
+    """One along the signal with the right threshold reaches it; shares are as said."""
+    signal = Signal(balanced, positive)
+    x = np.random.default_rng(0).standard_normal(200_000)
+    assert signal.chance(x).mean() == pytest.approx(positive, abs=0.006)
+    own = signal.error(
+        np.array([signal.slope]), np.array([0.0]), np.array([signal.intercept])
+    )
+    assert own[0] == pytest.approx(signal.best, abs=2e-3)
+    across, constant = np.meshgrid(np.linspace(0, 2, 9), np.linspace(-3, 3, 31))
+    others = signal.error(np.ones(across.size), across.ravel(), constant.ravel())
+    assert others.min() > signal.best - 2e-3
+    assert signal.best <= signal.majority + 1e-9
+    assert Signal(balanced).best == pytest.approx(balanced)
+
+
+@given(
+    along=st.floats(-1, 1),
+    across=st.floats(0.01, 1),
+    intercept=st.floats(0.01, 1),
+    positive=st.sampled_from([0.2, 0.5, 0.7]),
+)
+@settings(deadline=None, max_examples=25)
+def test_errors_are_those_of_drawn_records(
+    along: float, across: float, intercept: float, positive: float
+) -> None:
+    """The integral beside 200,000 records and labels."""
+    signal, rng = Signal(0.2, positive), np.random.default_rng(1)
+    x, other, coin = *rng.standard_normal((2, 200_000)), rng.random(200_000)
+    named = along * x + across * other + intercept > 0
+    wrong = np.mean(named != (coin < signal.chance(x)))
+    parts = (np.array([part]) for part in (along, across, intercept))
+    assert signal.error(*parts)[0] == pytest.approx(wrong, abs=5 * 0.5 / 200_000**0.5)
+
+
+@pytest.mark.parametrize("arm", ["mean", "joint"])
+@pytest.mark.parametrize("positive", [0.5, 0.8])
+def test_means_are_those_of_drawn_records(arm: str, positive: float) -> None:
+    """In the public coordinates to sampling error, in others nearly so."""
+    rng, signal = np.random.default_rng(3), Signal(0.1, positive)
+    world = theory.World.draw(rng, signal, vectors(arm, 3, "standard", "auto"))
+    z = rng.standard_normal((200_000, 3))
+    labels = np.where(rng.random(len(z)) < signal.chance(z @ world.slant), 1, -1)
+    stretched = Whitening(np.diag([1.5, 1, 0.5]) + np.eye(3, k=1) / 2, np.ones(3) / 2)
+    found = world.given.vectors(z, labels).mean(axis=0)
+    moved = world.given.vectors(stretched.apply(z), labels).mean(axis=0)
+    assert np.abs(world.mean() - found).max() < 5 / np.sqrt(len(z))
+    near = np.linalg.norm(world.mean() + world.moved(stretched) - moved)
+    assert near < 0.35 * np.linalg.norm(found - moved)
+
+
+def test_an_expectation_is_a_function_of_its_arguments() -> None:
+    """The same numbers twice; another seed within the stated spread."""
+    first, again, other = (
+        expect_direct(2000, 4, 1.0, MIDDLE, seed=seed) for seed in (1, 1, 2)
+    )
+    assert first == again
+    assert 0 < abs(first.error - other.error) < 5 * first.spread / np.sqrt(100)
+
+
+@pytest.mark.parametrize("positive", [0.5, 0.8])
+def test_nothing_is_promised_within_a_point_of_the_majority(positive: float) -> None:
+    """And something is, where there is more to gain."""
+    found = look_ahead(3000, 4, [0.01, 0.5, 10.0], positive)
+    assert found.majority == pytest.approx(min(positive, 1 - positive))
+    for row in found.rows:
+        for name, told in row.expected.items():
+            assert row.nothing(name) == (told.error > found.majority - 0.01)
+    assert all(found.rows[0].nothing(name) for name in found.signals)
+    assert not found.rows[-1].nothing("strong")
+
+
+def curvote_advise(*words: str) -> Result:
+    """Run `curvote advise`."""
+    return CliRunner().invoke(app, ["advise", *words])
+
+
+TASK = ("--clients", "3000", "--features", "4")
+
+
+def test_the_command_tells_a_row_for_each_epsilon() -> None:
+    """In a JSON document and in words: the rule's choice, its noise and its reason."""
+    budgets = ("--epsilon", "0.01", "--epsilon", "1")
+    document = json.loads(curvote_advise(*TASK, *budgets, "--json").stdout)
+    text = curvote_advise(*TASK, *budgets).stdout
+    assert [row["epsilon"] for row in document["rows"]] == [0.01, 1]
+    for row in document["rows"]:
+        choice = choose(3000, 4, row["epsilon"])
+        assert (row["protocol"], row["arm"]) == (choice.protocol, choice.arm)
+        assert row["noise"] == choice.noise
+        assert row["reason"] == choice.reason
+        assert f"{choice.noise:.2g}" in text
+        assert choice.reason.rpartition(": ")[2] in text
+        for told in row["direct"].values():
+            cell = f"{100 * told['error']:.1f} ± {100 * told['spread']:.1f}"
+            assert cell + "*" * told["nothing_gained"] in text
+    assert "3,000" in text
+    assert "* expect nothing better than the majority" in text
+    assert document["majority"] == 0.5
+    assert list(document["best"]) == list(strengths()) == ["weak", "middle", "strong"]
+
+
+def test_the_command_is_quick_and_takes_the_old_name() -> None:
+    """The old name --d gives the same text; one epsilon takes two seconds at most."""
+    curvote_advise(*TASK, "--epsilon", "2")  # imports
+    start = time.process_time()
+    told = curvote_advise(*TASK, "--epsilon", "2").stdout
+    assert time.process_time() - start < 2
+    assert (
+        curvote_advise("--clients", "3000", "--d", "4", "--epsilon", "2").stdout == told
+    )
+    shares = curvote_advise(*TASK, "--epsilon", "2", "--positive", "0.7").stdout
+    assert "30.0" in shares
+    assert "30.0" not in told
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--clients", "1", "--features", "4", "--epsilon", "1"), "clients is 1"),
+        (("--clients", "9", "--features", "0", "--epsilon", "1"), "features is 0"),
+        ((*TASK, "--epsilon", "1", "--epsilon", "0"), "epsilon is 0"),
+        ((*TASK, "--epsilon", "nan"), "epsilon is nan"),
+        ((*TASK, "--epsilon", "1", "--positive", "1"), "positive is 1"),
+        ((*TASK, "--epsilon", "1", "--spread", "0.2"), "--spread describes"),
+        ((*TASK, "--epsilon", "1", "--weak", "0.6"), "--weak describes"),
+        ((*TASK, "--epsilon", "1", "--epsilon", "2", "--best", "0.9"), "2 times"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], message: str) -> None:
+    """Each message names what was given."""
+    error: Any = curvote_advise(*words).exception
+    assert isinstance(error, UserError)
+    assert message in str(error)
+
+
+@pytest.mark.parametrize("balanced", [0.0, 0.5, float("nan")])
+def test_a_signal_is_between_certain_and_none(balanced: float) -> None:
+    """Anything else is a UserError that says so."""
+    with pytest.raises(UserError, match="balanced is"):
+        Signal(balanced)

@@ -1,0 +1,223 @@
+"""Protocol `direct`: who reports when, and its stages on tables in memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curvote.client.direction import DirectionReporter
+from curvote.protocols.direct import protocol, two_rounds
+from curvote.protocols.direct.arms import FIRST, SHARES, from_params
+from curvote.protocols.direct.privatize import SENDERS, reports
+from curvote.protocols.direct.refine import SECOND, whitening_of
+from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.roles import EVERYBODY, ROLES, split
+from curvote.protocols.stage import Columns, Stage, Tables
+from curvote.representation.basis import identity
+from curvote.representation.encoding import Encoding
+from tests.noise import SEED
+
+D, REPLICATES = 3, 2
+CLIENTS = {"public": 0, "train": 6000, "vote": 14_000, "test": 4000}
+PARAMS: dict[str, Any] = {
+    "seed": SEED,
+    "clients": CLIENTS,
+    "source.groups": None,
+    "replicates": REPLICATES,
+    "protocol": "direct",
+    "label": "direct",
+    "direct.intercept": "auto",
+    "epsilon": 8.0,
+}
+# What Gaussian numbers g become: as they are, or correlated and off centre.
+PLAIN = np.eye(D), np.zeros(D)
+SKEWED = (
+    np.array([[1, 0, 0], [0.5, 0.87, 0], [0.4, 0.2, 0.9]]),
+    np.array([0.3, -0.3, 0]),
+)
+SLOPE = np.array([4.0, -4.0, 2.0])
+
+
+@dataclass
+class Plain:
+    """An artifact in memory."""
+
+    facts: dict[str, Any]
+    tables: Tables
+
+    def columns(self, table: str, replicate: int) -> Columns:
+        return self.tables[table][replicate]
+
+
+def crowd(problem: tuple[np.ndarray, np.ndarray], replicate: int) -> Columns:
+    """Return encoded clients whose label follows a logistic law of g."""
+    rng, n = np.random.default_rng([SEED, replicate]), sum(CLIENTS.values())
+    g = rng.normal(size=(n, D))
+    label = rng.random(n) < 1 / (1 + np.exp(-g @ SLOPE))
+    z, ids = g @ problem[0].T + problem[1], np.arange(n)
+    own = {"client_id": ids, "group": ids, "label": label.astype(int)}
+    return own | {"coefficients": z, "z": z, "clipped": np.zeros(n, dtype=int)}
+
+
+def do(stage: Stage, made: Mapping[str, Plain], params: dict[str, Any]) -> Plain:
+    """Run a stage with the inputs and the parameters that it declares, no others."""
+    module = import_module(stage.module)
+    inputs = {name: made[name] for name in stage.inputs}
+    own = {name: params[name] for name in (*stage.params, *stage.axes)}
+    facts = module.facts(inputs, own)
+    tables = module.block(range(REPLICATES), inputs, own, facts)
+    return Plain(json.loads(json.dumps(facts)), tables)
+
+
+@lru_cache
+def study(arm: str, *, skewed: bool = False) -> dict[str, Plain]:
+    """Return what each stage made of one of the two problems."""
+    chain = two_rounds if arm == "two" else protocol
+    encoded = [crowd(SKEWED if skewed else PLAIN, r) for r in range(REPLICATES)]
+    facts = {"encoding": Encoding(identity(D), "none").to_json()}
+    made = {"project": Plain(facts, {"encoded": encoded})}
+    for stage in chain.STAGES:
+        made[stage.name] = do(stage, made, PARAMS | {"direct.arm": arm})
+    return made
+
+
+def excess(arm: str, *, skewed: bool) -> float:
+    """Return by how much an arm's mean error exceeds that of the best line."""
+    found, best = [], []
+    shape, centre = SKEWED if skewed else PLAIN
+    line = np.linalg.solve(shape.T, SLOPE)
+    for replicate, scores in enumerate(
+        study(arm, skewed=skewed)["report"].tables["scores"]
+    ):
+        clients = crowd((shape, centre), replicate)
+        n = len(clients["label"])
+        test = split(SEED, replicate, n, CLIENTS)["test"]
+        guess = (clients["z"][test] - centre) @ line > 0
+        best.append(np.mean(guess != clients["label"][test]))
+        found.append(scores["misclassification"][scores["method"] == arm][0])
+    return float(np.mean(found) - np.mean(best))
+
+
+@given(train=st.integers(0, 60), vote=st.integers(0, 60), test=st.integers(0, 9))
+def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None:
+    """The two parts have no client in common, and are all who train or vote."""
+    sizes = dict.fromkeys(ROLES, 0) | {"train": train, "vote": vote, "test": test}
+    roles = split(SEED, 0, sum(sizes.values()), sizes)
+    first, second = (one.rows(roles).tolist() for one in (SENDERS["two"], SECOND))
+    assert not set(first) & set(second)
+    assert sorted(first + second) == sorted([*roles["train"], *roles["vote"]])
+    counts = SENDERS["two"].count(sizes), SECOND.count(sizes)
+    assert counts == (len(first), len(second))
+    assert EVERYBODY.count(sizes) == sum(counts)
+    assert abs(len(first) - FIRST * (train + vote)) <= 0.5
+
+
+@pytest.mark.parametrize("arm", SHARES)
+def test_what_reaches_the_server_names_nobody(arm: str) -> None:
+    """Noised vectors of possible length and the server's own numbers, nothing else."""
+    made, columns = study(arm), {"direction", "matrix", "centre", "coef"}
+    for name in made.keys() - {"project", "report"}:
+        for tables in made[name].tables.values():
+            assert all(set(one) <= columns | {"intercept", "n"} for one in tables)
+    for name in made.keys() & {"privatize", "refine"}:
+        for one in made[name].tables["directions"]:
+            reporter = DirectionReporter.build(
+                from_params(D, made["privatize"].facts["params"]), PARAMS["epsilon"]
+            )
+            assert reporter.possible(one["direction"]).all()
+            assert len(one["direction"]) == made[name].facts["senders"]
+
+
+def test_reports_stand_in_random_order() -> None:
+    """A client's row says nothing: row by row, reports do not fit their senders."""
+    made = study("mean")
+    clients = made["project"].columns("encoded", 0)
+    rows = EVERYBODY.rows(split(SEED, 0, len(clients["label"]), CLIENTS))
+    given = from_params(D, made["privatize"].facts["params"])
+    own = given.vectors(clients["z"][rows], np.where(clients["label"][rows], 1.0, -1.0))
+    found = made["privatize"].columns("directions", 0)["direction"]
+    around = found.mean(axis=0) @ own.mean(axis=0)
+    noise = np.linalg.norm(found, axis=1)[0] / np.sqrt(len(rows))
+    assert abs(np.mean(np.sum(found * own, axis=1)) - around) < 6 * noise
+    assert 1 - around > 6 * noise  # what it would be in the senders' own order
+
+
+@pytest.mark.parametrize("arm", SHARES)
+def test_with_many_clients_and_much_budget_every_arm_is_the_best_line(arm: str) -> None:
+    """Within 2 points on centred, uncorrelated numbers."""
+    assert excess(arm, skewed=False) < 0.02
+
+
+@pytest.mark.parametrize("arm", SHARES)
+def test_only_the_second_moment_sees_correlation_and_centre(arm: str) -> None:
+    """Where numbers hang together, `joint` and `two` stay within 2 points."""
+    far = excess(arm, skewed=True)
+    assert far > 0.05 if arm == "mean" else far < 0.02
+
+
+def test_whitening_takes_centre_and_correlation_away() -> None:
+    """Not all, since u divides by a length: a third at least of what is largest."""
+    made = study("two", skewed=True)
+    for replicate in range(REPLICATES):
+        z = made["project"].columns("encoded", replicate)["z"]
+        white = whitening_of(made["whiten"], replicate).apply(z)
+        both = np.array([(_correlation(x), _centre(x)) for x in (z, white)])
+        assert (both[1] < 2 / 3 * both[0]).all()
+
+
+def _correlation(z: np.ndarray) -> float:
+    return float(np.abs(np.corrcoef(z.T) - np.eye(D)).max())
+
+
+def _centre(z: np.ndarray) -> float:
+    return float(np.abs(z.mean(axis=0) / z.std(axis=0)).max())
+
+
+@pytest.mark.parametrize("arm", SHARES)
+def test_scores_are_the_arm_beside_the_majority(arm: str) -> None:
+    """One classifier of everybody's reports in each replicate."""
+    made = study(arm)
+    for replicate, scores in enumerate(made["report"].tables["scores"]):
+        assert scores["method"].tolist() == ["majority", arm]
+        assert (scores["protocol"] == "direct").all()
+        n = made["aggregate"].columns("classifier", replicate)["n"]
+        assert n.tolist() == [EVERYBODY.count(CLIENTS)]
+
+
+def test_a_seed_repeats_the_noise_and_another_does_not() -> None:
+    """Nor do replicates share it."""
+    made, params = study("two"), PARAMS | {"direct.arm": "two"}
+    first = made["privatize"]
+    same, other = (
+        do(two_rounds.STAGES[0], made, params | {"seed": seed})
+        for seed in (SEED, SEED + 1)
+    )
+
+    def drawn(one: Plain, replicate: int = 0) -> np.ndarray:
+        return one.columns("directions", replicate)["direction"]
+
+    assert np.array_equal(drawn(first), drawn(same))
+    for another in (drawn(other), drawn(first, 1)):
+        assert not np.isin(drawn(first), another).any()
+
+
+def test_rounds_share_no_noise() -> None:
+    """What the second round sends is not what its clients would with the first's."""
+    made, params = study("two"), PARAMS
+    clients = study_clients(made["project"], params, 0)
+    given = from_params(D, made["privatize"].facts["params"]).whitened
+    reporter = DirectionReporter.build(given, params["epsilon"])
+    z = whitening_of(made["whiten"], 0).apply(clients.z)
+    found = made["refine"].columns("directions", 0)["direction"]
+    for stage, same in (("refine", True), ("privatize", False)):
+        again = reports(clients, SECOND, reporter, (params["seed"], stage), z)
+        assert np.isin(found, again["direction"]).all() == same

@@ -1,0 +1,205 @@
+"""Protocol majority on plain tables: noised labels elect a constant, whatever z is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from curvote.audit.metamorphic import Untouched
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.direct import score
+from curvote.protocols.majority import aggregate, privatize
+from curvote.protocols.majority.elect import elected
+from curvote.protocols.majority.messages import Label
+from curvote.protocols.message import Known, check, row
+from curvote.protocols.mrma import baseline
+from curvote.protocols.roles import split
+from curvote.run.contracts import to_arrow
+from tests.online_study import Plain
+from tests.rounds import REPORTS
+
+HUGE = 200.0
+SIZES = {"public": 0, "train": 300, "vote": 500, "test": 100}
+N, D = sum(SIZES.values()), 3
+PARAMS: dict[str, Any] = {
+    "seed": 3,
+    "clients": SIZES,
+    "source.groups": None,
+    "epsilon": HUGE,
+    "label": "ours",
+    "protocol": "majority",
+    "histogram.bins": 2,
+    "published.histogram": False,
+}
+TASK = replace(REPORTS, protocol="majority", mechanism=BinaryRR.name)
+MESSAGE = Label()
+
+
+def people(share: float, z: float | None = None, seed: int = 1) -> Plain:
+    """Return clients, a ``share`` of them positive; all have the same z, if given."""
+    rng = np.random.default_rng(seed)
+    own = rng.uniform(-1, 1, (N, D)) if z is None else np.full((N, D), z)
+    label = (np.arange(N) < round(share * N)).astype(int)
+    rows = {"label": label, "z": own, "coefficients": own}
+    return Plain(
+        {"d": D, "encoding": {"gram": np.eye(D).tolist()}}, {"encoded": [rows]}
+    )
+
+
+def do(module: Any, inputs: dict[str, Plain], **changes: Any) -> Plain:
+    """Run a stage for one replicate."""
+    params = PARAMS | changes
+    facts = module.facts(inputs, params)
+    return Plain(facts, module.block([0], inputs, params, facts))
+
+
+def chain(project: Plain, **changes: Any) -> dict[str, Plain]:
+    """Run every stage."""
+    made = {"project": project}
+    for name, module in (
+        ("privatize", privatize),
+        ("aggregate", aggregate),
+        ("report", score),
+    ):
+        made[name] = do(module, made, **changes)
+    return made
+
+
+def known(labels: Any, z: float = 0.25) -> Known:
+    """Return clients with these labels."""
+    own = np.full((np.size(labels), 4), z)
+    return Known(own, own, np.asarray(labels, dtype=float))
+
+
+# ------------------------------------------------------------------------ the chain
+@pytest.mark.parametrize(("share", "sign"), [(0.3, -1.0), (0.7, 1.0), (1.0, 1.0)])
+def test_the_larger_class_is_elected(share: float, sign: float) -> None:
+    """Without noise to speak of: coefficients 0, and the sign of the larger class."""
+    made = chain(people(share))
+    found = made["aggregate"].columns("classifier", 0)
+    np.testing.assert_array_equal(found["coef"], np.zeros((1, D)))
+    assert found["intercept"] == [sign]
+    assert found["n"] == [SIZES["train"] + SIZES["vote"]]
+
+
+@given(st.lists(st.sampled_from([-1.0, 1.0]), min_size=1, max_size=50))
+def test_the_election_counts(labels: list[float]) -> None:
+    """+1 wins with more than half of the labels; a tie is -1, as everywhere."""
+    expected = 1.0 if 2 * labels.count(1.0) > len(labels) else -1.0
+    assert elected(np.array(labels)) == expected
+
+
+@pytest.mark.parametrize("epsilon", [0.5, HUGE])
+def test_z_is_never_looked_at(epsilon: float) -> None:
+    """Whatever the numbers are, even none at all: the same labels and classifier."""
+    first, *others = (
+        [made[name].tables for name in ("privatize", "aggregate")]
+        for z in (None, 0.5, np.nan)
+        for made in [chain(people(0.4, z), epsilon=epsilon)]
+    )
+    for tables in others:
+        np.testing.assert_equal(tables, first)
+
+
+def test_labels_are_kept_as_often_as_the_mechanism_says() -> None:
+    """Of equal labels a binomial number is kept; chance of a failure below 1e-6."""
+    n, keep = SIZES["train"] + SIZES["vote"], BinaryRR(epsilon=1.0).keep
+    table = chain(people(1.0), epsilon=1.0)["privatize"].columns("labels", 0)
+    kept = int((table["label"] == 1).sum())
+    assert binom.ppf(2.5e-7, n, keep) <= kept <= binom.isf(2.5e-7, n, keep)
+
+
+def test_the_table_of_labels_tells_labels_alone() -> None:
+    """One column that keeps its contract, in an order that tells no role."""
+    project = people(0.5)
+    roles = split(PARAMS["seed"], 0, N, SIZES)
+    project.columns("encoded", 0)["label"][:] = 0
+    project.columns("encoded", 0)["label"][roles["train"]] = 1
+    table = do(privatize, {"project": project}).columns("labels", 0)
+    assert to_arrow("labels", 0, table).column_names == ["replicate", "label"]
+    assert (table["label"] == 1).sum() == SIZES["train"]
+    assert not (table["label"][: SIZES["train"]] == 1).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, HUGE])
+def test_the_only_row_is_the_baseline_of_every_protocol(epsilon: float) -> None:
+    """The method's error is the one that mrma's chain states beside its own."""
+    made = chain(people(0.45), epsilon=epsilon)
+    (found,) = made["report"].tables["scores"]
+    beside = do(baseline, {"project": made["project"]}, epsilon=epsilon)
+    assert found["method"].tolist() == ["majority"]
+    assert found["protocol"].tolist() == ["ours"]
+    expected = beside.columns("scores", 0)
+    assert found["misclassification"][0] == expected["misclassification"][0]
+    assert to_arrow("scores", 0, found).num_rows == 1
+
+
+# ----------------------------------------------------------------------- the message
+def test_everybody_sends_one() -> None:
+    """Who trains and who votes, as the study's table has it."""
+    assert MESSAGE.senders.count(SIZES) == SIZES["train"] + SIZES["vote"]
+    assert MESSAGE.stage == "privatize"
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        known([np.nan]),
+        known([0.0]),
+        known([1.0, 2.0]),
+        known([1.0], z=np.nan),
+        replace(known([1.0]), labels=np.ones(2)),
+    ],
+)
+def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: Known) -> None:
+    """Labels other than -1 and +1, broken numbers, more labels than records."""
+    with pytest.raises(UserError):
+        MESSAGE.draw(TASK, bad, Untouched())
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 10.0, 60.0])
+def test_the_declared_loss_is_that_of_the_law_and_within_epsilon(
+    epsilon: float,
+) -> None:
+    """Over both labels and both outputs, the largest log-ratio is what is declared."""
+    task = replace(TASK, epsilon=epsilon)
+    outputs = {"label": np.array([-1, 1], dtype=np.int8)}
+    found = MESSAGE.log_ratio(task, known([1.0, 1.0]), known([-1.0, -1.0]), outputs)
+    worst = MESSAGE.worst_loss(task)
+    assert 0 < worst <= epsilon
+    np.testing.assert_allclose(np.abs(found), worst, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [{"label": 0}, {"label": 2}, {"label": True}, {"label": 1.0}, {"label": None}, {}],
+)
+def test_a_forged_message_is_refused(forged: dict[str, Any]) -> None:
+    """A label of another value or kind, none, or something beside it."""
+    for payload in (forged, {"label": 1} | {"z": [0.5]}):
+        with pytest.raises(UserError, match="report"):
+            check(TASK, None, payload)
+
+
+def test_impossible_labels_are_told_apart() -> None:
+    """Row by row: -1 and +1 can have been sent, nothing else."""
+    found = MESSAGE.possible(TASK, {"label": np.array([1, 0, -1, 3])})
+    np.testing.assert_array_equal(found, [True, False, True, False])
+
+
+def test_an_honest_message_is_taken_and_its_order_is_lost() -> None:
+    """What a client draws passes the server's check; a table is a set of labels."""
+    sent = MESSAGE.draw(TASK, known([1.0, -1.0, 1.0]), SeededEntropy(5))
+    for index in range(3):
+        check(TASK, None, row(sent, index))
+    table = MESSAGE.gather(TASK, sent)
+    assert to_arrow("labels", 0, table).num_rows == 3
+    assert elected(table["label"]) == elected(table["label"][::-1])

@@ -1,0 +1,240 @@
+"""Protocol mrma_privunit on plain tables: MRMA whose reports are noised directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.audit.metamorphic import Untouched
+from curvote.classifier import sign
+from curvote.entropy import SeededEntropy, generator
+from curvote.errors import UserError
+from curvote.protocols.direct.arms import vectors
+from curvote.protocols.message import Known, check, row
+from curvote.protocols.mrma import aggregate, evaluate
+from curvote.protocols.mrma_privunit import privatize, score, train
+from curvote.protocols.mrma_privunit.messages import TrainingDirection
+from curvote.protocols.mrma_privunit.protocol import MESSAGES
+from curvote.protocols.roles import split
+from curvote.protocols.stage import Columns
+from curvote.run.contracts import to_arrow
+from curvote.server.weak import draw
+from tests.online_study import Plain
+from tests.rounds import REPORTS
+
+HUGE, REPLICATES = 200.0, 6
+SIZES = {"public": 0, "train": 500, "vote": 2000, "test": 500}
+N, D = sum(SIZES.values()), 4
+TRUTH = np.array([2.0, -1.0, 0.0, 1.0])
+PARAMS: dict[str, Any] = {
+    "seed": 3,
+    "clients": SIZES,
+    "source.groups": None,
+    "epsilon": HUGE,
+    "label": "ours",
+    "direct.intercept": "auto",
+    "project.judge": "rescaled",
+    "train.count": 20,
+    "train.size": 50,
+    "aggregate.cutoff": 0.8,
+    "aggregate.weights": "excess",
+    "aggregate.when_none_pass": "soft",
+}
+STAGES = {"privatize": privatize, "train": train, "evaluate": evaluate}
+STAGES |= {"aggregate": aggregate, "report": score}
+MESSAGE = TrainingDirection()
+
+
+def encoded(seed: int) -> Columns:
+    """Return clients whose label is the sign of TRUTH'z and some noise."""
+    rng = np.random.default_rng(seed)
+    z = np.tanh(rng.normal(size=(N, D)))
+    label = (z @ TRUTH + rng.normal(size=N) / 2 > 0).astype(int)
+    return {"label": label, "z": z, "coefficients": z + 100}
+
+
+def project(change: Columns | None = None) -> Plain:
+    """Return the clients; those of the first replicate may be others."""
+    encoding = {"gram": np.eye(D).tolist(), "rescale": "tanh"}
+    rows = [encoded(replicate) for replicate in range(REPLICATES)]
+    rows[0] |= change or {}
+    return Plain({"d": D, "encoding": encoding}, {"encoded": rows})
+
+
+def do(module: Any, inputs: dict[str, Plain], **changes: Any) -> Plain:
+    """Run a stage for all replicates."""
+    params = PARAMS | changes
+    facts = module.facts(inputs, params)
+    return Plain(facts, module.block(range(REPLICATES), inputs, params, facts))
+
+
+@lru_cache
+def chain(epsilon: float = HUGE) -> dict[str, Plain]:
+    """Run every stage."""
+    made = {"project": project()}
+    for name, module in STAGES.items():
+        made[name] = do(module, made, epsilon=epsilon)
+    return made
+
+
+def errors(epsilon: float, method: str) -> np.ndarray:
+    """Return the misclassification of a method in each replicate."""
+    rows = chain(epsilon)["report"].tables["scores"]
+    return np.array([r["misclassification"][r["method"] == method][0] for r in rows])
+
+
+def best_errors() -> np.ndarray:
+    """Return how often the sign of TRUTH'z is wrong for the test clients."""
+    found = []
+    for replicate, rows in enumerate(project().tables["encoded"]):
+        mine = split(PARAMS["seed"], replicate, N, SIZES)["test"]
+        truth = np.where(rows["label"][mine] == 1, 1.0, -1.0)
+        found.append(np.mean(sign(rows["z"][mine] @ TRUTH) != truth))
+    return np.array(found)
+
+
+# ------------------------------------------------------------------------ the chain
+def test_without_noise_to_speak_of_it_comes_close_to_the_truth() -> None:
+    """Within 3 points of the true slopes; a weak one alone is worse, 5 std. errors."""
+    ours = errors(HUGE, "mrma")
+    assert (ours - best_errors()).mean() < 0.03
+    loss = errors(HUGE, "weak") - ours
+    assert loss.mean() > 5 * loss.std(ddof=1) / np.sqrt(REPLICATES)
+
+
+def test_more_noise_is_worse() -> None:
+    """Weak classifiers at epsilon 0.5 lose 5 standard errors."""
+    loss = errors(0.5, "weak") - errors(HUGE, "weak")
+    assert loss.mean() > 5 * loss.std(ddof=1) / np.sqrt(REPLICATES)
+
+
+def test_only_training_clients_report() -> None:
+    """Voters and test clients may be anybody: reports and classifiers stay."""
+    others = np.ones(N, dtype=bool)
+    others[split(PARAMS["seed"], 0, N, SIZES)["train"]] = False
+    rows = encoded(0)
+    changed = {
+        "z": np.where(others[:, None], -rows["z"], rows["z"]),
+        "label": np.where(others, 1 - rows["label"], rows["label"]),
+    }
+    made = {"project": project(changed)}
+    for name in ("privatize", "train"):
+        made[name] = do(STAGES[name], made)
+        np.testing.assert_equal(made[name].tables, chain()[name].tables)
+    reports = made["privatize"].columns("directions", 0)["direction"]
+    assert reports.shape == (SIZES["train"], D + 1)
+
+
+def test_reports_stand_in_random_order() -> None:
+    """A row's place says nothing of who sent it: noiseless rows are not in order."""
+    rows, mine = encoded(0), split(PARAMS["seed"], 0, N, SIZES)["train"]
+    labels = np.where(rows["label"][mine] == 1, 1.0, -1.0)
+    given = vectors("mean", D, "tanh", "auto").vectors(rows["z"][mine], labels)
+    sent = chain()["privatize"].columns("directions", 0)["direction"]
+    own_place = (given @ sent.T).argmax(axis=1) == np.arange(len(mine))
+    assert own_place.mean() < 0.1
+
+
+def test_classifiers_learn_from_the_draws_of_mrma(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each is decoded from its own ``size`` different reports, drawn as MRMA draws."""
+    monkeypatch.setattr(train, "one_round", lambda total, *_: (total.mean, 0.0))
+    n = SIZES["train"]
+    reports = Plain(chain()["privatize"].facts, {"directions": []})
+    reports.tables["directions"] = [{"direction": np.eye(n)}] * REPLICATES
+    for r, rows in enumerate(do(train, {"privatize": reports}).tables["weak"]):
+        drawn = draw(generator(3, "train", "draw", r), n, 20, 50)
+        expected = np.zeros((20, n))
+        np.put_along_axis(expected, drawn, 1 / 50, axis=1)
+        np.testing.assert_allclose(rows["coef"], expected)
+        np.testing.assert_array_equal(rows["n"], np.full(20, 50))
+
+
+def test_rows_of_a_study() -> None:
+    """MRMA's own methods and the majority: nothing that pools everybody's reports."""
+    (rows, *_) = chain()["report"].tables["scores"]
+    methods = ["weak", "mr", "ma", "mrma", "best_single", "majority"]
+    assert rows["method"].tolist() == methods
+    assert set(rows["protocol"]) == {"ours"}
+    assert set(rows["learner"]) == {None}
+
+
+def test_the_server_s_tables_hold_no_client() -> None:
+    """They keep their contracts, which know no id, and hold no client's number."""
+    own = project().columns("encoded", 0)
+    secret = np.concatenate([own["z"].ravel(), own["coefficients"].ravel()])
+    tables = {"privatize": "directions", "train": "weak", "evaluate": "votes"}
+    for stage, table in (tables | {"aggregate": "ensemble"}).items():
+        columns = chain(0.5)[stage].columns(table, 0)
+        assert to_arrow(table, 0, columns).num_rows > 0
+        for values in columns.values():
+            assert not np.isin(secret, np.ravel(values).astype(float)).any()
+
+
+# ----------------------------------------------------------------------- the message
+def asked(epsilon: float = 1.0) -> Any:
+    """Return the first round's task, as a configuration of another arm states it."""
+    setting = {"direct.arm": "joint", "direct.intercept": "auto"}
+    terms = MESSAGE.terms(setting.__getitem__)
+    stated = replace(REPORTS, protocol="mrma_privunit", epsilon=epsilon, **terms)
+    return MESSAGE.task(stated, {})
+
+
+def client(label: float, z: float = 0.25) -> Known:
+    """Return one client."""
+    own = np.full((1, D), z)
+    return Known(own, own, np.array([label]))
+
+
+def test_the_task_is_that_of_one_label_moment() -> None:
+    """All of the report is y u, from training clients alone, as many as one learns."""
+    assert asked().params["share"] == 1.0
+    assert asked().mechanism == "privunit"
+    assert MESSAGE.senders.count(SIZES) == SIZES["train"]
+    assert MESSAGE.least({"train": {"size": 50}}) == 50
+    assert [*MESSAGES] == ["report", "vote"]
+    assert MESSAGES["vote"].senders.count(SIZES) == SIZES["vote"]
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        client(np.nan),
+        client(0.0),
+        client(2.0),
+        client(1.0, z=np.nan),
+        replace(client(1.0), labels=np.ones(2)),
+    ],
+)
+def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: Known) -> None:
+    """Labels other than -1 and +1, broken numbers, more labels than records."""
+    with pytest.raises(UserError):
+        MESSAGE.draw(asked(), bad, Untouched())
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.5, 2.0, 10.0])
+def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
+    """And no message of 2000 tells more of opposite labels than is declared."""
+    task, z = asked(epsilon), np.full((2000, D), 0.25)
+    many = Known(z, z, np.ones(2000))
+    twins = replace(many, labels=-many.labels)
+    sent = MESSAGE.draw(task, many, SeededEntropy(5))
+    worst = MESSAGE.worst_loss(task)
+    assert 0.99 * epsilon < worst <= epsilon
+    assert np.abs(MESSAGE.log_ratio(task, many, twins, sent)).max() <= worst
+
+
+@pytest.mark.parametrize("change", [1.01, 0.0, -1e9])
+def test_a_forged_report_is_refused(change: float) -> None:
+    """An honest one passes; another length, or one number less, does not."""
+    sent = row(MESSAGE.draw(asked(), client(1.0), SeededEntropy(5)), 0)
+    check(asked(), None, sent)
+    longer = {"direction": [change * value for value in sent["direction"]]}
+    for forged in (longer, {"direction": sent["direction"][1:]}, {}):
+        with pytest.raises(UserError):
+            check(asked(), None, forged)

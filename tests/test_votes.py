@@ -1,0 +1,227 @@
+"""Protocol votes on plain tables: random directions, and bits that weigh them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.audit.metamorphic import Untouched
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.direct.arms import vectors
+from curvote.protocols.message import Known, check, row
+from curvote.protocols.mrma import messages as mrma
+from curvote.protocols.mrma.score import arm
+from curvote.protocols.stage import Columns
+from curvote.protocols.votes import aggregate, evaluate, score, train
+from curvote.protocols.votes.messages import Vote
+from curvote.run.contracts import to_arrow
+from curvote.server.averaging import average
+from tests.online_study import Plain
+from tests.rounds import REPORTS
+
+HUGE, REPLICATES, B = 200.0, 16, 100
+SIZES = {"public": 0, "train": 1000, "vote": 3000, "test": 1000}
+N, D = sum(SIZES.values()), 4
+TRUTH = np.array([0.5, 2.0, -1.0, 0.0, 1.0])  # of the intercept, then of z
+S = vectors("mean", D, "tanh", "auto").intercept
+PARAMS: dict[str, Any] = {
+    "seed": 3,
+    "clients": SIZES,
+    "source.groups": None,
+    "epsilon": HUGE,
+    "label": "ours",
+    "votes.directions": B,
+    "direct.intercept": "auto",
+}
+TASK = replace(REPORTS, protocol="votes", asks="vote", mechanism=BinaryRR.name)
+MESSAGE = Vote()
+
+
+def encoded(seed: int) -> Columns:
+    """Return clients whose label is the sign of TRUTH applied to (1, z)."""
+    z = np.random.default_rng(seed).normal(size=(N, D)) * 0.6
+    label = (TRUTH[0] + z @ TRUTH[1:] > 0).astype(int)
+    return {"label": label, "z": z, "coefficients": z + 100}
+
+
+@lru_cache
+def project() -> Plain:
+    """Return the clients; z alone tells the label, coefficients would mislead."""
+    encoding = {"gram": np.eye(D).tolist(), "rescale": "tanh"}
+    tables = {"encoded": [encoded(r) for r in range(REPLICATES)]}
+    return Plain({"d": D, "encoding": encoding}, tables)
+
+
+def do(module: Any, inputs: dict[str, Plain], **changes: Any) -> Plain:
+    """Run a stage for all replicates."""
+    params = PARAMS | changes
+    facts = module.facts(inputs, params)
+    return Plain(facts, module.block(range(REPLICATES), inputs, params, facts))
+
+
+@lru_cache
+def chain(epsilon: float = HUGE) -> dict[str, Plain]:
+    """Run every stage."""
+    made = {"project": project()}
+    stages = {"train": train, "evaluate": evaluate, "aggregate": aggregate}
+    for name, module in (stages | {"report": score}).items():
+        made[name] = do(module, made, epsilon=epsilon)
+    return made
+
+
+def line(made: dict[str, Plain], replicate: int) -> tuple[np.ndarray, float]:
+    """Return the weighted average as a server would make it."""
+    ensemble = made["aggregate"].columns("ensemble", replicate)
+    turn = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
+    return average(*arm(made["train"].columns("weak", replicate), "weak"), turn)
+
+
+def errors(made: dict[str, Plain], method: str) -> np.ndarray:
+    """Return the misclassification of a method in each replicate."""
+    rows = made["report"].tables["scores"]
+    return np.array([r["misclassification"][r["method"] == method][0] for r in rows])
+
+
+# -------------------------------------------------------------------- the directions
+def test_directions_are_unit_vectors_beside_the_public_constant() -> None:
+    """Each (intercept/s, coef) has length 1, s being that of `direct`'s arm mean."""
+    for rows in chain()["train"].tables["weak"]:
+        w = np.column_stack([rows["intercept"] / S, rows["coef"]])
+        assert w.shape == (B, D + 1)
+        np.testing.assert_allclose(np.linalg.norm(w, axis=1), 1)
+
+
+def test_directions_favour_none() -> None:
+    """Means of 600 uniform unit vectors lie within 6 standard errors of 0."""
+    weak = chain()["train"].tables["weak"]
+    w = np.concatenate([rows["coef"] for rows in weak])
+    assert np.abs(w.mean(axis=0)).max() < 6 / np.sqrt((D + 1) * len(w))
+    assert len(np.unique(w, axis=0)) == REPLICATES * B
+
+
+def test_directions_come_from_no_client() -> None:
+    """They are the same where there is no client to read, and for every epsilon."""
+    nobody = Plain(project().facts, {})
+    without = {key: PARAMS[key] for key in PARAMS if key != "epsilon"}
+    facts = train.facts({"project": nobody}, without)
+    found = train.block(range(REPLICATES), {"project": nobody}, without, facts)
+    np.testing.assert_equal(found, chain()["train"].tables)
+
+
+# ------------------------------------------------------------------------- the votes
+def test_everybody_votes_once() -> None:
+    """Training clients too, in parts whose sizes differ by 1 at most."""
+    for votes in chain()["evaluate"].tables["votes"]:
+        assert votes["n"].sum() == SIZES["train"] + SIZES["vote"]
+        assert np.ptp(votes["n"]) <= 1
+
+
+def test_the_average_approaches_the_right_direction() -> None:
+    """With bits told as they are, cosines with the true slopes are above 0.95."""
+    for replicate in range(REPLICATES):
+        coef, intercept = line(chain(), replicate)
+        right = coef @ TRUTH[1:] / np.linalg.norm(coef) / np.linalg.norm(TRUTH[1:])
+        assert right > 0.95
+        assert intercept > 0
+
+
+def test_the_average_beats_every_single_direction() -> None:
+    """And the best direction the majority, by 4 standard errors each."""
+    ours, best, constant = (
+        errors(chain(), method) for method in ("votes", "best_single", "majority")
+    )
+    for gain in (best - ours, constant - best):
+        assert gain.mean() > 4 * gain.std(ddof=1) / np.sqrt(REPLICATES)
+    assert ours.mean() < 0.12
+
+
+@pytest.mark.parametrize("epsilon", [1.0, HUGE])
+def test_weights_are_utilities_less_a_half(epsilon: float) -> None:
+    """After reversal every direction above chance counts, by how far above it is.
+
+    The cutoff of the configuration has no part in it: none is given.
+    """
+    votes = chain(epsilon)["evaluate"].columns("votes", 0)
+    found = chain(epsilon)["aggregate"].columns("ensemble", 0)
+    keep = BinaryRR(epsilon=epsilon).keep
+    excess = np.abs(votes["positive"] / votes["n"] - 0.5) / (2 * keep - 1)
+    np.testing.assert_allclose(found["weight"], excess / excess.sum(), atol=1e-12)
+    np.testing.assert_array_equal(found["reversed"], 2 * votes["positive"] < votes["n"])
+    assert chain()["aggregate"].facts["cutoff"] == 0.5
+
+
+def test_rows_of_a_study() -> None:
+    """Three methods under the label of the cell, no learner."""
+    (rows, *_) = chain()["report"].tables["scores"]
+    assert rows["method"].tolist() == ["votes", "best_single", "majority"]
+    assert set(rows["protocol"]) == {"ours"}
+    assert set(rows["learner"]) == {None}
+
+
+def test_the_server_s_tables_hold_no_client() -> None:
+    """They keep their contracts, which know no id, and hold no client's number."""
+    own = project().columns("encoded", 0)
+    secret = np.concatenate([own["z"].ravel(), own["coefficients"].ravel()])
+    for stage, table in (
+        ("train", "weak"),
+        ("evaluate", "votes"),
+        ("aggregate", "ensemble"),
+    ):
+        columns = chain(1.0)[stage].columns(table, 0)
+        assert to_arrow(table, 0, columns).num_rows == B
+        for values in columns.values():
+            assert not np.isin(secret, np.ravel(values).astype(float)).any()
+
+
+# ----------------------------------------------------------------------- the message
+def asked() -> Any:
+    """Return the task of the round, with the directions of one replicate."""
+    return MESSAGE.task(TASK, {"train": chain()["train"]})
+
+
+def voter(label: float, judge: int = 2) -> Known:
+    """Return one client who is asked about a direction."""
+    own = np.full((1, 4), 0.25)
+    return Known(own, own, np.array([label]), np.array([judge]))
+
+
+def test_everybody_is_asked_about_the_drawn_directions() -> None:
+    """The message is MRMA's vote, but for who sends it and what it is about."""
+    assert MESSAGE.senders.count(SIZES) == SIZES["train"] + SIZES["vote"]
+    assert mrma.Vote().senders.count(SIZES) == SIZES["vote"]
+    coef, intercept = arm(chain()["train"].columns("weak", 0), "weak")
+    np.testing.assert_array_equal(asked().candidates.coef, coef)
+    np.testing.assert_array_equal(asked().candidates.intercept, intercept)
+
+
+@pytest.mark.parametrize("label", [np.nan, 0.0, 2.0, np.inf])
+def test_what_is_no_label_is_refused_before_a_word_is_drawn(label: float) -> None:
+    """A vote about it would say nothing."""
+    with pytest.raises(UserError):
+        MESSAGE.draw(asked(), voter(label), Untouched())
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 2.0, 10.0, 60.0])
+def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
+    """And is what two clients who differ in the label alone can lose."""
+    task = replace(asked(), epsilon=epsilon)
+    bit = {"learner": np.array([2]), "positive": np.array([True])}
+    found = MESSAGE.log_ratio(task, voter(1.0), voter(-1.0), bit)
+    assert 0 < MESSAGE.worst_loss(task) <= epsilon
+    np.testing.assert_allclose(np.abs(found), MESSAGE.worst_loss(task), rtol=1e-9)
+
+
+@pytest.mark.parametrize("forged", [{"learner": B}, {"learner": -1}, {"positive": 1}])
+def test_a_forged_vote_is_refused(forged: dict[str, Any]) -> None:
+    """An honest one passes; about no direction, or with no bit, it does not."""
+    sent = row(MESSAGE.draw(asked(), voter(1.0), SeededEntropy(5)), 0)
+    check(asked(), 2, sent)
+    for payload, about in ((sent | forged, 2), (sent, 3)):
+        with pytest.raises(UserError):
+            check(asked(), about, payload)
