@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,22 +121,28 @@ def _legend() -> Iterator[Line2D]:
 
 def constants() -> str:
     """Return what wrong public constants cost each protocol."""
-    head = ["centre and scale"]
-    columns, signal = [], strengths()["strong"]
-    for epsilon in (1.0, 5.0):
-        plan = asdict(recommend(N, D, epsilon, _prior(signal)))
-        ways: dict[str, Callable[[World], float]] = {
-            "`direct`": lambda world, e=epsilon: direct(world, N, e),
-            "`votes`": lambda world, e=epsilon: votes(world, N, e),
-            "`mrma`": lambda world, e=epsilon, p=plan: mrma(world, N, e, p),
-        }
-        head += [f"{name}, epsilon {epsilon:g}" for name in ways]
-        columns += ways.values()
+    columns: dict[str, tuple[Signal, Callable[[World], float]]] = {}
+    for epsilon, positive in ((1.0, 0.5), (5.0, 0.5), (1.0, 0.7)):
+        signal = strengths(positive)["strong"]
+        for name, way in _ways(epsilon, signal).items():
+            shares = "" if positive == 0.5 else ", 70 : 30"
+            columns[f"`{name}`, epsilon {epsilon:g}{shares}"] = signal, way
     rows = [
-        [place, *(_place(way, public, signal) for way in columns)]
+        [place, *(_place(way, public, signal) for signal, way in columns.values())]
         for place, public in PLACES.items()
     ]
-    return _markdown(head, rows)
+    return _markdown(["centre and scale", *columns], rows)
+
+
+def _ways(epsilon: float, signal: Signal) -> dict[str, Callable[[World], float]]:
+    """Return the protocols to compare; `direct` alone where classes are unequal."""
+    ways = {"direct": partial(direct, n=N, epsilon=epsilon)}
+    if signal.positive != 0.5:
+        return dict(ways)
+    plan = asdict(recommend(N, D, epsilon, _prior(signal)))
+    ways["votes"] = partial(votes, n=N, epsilon=epsilon)
+    ways["mrma"] = partial(mrma, n=N, epsilon=epsilon, plan=plan)
+    return dict(ways)
 
 
 def _prior(signal: Signal) -> UtilityPrior:

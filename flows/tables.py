@@ -69,17 +69,25 @@ def _block(
 
 
 def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:
-    """Print what a production run knows: counts and the best estimated utility."""
-    table = Table(box=None, title="estimated from noised votes")
-    names = ("reports", "votes", "classifiers", "passed", "best utility")
+    """Print what a production run knows: counts and the best estimated utility.
+
+    Without votes nothing is known of how well the classifier does.
+    """
+    voted = all("utility" in row for row in found.values())
+    title = "estimated from noised votes" if voted else "from noised reports"
+    table = Table(box=None, title=title)
     table.add_column("cell")
-    for name in names:
+    names = ("reports", "votes", "classifiers", "passed") if voted else ("reports",)
+    for name in (*names, *["best utility"] * voted):
         table.add_column(name, justify="right")
     for cell, row in found.items():
-        counts = [f"{row[name]:,.0f}" for name in names[:-1]]
-        best = f"{100 * row['utility']:.1f} ± {100 * row['utility_se']:.1f} %"
-        table.add_row(str(cell), *counts, best)
+        counts = [f"{row[name]:,.0f}" for name in names]
+        table.add_row(str(cell), *counts, *([_utility(row)] if voted else []))
     _console().print(table, "")
+
+
+def _utility(row: Mapping[str, float]) -> str:
+    return f"{100 * row['utility']:.1f} ± {100 * row['utility_se']:.1f} %"
 
 
 def _methods(

@@ -36,6 +36,8 @@ CAUGHT_BY = {
     "gaussian_halved": {"law"},
     "naked_label": {"statistical", "law"},
     "vote_twice": {"exact", "statistical"},
+    "direction_twice": {"exact", "statistical"},
+    "label_beside": {"inputs", "law"},
 }
 # Rare events, and blocks of 65,536 clients, take more draws.
 MORE = {"raw_echo": 120_000, "repeated_blocks": 80_000, "gaussian_halved": 80_000}

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.errors import InternalError
 from curvote.reporting import figures
-from curvote.reporting.data import METHODS
+from curvote.reporting.methods import METHODS
 from tests.report_data import LEARNERS, PROGRESS, make_page, make_sample, one_learner
 
 

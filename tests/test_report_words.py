@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from curvote.reporting import words
-from curvote.reporting.data import METHODS, score_table
+from curvote.reporting.data import score_table
+from curvote.reporting.methods import METHODS
 from tests.report_data import (
     EPSILONS,
     LEARNERS,

@@ -11,9 +11,10 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
+from curvote.datasets.sources import Source
 from curvote.errors import UserError
 from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.names import find
+from curvote.reporting.reproduce.names import REPRODUCTIONS, find
 from curvote.reporting.reproduce.rows import COLUMNS, comparison
 from flows.cli_reproduce import reproduce
 from flows.reproducing import agreement, laid_out
@@ -54,8 +55,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         return str(given["pipeline"])
 
     def evidence(_: object, records: list[str]) -> Evidence:
-        found = [one for name in records for one in summaries(name)]
-        return Evidence(found, pd.DataFrame())
+        entries = REPRODUCTIONS.values()
+        ran = next(one for one in entries if one.pipelines == tuple(records))
+        return Evidence(summaries(ran.name), pd.DataFrame())
 
     monkeypatch.setattr("flows.running.completed_run", completed_run, raising=False)
     monkeypatch.setattr("curvote.reporting.reproduce.write.evidence", evidence)
@@ -102,22 +104,61 @@ def test_absent_pipeline_is_refused_before_anything_runs(
     assert runs == []
 
 
+def not_to_be_had(_: object, source: Source) -> None:
+    """There is no network."""
+    raise UserError(f"{source.file} could not be downloaded.")
+
+
 def test_absent_data_say_what_to_put_where(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where published files are missing, the error goes on with names and places."""
-
-    def fail(*_: object) -> None:
-        raise UserError("PAXHR_H.XPT could not be downloaded.")
-
-    monkeypatch.setattr("flows.running.completed_run", fail, raising=False)
+    monkeypatch.setattr("curvote.datasets.raw.fetch", not_to_be_had)
     refused = invoke(project, "figure-4").exception
     assert isinstance(refused, UserError)
     first, advice = (problem.message for problem in refused.problems)
-    assert first == "PAXHR_H.XPT could not be downloaded."
+    assert first.endswith("could not be downloaded.")
     assert "PAXHR_H.XPT (https://" in advice
     assert str(project / "data" / "raw") in advice
     assert "CURVOTE_DATA_MIRROR" in advice
+
+
+def contest(root: Path, *sources: str) -> None:
+    """Give the project the ten pipelines of the contest; these read files."""
+    names = find("beyond").pipelines
+    others = ["simulated"] * (len(names) - len(sources))
+    entries = [
+        f"  {name}:\n    <<: *plain\n    source: {{name: {source}}}\n"
+        for name, source in zip(names, [*others, *sources], strict=True)
+    ]
+    (root / "pipelines.yaml").write_text(PIPELINES + "".join(entries))
+
+
+def test_all_absent_files_are_told_before_anything_runs(
+    project: Path, runs: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What several pipelines need is asked for once, and nothing runs without it."""
+    monkeypatch.setattr("curvote.datasets.raw.fetch", not_to_be_had)
+    contest(project, "nhanes-2003", "nhanes", "nhanes-2003")
+    refused = invoke(project, "beyond").exception
+    assert isinstance(refused, UserError)
+    *failed, advice = (problem.message for problem in refused.problems)
+    assert len(failed) == 2
+    assert advice.count("nhanes_2003_2006_activity_2h.csv") == 1
+    assert advice.count("PAXHR_H.XPT") == 1
+    assert runs == []
+
+
+def test_ten_pipelines_run_in_order_and_each_is_announced(
+    project: Path, runs: list[dict[str, Any]]
+) -> None:
+    """A run of ten says where it is; the rows of all of them are one document."""
+    contest(project)
+    done = invoke(project, "beyond", "--json", "--replicates", "2")
+    assert [one["pipeline"] for one in runs] == list(find("beyond").pipelines)
+    assert {one["replicates"] for one in runs} == {2}
+    assert "beyond-phonemes (4 of 10)\na run prints" in done.stderr
+    assert json.loads(done.stdout)
 
 
 def test_other_errors_stay_as_they_are(
@@ -155,7 +196,7 @@ def test_figures_are_laid_out_by_epsilon() -> None:
         for case in "56"
         for e in (10.0, 1.0)
     ]
-    lines, columns = laid_out(comparison("cases-a3", given))
+    lines, columns = laid_out(find("cases-a3"), comparison("cases-a3", given))
     assert columns == ["setting", "epsilon 1", "epsilon 10"]
     assert lines[0] == {
         "setting": "case=5",

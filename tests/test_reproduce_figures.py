@@ -24,6 +24,13 @@ SHOWN = {
     "figure-5": ("dwd", "all data"),
     "figure-a1": ("tanh", "max_abs", "none"),
     "figure-a6": ("d = 1", "d = 10", "exact", "from reports"),
+    "beyond": (
+        "auto",
+        "best published method",
+        "clean",
+        "nhanes-2003",
+        "auto has lost",
+    ),
     "cases-a2": ("case 1: N0 500, N1 2500, n0 100, n1 100, B 25", "svm, MA"),
     "cases-a3": ("case 8: N0 2500, N1 5000, n0 250, n1 100, B 50", "cg, weak"),
 }

@@ -18,7 +18,7 @@ from curvote import validate
 from curvote.mechanisms.privunit import PrivUnit
 
 # Above, even the strongest signal that u can carry drowns in the noise.
-HOPELESS = 0.03
+HOPELESS = 0.06
 # A second moment is worth its part of the report below this, whitening below that.
 JOINT, TWO = 0.003, 0.0015
 

@@ -91,10 +91,11 @@ def _coefficient_panel(ax: Axes, sample: CurveSample) -> None:
             at = j + 1 + (-0.19, 0.19)[k]
             _strip(ax, at + jitter, sample.z[rows, j], style.CLASS_COLOURS[k])
             _mean_bar(ax, at, sample.z[sample.labels == k, j], k)
-    for edge in (-1, 1):
-        ax.axhline(edge, color=style.INK, lw=0.8, ls=(0, (2, 2)))
-    ax.set_ylim(-1.08, 1.08)
-    ax.set_yticks([-1, -0.5, 0, 0.5, 1])
+    if sample.bounded:
+        for edge in (-1, 1):
+            ax.axhline(edge, color=style.INK, lw=0.8, ls=(0, (2, 2)))
+        ax.set_ylim(-1.08, 1.08)
+        ax.set_yticks([-1, -0.5, 0, 0.5, 1])
     ax.set_xticks(range(1, d + 1))
     ax.set_xlim(0.4, d + 0.6)
     more = f" (first {d} of {sample.z.shape[1]})" if d < sample.z.shape[1] else ""

@@ -14,6 +14,8 @@ from curvote.client.ledger import Entry
 from curvote.errors import InternalError
 from curvote.protocols.stage import Release
 from curvote.reporting.card import Card
+from curvote.reporting.methods import METHODS
+from curvote.representation.rescale import UNBOUNDED
 from curvote.run.audited import Loss
 
 FloatArray = NDArray[np.float64]
@@ -33,95 +35,12 @@ NOTHING = "\N{EN DASH}"  # a cell for which nothing was computed
 ROLES = ("public", "train", "vote", "test")
 
 
-@dataclass(frozen=True)
-class Method:
-    """What a method is called on the page, what it does, and who may use it."""
-
-    label: str
-    meaning: str
-    study_only: bool = False
-
-
-METHODS: dict[str, Method] = {
-    "mrma": Method(
-        "MRMA",
-        "Weak classifiers that do worse than a coin are reversed; those whose"
-        " estimated utility then passes the cutoff are averaged, the better ones"
-        " with more weight.",
-    ),
-    "ma": Method("MA", "The same weighted average, but nothing is reversed."),
-    "mr": Method("MR", "Mean error of the weak classifiers after reversal."),
-    "best_single": Method(
-        "best single", "The one reversed classifier of highest estimated utility."
-    ),
-    "weak": Method("weak", "Mean error of the weak classifiers as they were trained."),
-    "federated": Method(
-        "federated",
-        "The classifiers of all servers, reversed and averaged by what each server's"
-        " own clients say of them.",
-    ),
-    "online": Method(
-        "online", "MRMA kept up to date with the votes of clients who came later."
-    ),
-    "frozen": Method("frozen", "MRMA as it was after the first arrival."),
-    "mean": Method(
-        "direct, mean",
-        "Every client reports one noised direction, label times record; the mean of"
-        " all is the classifier.",
-    ),
-    "joint": Method(
-        "direct, joint",
-        "The same, but a part of each report tells the second moment, which corrects"
-        " the mean.",
-    ),
-    "two": Method(
-        "direct, two rounds",
-        "The first clients' reports centre and whiten what the others report.",
-    ),
-    "votes": Method(
-        "votes",
-        "No client trains: random directions are judged by one noised vote of each"
-        " client, reversed and averaged by their utility.",
-    ),
-    "clean": Method(
-        "clean",
-        "A learner on the clients' own numbers, without any noise.",
-        study_only=True,
-    ),
-    "all_data": Method(
-        "all data",
-        "One classifier trained on noised reports of all clients, voters included.",
-        study_only=True,
-    ),
-    "averaging": Method(
-        "averaging",
-        "Plain mean of classifiers trained on equal parts of all those reports.",
-        study_only=True,
-    ),
-    "voting": Method(
-        "voting", "Majority vote of the same classifiers.", study_only=True
-    ),
-    "histogram": Method(
-        "histogram",
-        "The class that is larger in a record's cell of a coarse grid; every client"
-        " sends a noised number for each cell.",
-        study_only=True,
-    ),
-    "majority": Method(
-        "majority",
-        "Always guesses one class: the one that a noised label from every client"
-        " says is larger. It looks at no record.",
-        study_only=True,
-    ),
-}
-
-
 @dataclass(frozen=True, eq=False)
 class CurveSample:
     """Records that may be shown: volunteers' (public by consent) or simulated ones.
 
     ``grid[T]`` in ``unit`` over ``domain``; ``curves[n, T]`` as recorded,
-    ``fitted[n, T]`` their projections, ``z[n, d]`` in [-1, 1] before noise,
+    ``fitted[n, T]`` their projections, ``z[n, d]`` before noise,
     ``labels[n]`` 0 or 1 for ``classes`` (negative, positive). ``basis`` and
     ``rescale`` are words, such as "4 cubic B-splines".
     """
@@ -149,6 +68,11 @@ class CurveSample:
             )
         if len(self.z) != len(self.labels):
             raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether z lies in [-1, 1]; a direction needs no bounds."""
+        return self.rescale.partition(" ")[0] not in UNBOUNDED
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,17 +134,12 @@ class PageData:
             raise InternalError(f"scores lack the columns {sorted(missing)}")
 
 
-def method_of(series: str) -> Method:
-    """Return the method behind a series name; an unknown one is shown by its name."""
-    protocol, _, key = series.rpartition(": ")
-    known = METHODS.get(key, Method(key, ""))
-    label = f"{protocol}: {known.label}" if protocol else known.label
-    return Method(label, known.meaning, known.study_only)
-
-
 def with_series(scores: pd.DataFrame) -> pd.DataFrame:
-    """Add ``series``: the method, preceded by the protocol where there are several."""
-    if scores["protocol"].nunique() < 2:
+    """Add ``series``: the method, after the protocol where a column mixes several."""
+    if "series" in scores:
+        return scores
+    mixed = scores.groupby("learner", dropna=False)["protocol"].nunique()
+    if scores["protocol"].nunique() < 2 or (mixed < 2).all():
         return scores.assign(series=scores["method"])
     return scores.assign(series=scores["protocol"] + ": " + scores["method"])
 

@@ -20,6 +20,7 @@ from curvote.reporting import data as tables
 from curvote.reporting import style
 from curvote.reporting.curves_figure import curves
 from curvote.reporting.data import FloatArray, PageData
+from curvote.reporting.methods import method_of
 
 UTILITY_RANGE = (-0.5, 1.5)
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
@@ -90,7 +91,7 @@ def _legend_line(series: str) -> Line2D:
         ms=look.size,
         mec=style.PAPER,
         mew=0.6,
-        label=tables.method_of(series).label,
+        label=method_of(series).label,
     )
 
 

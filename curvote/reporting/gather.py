@@ -52,7 +52,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         title=facts["title"],
         replicates=config["replicates"],
         seed=config["seed"],
-        protocol=config["protocol"],
+        protocol=", ".join(dict.fromkeys(p.called for p in concrete(record.config))),
         generated=record.started[:10],
         run_id=record.id,
         scores=pd.DataFrame(
@@ -204,8 +204,12 @@ def _sizes(
     config = of_config(record.config, first_cell(record).setting)
     if config.get("intake") is not None:  # nobody is here: their messages are counted
         (found,) = outcomes(project, record).values()
-        came = {"train": int(found["reports"]), "vote": int(found["votes"])}
-        return {role: (config["clients"][role], n, n) for role, n in came.items()}
+        reports, asked = int(found["reports"]), config["clients"]
+        # Where nobody votes everybody reports, the training clients first.
+        votes = int(found.get("votes", max(0, reports - asked["train"])))
+        came = {"train": reports if "votes" in found else reports - votes}
+        came["vote"] = votes
+        return {role: (asked[role], n, n) for role, n in came.items()}
     several = range(config["replicates"]) if config["source"].get("groups") else (0,)
     roles = [_roles(encoded, config, replicate)[1] for replicate in several]
     return {

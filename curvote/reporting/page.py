@@ -13,7 +13,9 @@ from markupsafe import Markup
 
 from curvote.reporting import data as tables
 from curvote.reporting import figures, promises, style, words
+from curvote.reporting.alt_texts import alt_texts
 from curvote.reporting.data import PageData
+from curvote.reporting.methods import ARMS, method_of
 
 TEMPLATE = "report.html.j2"
 _INKS = {
@@ -72,7 +74,7 @@ def _environment() -> Environment:
 
 
 def _context(data: PageData, saved: dict[str, Path]) -> dict[str, object]:
-    methods = [tables.method_of(name) for name in tables.series_names(data.scores)]
+    methods = [method_of(name) for name in tables.series_names(data.scores)]
     return {
         "data": data,
         "words": words,
@@ -87,7 +89,7 @@ def _context(data: PageData, saved: dict[str, Path]) -> dict[str, object]:
         "card_figure": (
             embed(data.card.svg, "card", "card") if data.card else Markup()
         ),
-        "alt": words.alt_texts(data),
+        "alt": alt_texts(data),
         "cut": figures.used_from(data.cutoff),
     }
 
@@ -108,10 +110,10 @@ def score_groups(scores: pd.DataFrame) -> list[tuple[str, list[Row]]]:
 
 
 def _row(series: str, cells: list[str], marks: list[str], *, wide: bool) -> Row:
-    method = tables.method_of(series)
+    method = method_of(series)
     pairs = list(zip(cells, marks, strict=True))[: 1 if wide else None]
     made = [_cell(text, mark.endswith("*")) for text, mark in pairs]
-    main = series.rpartition(": ")[2] == "mrma"
+    main = series.rpartition(": ")[2] in {"mrma", *ARMS}
     return Row(method.label, method.study_only, main, made, wide)
 
 

@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import shlex
 
-import numpy as np
 import pandas as pd
 
 from curvote.reporting.data import (
     PageData,
     epsilons,
     learners,
-    method_of,
     percent,
     series_names,
     with_series,
 )
+from curvote.reporting.methods import ARMS, method_of
 
 # What "clearly" means: a difference of more than this many standard errors.
 CLEARLY = 2.0
@@ -57,10 +56,14 @@ def main_row(data: PageData) -> pd.Series | None:
 
 
 def _beside(data: PageData, method: str, row: pd.Series, level: float) -> pd.DataFrame:
-    """Return the score of a method at a level for the learner of ``row``, if any."""
+    """Return the score of a method at a level for the learner of ``row``, if any.
+
+    An arm stands for whichever arm was taken at that level.
+    """
     scores = data.scores
     same = scores["learner"].isna() | (scores["learner"] == row["learner"])
-    same &= (scores["epsilon"] == level) & (scores["method"] == method)
+    same &= scores["epsilon"] == level
+    same &= scores["method"].isin(ARMS if method in ARMS else (method,))
     same &= scores["protocol"] == row["protocol"]
     return pd.DataFrame(scores[same].head(1))
 
@@ -83,6 +86,8 @@ def _beats_guessing(data: PageData, row: pd.Series, level: float) -> bool:
 
 def _who(row: pd.Series) -> str:
     name = method_of(str(row["series"])).label
+    if row["learner"] == row["protocol"]:
+        return f"{row['learner']} ({name})"
     return name if pd.isna(row["learner"]) else f"{name} with {row['learner']}"
 
 
@@ -92,7 +97,8 @@ def headline(data: PageData) -> str:
     if row is None:
         return (
             "No true error is known: real releases say nothing about how often the"
-            " classifier errs on new clients, beyond the utilities estimated below."
+            " classifier errs on new clients"
+            + (".", ", beyond the utilities estimated below.")[len(data.utilities) > 0]
         )
     se = "" if pd.isna(row["se"]) else f" (± {percent(row['se'])})"
     main = (
@@ -192,11 +198,19 @@ def curves_caption(data: PageData) -> str:
         "volunteers": f"Volunteers' {data.record}s, public by consent.",
         "simulated": f"Simulated {data.record}s: they belong to nobody.",
     }[sample.who]
-    return (
+    reduced = (
         f"{whose} Each client reduces its {data.record} (1) to {sample.z.shape[1]}"
-        f" numbers by {sample.basis} (2) and rescales them into [-1, 1] by"
-        f" {sample.rescale} (3). Noise is added to the numbers in (3) only, so the"
-        " range between the dashed lines sets how much of it is needed."
+        f" numbers by {sample.basis} (2)"
+    )
+    if not sample.bounded:
+        return (
+            f"{reduced} and scales them by {sample.rescale} (3). What it reports is the"
+            " direction in which they lie, so they need no bounds."
+        )
+    return (
+        f"{reduced} and rescales them into [-1, 1] by {sample.rescale} (3). Noise is"
+        " added to the numbers in (3) only, so the range between the dashed lines sets"
+        " how much of it is needed."
     )
 
 
@@ -266,29 +280,3 @@ def commands(data: PageData) -> list[tuple[str, str]]:
         (f"curvote scores {name}", "prints the table above"),
         (f"curvote report {name}", "writes this page"),
     ]
-
-
-def alt_texts(data: PageData) -> dict[str, str]:
-    """Return what each figure shows, for readers who cannot see it."""
-    names = ", ".join(learners(data.scores)) or "no learner"
-    levels = ", ".join(f"{e:g}" for e in epsilons(data.scores)) or "none"
-    return {
-        "misclassification": (
-            f"Line chart of the error in percent against epsilon ({levels}), one panel"
-            f" for each learner ({names}), one line for each method. {headline(data)}"
-        ),
-        "utilities": (
-            "Distributions of the estimated utilities of the weak classifiers, one"
-            f" ridge for each epsilon, one panel for each learner. {_spread(data)}"
-        ),
-        "curves": f"Three panels by class. {curves_caption(data)}",
-    }
-
-
-def _spread(data: PageData) -> str:
-    if data.utilities.empty:
-        return ""
-    level = max(epsilons(data.utilities))
-    values = data.utilities.loc[data.utilities["epsilon"] == level, "utility"]
-    low, high = np.quantile(values.to_numpy(float), [0.1, 0.9])
-    return f"At epsilon {level:g}, 80 % lie between {low:.2f} and {high:.2f}."

@@ -16,6 +16,7 @@ from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.schema import Representation
 from curvote.run.settings import labels_of, of_config
 from curvote.run.step import Cell
 from curvote.run.store import Artifact, sound
@@ -170,7 +171,8 @@ def encoding_of(
     rows = encoded.columns("constants", replicate)
     constants = dict(zip(rows["name"], rows["value"], strict=True))
     described = Encoding.from_json(encoded.facts["encoding"])
-    judge = of_config(record.config, cell.setting)["project"]["judge"]
+    stated = of_config(record.config, cell.setting)["project"]
+    judge = Representation.model_validate(stated).judge
     return replace(described, constants=constants, feature_map=judge)
 
 

@@ -88,6 +88,9 @@ def _grid(values: Mapping[str, Any]) -> Mapping[str, Any]:
     grid = values.get("grid") or {}
     if not isinstance(grid, Mapping):
         raise UserError("must be a mapping of axes.", where=("grid",))
+    if PROTOCOL in grid:
+        message = "is no axis of a grid: list protocols under `protocols`."
+        raise UserError(message, where=("grid", PROTOCOL))
     return grid
 
 

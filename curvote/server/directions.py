@@ -32,7 +32,7 @@ Line = tuple[Array, float]
 # The noise of a symmetric matrix has eigenvalues up to sqrt(2 d v) (Wigner 1958).
 EDGE = 0.75
 # A wrong centre spoils the slopes, so it is believed where it stands out clearly.
-DOUBT_CENTRE, DOUBT_CORNER = 2.0, 4.0
+DOUBT_CENTRE, DOUBT_CORNER = 2.5, 4.0
 # A signal is taken to be at least this part of the noise that hides it.
 LEAST_SLOPES, LEAST_INTERCEPT = 0.1, 1.0
 # No direction is taken to be narrower than this part of the mean.

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import chi2
+from threadpoolctl import threadpool_limits
 
 from curvote import validate
 from curvote.mechanisms.privunit import PrivUnit
@@ -132,7 +133,8 @@ def expect_direct(
     chosen = arm or arm_of(n, d, epsilon).arm or "mean"
     case = _Case(n, epsilon, vectors(chosen, d, "standard", "auto"), chosen == "two")
     rng = np.random.default_rng(seed)
-    found = [case.errors(rng, signal) for _ in range(SLANTS)]
+    with threadpool_limits(limits=1):  # matrices are too small to share
+        found = [case.errors(rng, signal) for _ in range(SLANTS)]
     return Expectation(float(np.mean(found)), float(np.std(found)), chosen)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
+from curvote.protocols.direct.messages import Direction
 from curvote.protocols.message import Known
 from curvote.protocols.mrma.messages import Report, Vote
 from curvote.protocols.stage import Columns
@@ -47,6 +48,37 @@ class NakedLabel(Report):
         """Return noised z (n, d) and the true label (n,)."""
         sent = super().draw(task, known, entropy)
         return {**sent, "label": known.labels.astype(np.int8)}
+
+
+class DirectionTwice(Direction):
+    """Spends the full epsilon on the label moment and again on the second moment."""
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of both vectors together."""
+        return 2 * super().worst_loss(task)
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return two noised vectors of one record."""
+        sent = [super(DirectionTwice, self).draw(task, known, entropy) for _ in "ab"]
+        return {**sent[0], "second": sent[1]["direction"]}
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the loss of both vectors together."""
+        second: dict[str, Any] = {"direction": messages["second"]}
+        first = super().log_ratio(task, one, other, messages)
+        return first + super().log_ratio(task, one, other, second)
+
+
+class LabelBeside(Direction):
+    """Noises which way a record lies, and sends the label beside it."""
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the noised vectors of records without labels, and the labels."""
+        bare = replace(known, labels=np.ones(len(known.labels)))
+        sent = super().draw(task, bare, entropy)
+        return {**sent, "label": known.labels}
 
 
 class VoteTwice(Vote):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from curvote.audit.broken import choices, messages, noise, records, releases
 from curvote.audit.broken.doubled import doubled
@@ -17,8 +17,6 @@ from curvote.audit.row import BROKEN
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.registry import names
 from curvote.privacy import Budget
-from curvote.protocols.message import Message
-from curvote.protocols.mrma.messages import Report, Vote
 from curvote.validate import FloatArray
 
 Broken = MechanismSubject | MessageSubject | Memo
@@ -33,9 +31,9 @@ def _twin(
     return subject_of(kind(epsilon=epsilon, **params), "", params, extra)
 
 
-def _sent(message: Report | Vote, epsilon: float) -> MessageSubject:
-    honest = of_message(task("mrma", message.name, epsilon))
-    return replace(honest, message=cast("Message", message))
+def _sent(message: Any, protocol: str, epsilon: float) -> MessageSubject:
+    honest = of_message(task(protocol, message.name, epsilon))
+    return replace(honest, message=message)
 
 
 def _memo(epsilon: float) -> Memo:
@@ -48,7 +46,7 @@ EPSILON = 0.5
 TWINS: Mapping[str, Callable[[float], Broken]] = {
     "sensitivity_halved": partial(_twin, noise.SensitivityHalved),
     "budget_not_split": partial(_twin, records.BudgetNotSplit, d=3),
-    "report_budget_not_split": partial(_sent, messages.ReportNotSplit()),
+    "report_budget_not_split": partial(_sent, messages.ReportNotSplit(), "mrma"),
     "float_laplace": partial(_twin, noise.FloatLaplace),
     "min_max_2023": partial(_twin, records.MinMax2023, extra=records.FAR_APART, d=4),
     "unary_full_epsilon": partial(_twin, choices.UnaryFullEpsilon, n_classes=4),
@@ -65,8 +63,10 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "no_clipping": partial(_twin, noise.NoClipping),
     "subset_with_label": partial(_twin, choices.SubsetWithLabel, n_classes=4),
     "gaussian_halved": partial(_twin, records.GaussianHalved, d=3, delta=1e-5),
-    "naked_label": partial(_sent, messages.NakedLabel()),
-    "vote_twice": partial(_sent, messages.VoteTwice()),
+    "naked_label": partial(_sent, messages.NakedLabel(), "mrma"),
+    "vote_twice": partial(_sent, messages.VoteTwice(), "mrma"),
+    "direction_twice": partial(_sent, messages.DirectionTwice(), "direct"),
+    "label_beside": partial(_sent, messages.LabelBeside(), "direct"),
 }
 
 

@@ -13,8 +13,8 @@ from curvote.representation.direction import SQUARE, Directions
 # The part of a report's squared length that is the label moment's, by arm.
 SHARES = {"mean": 1.0, "joint": 0.8, "two": 0.8}
 # s is this times the length of a typical z: beside more numbers a constant must be
-# larger to be seen. It has a fifth of u's energy then, little for slopes to lose.
-INTERCEPT = 0.5
+# larger to be seen. It has a sixth of u's energy then, little for slopes to lose.
+INTERCEPT = 0.45
 # The part of the clients who report in the first of two rounds.
 FIRST = 0.3
 _PUBLISHED = ("intercept", "share", "square")

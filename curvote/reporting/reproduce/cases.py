@@ -8,7 +8,7 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from curvote.reporting import style
-from curvote.reporting.data import METHODS
+from curvote.reporting.methods import METHODS
 from curvote.reporting.reproduce.drawing import Line, against_epsilon, distinct
 from curvote.reporting.reproduce.gather import Evidence
 from curvote.reporting.reproduce.printed import cases

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from curvote.reporting import style
-from curvote.reporting.data import METHODS
+from curvote.reporting.methods import METHODS
 from curvote.reporting.reproduce.drawing import (
     distinct,
     fitting_legend,

@@ -35,7 +35,7 @@ A cell is a setting at one epsilon. `auto` is best in it where neither the best
 published method nor `majority` does better. It has lost where one of them is better by
 more than 1 point and by more than 2 standard errors of the difference; else it is
 within the limit. Published are all methods of `mrma`, with every learner, and the
-histogram. The best of them is chosen by the very errors shown here, which favours it."""
+histogram. The best of them is chosen by the very errors shown here: a favour."""
 _LINES = """\
 Each line is a protocol, with its learner. In brackets: what `auto` and `direct` took
 at this epsilon, and which other published method is best. `clean` has no privacy."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from curvote.errors import UserError
-from curvote.reporting.data import METHODS
+from curvote.reporting.methods import METHODS
 from curvote.reporting.reproduce.names import Reproduction, find
 from curvote.reporting.reproduce.printed import Printed, printed
 from curvote.run.settings import PROTOCOL

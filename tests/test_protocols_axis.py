@@ -1,0 +1,150 @@
+"""The axis of protocols: all on the same clients, each a setting of one run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.protocols.choice import arm_of, choose
+from curvote.run.choosing import concrete, reasons
+from curvote.run.config import PipelinesFile
+from curvote.run.results import final_model, summary
+from curvote.run.settings import named, settings
+from curvote.run.step import Cell
+from tests import plain
+
+EVERY = ["auto", "direct", "votes", "majority", "mrma"]
+MANY = plain.TINY | {"protocols": EVERY, "learners": ["centroid"], "replicates": 2}
+
+
+def configured(tmp_path: Path, **changes: object) -> PipelinesFile:
+    """Return the file of a project with one changed pipeline."""
+    return PipelinesFile(plain.write(tmp_path, tiny=MANY | changes))
+
+
+@pytest.fixture(scope="module")
+def rows(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, object]]:
+    """Return the scores of a run of all protocols."""
+    project = plain.write(tmp_path_factory.mktemp("many"), tiny=MANY)
+    return summary(project, plain.run(project))
+
+
+def test_every_protocol_is_scored_at_every_epsilon(
+    rows: list[dict[str, object]],
+) -> None:
+    """Under its own name, with the majority beside it."""
+    for protocol in EVERY:
+        for epsilon in (1, 4):
+            mine = [
+                row["method"]
+                for row in rows
+                if (row["protocol"], row["epsilon"]) == (protocol, epsilon)
+            ]
+            assert mine.count("majority") == 1
+            assert len(mine) > 1 or protocol in {"majority", "auto"}
+
+
+def test_all_protocols_have_the_same_clients(rows: list[dict[str, object]]) -> None:
+    """The majority's labels and test clients do not depend on what else is run."""
+    for epsilon in (1, 4):
+        errors = {
+            row["misclassification"]
+            for row in rows
+            if row["method"] == "majority" and row["epsilon"] == epsilon
+        }
+        assert len(errors) == 1
+
+
+def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
+    """Nothing is drawn or decoded twice."""
+    steps = plain.plan(plain.write(tmp_path, tiny=MANY)).steps
+    of = {
+        protocol: {
+            step.key
+            for step in steps
+            if step.cell.protocol == protocol and step.stage.name != "report"
+        }
+        for protocol in ("auto", "direct")
+    }
+    chosen = [choose(140, 4, epsilon).protocol for epsilon in (1, 4)]
+    assert len(of["auto"] & of["direct"]) >= chosen.count("direct")
+
+
+def test_an_entry_may_have_a_label_and_set_keys() -> None:
+    """The same protocol twice, told apart by its label; the pipeline stays as it is."""
+    entry = {"name": "direct", "label": "wide", "direct.intercept": 2.0}
+    given = MANY | {"protocols": ["direct", entry]}
+    (first, plainly), (second, widely) = settings(given)
+    assert (named(first), named(second)) == ("direct", "wide")
+    assert "direct" not in plainly
+    assert widely["direct"] == {"intercept": 2.0}
+    assert {own["project"]["judge"] for own in (plainly, widely)} == {"rescaled"}
+    assert given["project"]["judge"] == "coefficients"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"protocols": ["mrma", "mrma"]}, "mrma stands twice; give each a label"),
+        ({"protocols": "mrma"}, "must be a list"),
+        ({"protocols": [{"label": "mine"}]}, "give its name"),
+        ({"grid": {"protocol": ["mrma"]}}, "list protocols under `protocols`"),
+        ({"protocols": ["derect"]}, "Did you mean 'direct'?"),
+        ({"protocols": [{"name": "mrma", "seed": 3}]}, "same for all settings"),
+        ({"protocols": [], "protocol": "direct"}, "so it judges z: rescaled"),
+        ({"protocols": ["mrma"], "train": None}, "says who learns from how many"),
+        ({"protocols": [{"name": "votes", "votes.directions": 141}]}, "140 clients"),
+        (
+            {"protocols": ["mrma"], "project": MANY["project"] | {"rescale": "none"}},
+            "`direct` hides their direction",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said(
+    tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
+    """With its place in the file."""
+    with pytest.raises(UserError, match=message) as caught:
+        configured(tmp_path, **changes).configured("tiny")
+    assert "pipelines.yaml:" in str(caught.value)
+
+
+def test_what_auto_took_is_said_with_its_reason(tmp_path: Path) -> None:
+    """A line for each epsilon; what is concrete leaves nothing open."""
+    config = configured(tmp_path, epsilon=[0.1, 4, 100]).configured("tiny").values()
+    lines = [line for line in reasons(config) if line.startswith("auto")]
+    assert len(lines) == 3
+    assert "majority" in lines[0]
+    assert "expect nothing better than the majority" in lines[0]
+    assert "two" in lines[2]
+    chosen = {part.protocol for part in concrete(config) if part.called == "auto"}
+    assert "majority" in chosen
+    assert "auto" not in chosen
+
+
+def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
+    """Mean, joint, two rounds, in this order, whichever of N and epsilon grows."""
+    order = ["majority", "mean", "joint", "two"]
+    for d in (3, 12):
+        by_n = [choose(n, d, 1.0).method for n in (20, 400, 2500, 10**6)]
+        by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, 1.3, 5)]
+        assert by_n == by_epsilon == order
+
+
+def test_noise_times_n_epsilon_squared_is_nearly_constant() -> None:
+    """What the rule asks is how large N epsilon^2 is (MRMA 16)."""
+    for d in (3, 10, 50):
+        for epsilon in (0.1, 1.0, 2.0):
+            noise = arm_of(3000, d, epsilon).noise
+            assert 5 < noise * 3000 * epsilon**2 < 6.6
+
+
+def test_auto_ends_in_a_classifier_of_raw_curves(tmp_path: Path) -> None:
+    """Whatever it took: what a user loads takes curves and gives labels."""
+    project = plain.write(tmp_path, tiny=MANY | {"epsilon": [0.1, 100]})
+    record = plain.run(project)
+    for epsilon in (0.1, 100.0):
+        model = final_model(project, record, Cell("auto", epsilon, None, "auto"))
+        assert model.predict([[0.0] * 20]).tolist()[0] in {"-1", "+1"}
