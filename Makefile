@@ -13,7 +13,7 @@ COMPETITORS := $(patsubst benchmarks/requirements-%.txt,.venv-bench-%/.installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo ui test lint faults bench competitors clean
+.PHONY: help demo ui test lint faults bench choosing competitors clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ bench: $(BASE)  ## measure; each competitor runs in an environment of its own
 	@failed=0; for script in benchmarks/bench_*.py; do \
 	  echo "== $$script"; $(VENV)/bin/python "$$script" || failed=1; \
 	done; exit $$failed
+
+choosing: $(BASE)  ## measure the figure and the tables of docs/choosing.md anew
+	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.choosing_figure
 
 clean:  ## remove environments and caches, never data
 	rm -rf $(VENV) .venv-bench* build dist *.egg-info .hypothesis

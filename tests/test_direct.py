@@ -19,9 +19,9 @@ from curvote.protocols.direct import protocol, two_rounds
 from curvote.protocols.direct.arms import FIRST, SHARES, from_params
 from curvote.protocols.direct.privatize import SENDERS, reports
 from curvote.protocols.direct.refine import SECOND, whitening_of
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.roles import EVERYBODY, ROLES, split
 from curvote.protocols.stage import Columns, Stage, Tables
+from curvote.protocols.study import study_clients
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from tests.noise import SEED

@@ -11,11 +11,11 @@ from scipy.stats import binom, norm
 
 from curvote.errors import UserError
 from curvote.protocols.mrma import aggregate
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.online import evaluate, learn, score, update
 from curvote.protocols.online.codes import INCUMBENT
 from curvote.protocols.online.protocol import STAGES, releases
 from curvote.protocols.stage import Columns
+from curvote.protocols.study import study_clients
 from tests import plain
 from tests.online_study import (
     PARAMS,

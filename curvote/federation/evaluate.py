@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from curvote.federation.poll import budget, parts
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.poll import poll
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

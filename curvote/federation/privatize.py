@@ -10,8 +10,8 @@ from curvote.client.report import Reporter
 from curvote.entropy import generator
 from curvote.protocols.mrma.arms import REPORT_ARMS
 from curvote.protocols.mrma.privatize import facts, released, reporter_of
-from curvote.protocols.mrma.study import Clients, study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import Clients, study_clients
 
 __all__ = ["block", "facts"]
 

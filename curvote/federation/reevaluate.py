@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curvote.federation.poll import budget, remaining
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.poll import dealt, poll
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from curvote.classifier import sign
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 from curvote.server.averaging import average
 
 METHODS = ("mrma", "federated")

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from curvote.classifier import Linear
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.direct.classifiers import line_of
+from curvote.protocols.classifiers import line_of
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curvote.protocols.mrma.score import Test, score_rows
-from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.scores import Test, score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from curvote.entropy import generator
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.mrma.train import weak_tables
 from curvote.protocols.stage import Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 from curvote.server.weak import draw
 
 Problem = tuple[np.ndarray, np.ndarray]

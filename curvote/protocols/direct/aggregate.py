@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.arms import from_params
-from curvote.protocols.direct.classifiers import classifier
 from curvote.protocols.stage import Facts, Inputs, Params, Tables
 from curvote.server.directions import Sum, one_round
 

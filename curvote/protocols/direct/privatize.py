@@ -11,9 +11,9 @@ from curvote.client.direction import DirectionReporter
 from curvote.entropy import client_streams, generator
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import FIRST, from_params, to_params, vectors
-from curvote.protocols.mrma.study import Clients, study_clients
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import Clients, study_clients
 
 Array = NDArray[np.float64]
 

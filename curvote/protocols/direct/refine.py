@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from curvote.client.direction import DirectionReporter
 from curvote.protocols.direct.arms import FIRST, from_params
 from curvote.protocols.direct.privatize import reports
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
+from curvote.protocols.study import study_clients
 from curvote.representation.direction import Whitening
 
 SECOND = Senders(EVERYBODY.roles, start=FIRST)

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.protocols.direct.classifiers import line_of
+from curvote.protocols.classifiers import line_of
 from curvote.protocols.majority.elect import error
-from curvote.protocols.mrma.score import Test, score_rows
-from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.scores import Test, score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import expit
 
-from curvote.protocols.mrma.score import score_rows
+from curvote.protocols.scores import score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 WIDTH = 0.1

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.protocols.direct.classifiers import classifier
+from curvote.protocols.classifiers import classifier
 from curvote.protocols.majority.elect import elected
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
 

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from curvote.entropy import client_streams, generator
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.mrma.study import Clients
 from curvote.protocols.roles import EVERYBODY
+from curvote.protocols.study import Clients
 
 Array = NDArray[np.float64]
 

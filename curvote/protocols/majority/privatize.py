@@ -8,8 +8,8 @@ import numpy as np
 
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.majority.elect import noised_labels
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -14,9 +14,9 @@ from curvote.entropy import generator
 from curvote.errors import UserError
 from curvote.protocols.majority.elect import error
 from curvote.protocols.mrma.histogram import Histogram
-from curvote.protocols.mrma.score import score_rows
-from curvote.protocols.mrma.study import Clients, study_clients
+from curvote.protocols.scores import score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import Clients, study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

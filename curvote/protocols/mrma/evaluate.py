@@ -8,9 +8,9 @@ import numpy as np
 
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.mrma.arms import WEAK_ARMS
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.poll import dealt, poll
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

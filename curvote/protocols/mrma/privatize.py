@@ -9,8 +9,8 @@ import numpy as np
 from curvote.client.report import Reporter
 from curvote.entropy import client_streams, generator
 from curvote.protocols.mrma.arms import REPORT_ARMS
-from curvote.protocols.mrma.study import Clients, study_clients
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import Clients, study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,30 +10,15 @@ from numpy.typing import NDArray
 from curvote.classifier import sign
 from curvote.protocols.mrma import published
 from curvote.protocols.mrma.arms import WEAK_ARMS
-from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.scores import Test, score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 from curvote.server.averaging import average
 from curvote.server.reversal import reversed_utility
 
 Array = NDArray[np.float64]
 # Utilities of equal vote counts differ by rounding errors, others by far more.
 TIE = 1e-9
-
-
-@dataclass(frozen=True)
-class Test:
-    """The test clients of one replicate: features (n, d) and labels -1/+1."""
-
-    features: Array
-    labels: Array
-
-    def decisions(self, coef: Array, intercept: Array) -> Array:
-        """Return f_b(x_i) as an array (n, B)."""
-        return np.asarray(self.features @ np.atleast_2d(coef).T + intercept)
-
-    def error(self, decisions: Array) -> Array:
-        """Return the misclassification of each column."""
-        return np.asarray(np.mean(sign(decisions) != self.labels[:, None], axis=0))
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -66,24 +49,6 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
         "ma": ensemble["none_passed_ma"][0],
     }
     return score_rows(errors, none_passed, params, params["learner.label"])
-
-
-def score_rows(
-    errors: dict[str, float],
-    none_passed: dict[str, Any],
-    params: Params,
-    learner: str | None,
-) -> Columns:
-    """Return the rows of table ``scores`` for one replicate."""
-    n = len(errors)
-    return {
-        "protocol": np.array([params["label"]] * n, dtype=object),
-        "epsilon": np.full(n, params["epsilon"]),
-        "learner": np.array([learner] * n, dtype=object),
-        "method": np.array(list(errors), dtype=object),
-        "misclassification": np.array(list(errors.values()), dtype=float),
-        "none_passed": np.array([bool(none_passed.get(m, False)) for m in errors]),
-    }
 
 
 def single(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:

@@ -8,9 +8,9 @@ from curvote.client.direction import DirectionReporter
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import from_params, to_params, vectors
 from curvote.protocols.direct.privatize import reports
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.roles import TRAINING
 from curvote.protocols.stage import Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 ARM = "mean"
 

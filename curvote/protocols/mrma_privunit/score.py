@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curvote.protocols.majority.elect import error
-from curvote.protocols.mrma.score import Test, own, score_rows, single
-from curvote.protocols.mrma.study import study_clients
+from curvote.protocols.mrma.score import own, single
+from curvote.protocols.scores import Test, score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

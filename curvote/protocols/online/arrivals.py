@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.protocols.mrma.study import Clients, study_clients
 from curvote.protocols.stage import Params, Source
+from curvote.protocols.study import Clients, study_clients
 
 
 def arrival_of(project: Source, replicate: int) -> NDArray[np.int64]:

@@ -9,9 +9,9 @@ import numpy as np
 from curvote.client.report import Reporter
 from curvote.entropy import generator
 from curvote.protocols.mrma.privatize import facts, released, reporter_of
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.online.arrivals import arrival_of
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 __all__ = ["block", "facts"]
 

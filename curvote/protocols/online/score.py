@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curvote.protocols.mrma.score import Test, score_rows
 from curvote.protocols.online.arrivals import arriving
+from curvote.protocols.scores import Test, score_rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 # Rows of the history: today's ensemble, and the first one, which never learned more.

@@ -8,10 +8,10 @@ import numpy as np
 
 from curvote.protocols.mrma.evaluate import facts
 from curvote.protocols.mrma.score import arm
-from curvote.protocols.mrma.study import study_clients
 from curvote.protocols.poll import dealt, poll
 from curvote.protocols.roles import EVERYBODY
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.study import study_clients
 
 __all__ = ["block", "facts"]
 
