@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict
 
 SIMULATED = False
 SIZES = (40, 40, 20)
-FEATURES = [
-    {"name": "age", "unit": "years", "lower": 0.0, "upper": 100.0, "why": "invented"},
-    {"name": "dose", "unit": "mg", "lower": -1.0, "upper": 3.0, "why": "invented"},
+_STATED: list[dict[str, Any]] = [
+    {"name": "age", "unit": "years", "lower": 0.0, "upper": 100.0, "centre": 40.0},
+    {"name": "dose", "unit": "mg", "lower": -1.0, "upper": 3.0, "centre": 1.0},
 ]
+FEATURES = [feature | {"why": "invented"} for feature in _STATED]
 
 
 class Parameters(BaseModel):

@@ -90,6 +90,14 @@ def test_the_report_shows_no_record_of_anybody(vectors: Project) -> None:
     assert "outside" in page
 
 
+def test_curves_have_no_public_centre(project: Project) -> None:
+    """Only a table's schema states one."""
+    given = plain.TINY["project"] | {"centre": "public"}
+    plain.write(project.root, tiny=plain.TINY | {"project": given})
+    with pytest.raises(UserError, match="state centre and scale"):
+        plain.run(project)
+
+
 def test_public_bounds_of_curves_bound_their_coefficients(project: Project) -> None:
     """Without any stated there are none to use."""
     plain.write(
@@ -102,6 +110,24 @@ def test_public_bounds_of_curves_bound_their_coefficients(project: Project) -> N
     )
     with pytest.raises(UserError, match="states no public bounds"):
         plain.run(project)
+
+
+@pytest.mark.parametrize("rescale", ["tanh", "standard"])
+def test_public_constants_put_the_farther_bound_three_scales_away(
+    vectors: Project, rescale: str
+) -> None:
+    """They are the schema's, whatever the clients' values are."""
+    public = {"basis": "identity", "rescale": rescale}
+    public |= {"centre": "public", "scale": "public"}
+    plain.write(
+        vectors.root, vectors=VECTORS | {"protocol": "direct", "project": public}
+    )
+    record = plain.run(vectors, "vectors", "direct.arm=mean")
+    constants = stored(vectors, record, "project").columns("constants", 0)
+    centre, scale = constants["value"]
+    ends = np.array([[0, -1], [100, 3]])
+    assert np.abs((ends - centre) / scale).max(axis=0) == pytest.approx([3, 3])
+    assert ((ends[0] < centre) & (centre < ends[1])).all()
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,9 @@ most, so the rule asks in the end how large N epsilon^2 is.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from curvote import validate
-from curvote.mechanisms.privunit import PrivUnit
+from curvote.server.directions import variance
 
 # Above, even the strongest signal that u can carry drowns in the noise.
 HOPELESS = 0.06
@@ -38,18 +37,11 @@ class Choice:
         return self.arm or self.protocol
 
 
-@lru_cache(maxsize=256)
-def noise_of_one(d: int, epsilon: float) -> float:
-    """Return the variance of a coordinate of one client's report of d + 1 numbers."""
-    p = validate.at_least(1, d=d) + 1
-    return (PrivUnit(epsilon=epsilon, d=p).m ** -2 - 1) / p
-
-
 def arm_of(n: int, d: int, epsilon: float) -> Choice:
     """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each."""
-    v = noise_of_one(d, epsilon) / validate.at_least(1, n=n)
+    v = variance(validate.at_least(1, d=d) + 1, epsilon) / validate.at_least(1, n=n)
     arm, why = _arm(v)
-    size = f"N epsilon^2 = {n * epsilon**2:.3g}, noise {v:.2g}"
+    size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
     return Choice("direct", arm, v, f"{size}: {why}")
 
 

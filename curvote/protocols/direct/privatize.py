@@ -61,12 +61,15 @@ def reports(
 
     ``place`` is (seed, stage); ``z`` (n, d) stands in for the z of all clients.
     """
-    rows = senders.rows(clients.roles)
-    own = clients.z[rows] if z is None else z[rows]
+    # Shuffled before the noise, not after: reports of a million clients stand once.
+    rng = generator(*place, "shuffle", clients.replicate)
+    rows = rng.permutation(senders.rows(clients.roles))
+    known = clients.z if z is None else z
     noised = np.empty((len(rows), reporter.vectors.size))
     streams = client_streams(*place, "feature_noise", clients.replicate, len(rows))
     for part, noise in streams:
-        mine = clients.labels[rows][part]
-        noised[part] = reporter.release(own[part], mine, noise, study=True)
-    rng = generator(*place, "shuffle", clients.replicate)
-    return {"direction": noised[rng.permutation(len(rows))]}
+        mine = rows[part]
+        noised[part] = reporter.release(
+            known[mine], clients.labels[mine], noise, study=True
+        )
+    return {"direction": noised}
