@@ -124,6 +124,17 @@ def test_what_auto_took_is_said_with_its_reason(tmp_path: Path) -> None:
     assert "auto" not in chosen
 
 
+def test_no_record_steers_what_auto_takes(tmp_path: Path) -> None:
+    """Clients with another signal, or none, and other draws of them: the same arms."""
+    taken = set()
+    for index, slope in enumerate(([0.0], [9.0, -9.0])):
+        source = {"name": "simulated", "points": 20, "slope": slope}
+        file = configured(tmp_path / str(index), source=source, seed=index)
+        config = file.configured("tiny").values()
+        taken.add(tuple((p.protocol, p.direct.arm) for p in concrete(config)))
+    assert len(taken) == 1
+
+
 def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
     """Mean, joint, two rounds, in this order, whichever of N and epsilon grows."""
     order = ["majority", "mean", "joint", "two"]
