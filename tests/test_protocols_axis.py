@@ -8,6 +8,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
+from curvote.protocols.direct.arms import vectors
 from curvote.run.choosing import concrete, reasons
 from curvote.run.config import PipelinesFile
 from curvote.run.results import final_model, summary
@@ -142,6 +143,14 @@ def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
         by_n = [choose(n, d, 1.0).method for n in (20, 400, 2500, 10**6)]
         by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, 1.3, 5)]
         assert by_n == by_epsilon == order
+
+
+def test_a_second_moment_of_many_numbers_is_not_asked_for() -> None:
+    """It grows with their square; whoever names such an arm is told."""
+    assert arm_of(10**7, 199, 5.0).arm == "mean"
+    assert arm_of(10**7, 198, 5.0).arm == "two"
+    with pytest.raises(UserError, match="take arm mean, or fewer numbers"):
+        vectors("joint", 199, "tanh", "auto")
 
 
 def test_noise_times_n_epsilon_squared_is_nearly_constant() -> None:

@@ -14,12 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from curvote import validate
+from curvote.protocols.direct.arms import WIDEST
 from curvote.server.directions import variance
 
 # Above, even the strongest signal that u can carry drowns in the noise.
 HOPELESS = 0.06
 # A second moment is worth its part of the report below this, whitening below that.
 JOINT, TWO = 0.003, 0.0015
+_WIDE = f"a second moment of more than {WIDEST} numbers would be too long to send"
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Choice:
 def arm_of(n: int, d: int, epsilon: float) -> Choice:
     """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each."""
     v = variance(validate.at_least(1, d=d) + 1, epsilon) / validate.at_least(1, n=n)
-    arm, why = _arm(v)
+    arm, why = _arm(v) if d <= WIDEST else ("mean", _WIDE)
     size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
     return Choice("direct", arm, v, f"{size}: {why}")
 

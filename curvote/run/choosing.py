@@ -19,7 +19,7 @@ _RULED = (AUTO, "direct")
 
 def is_open(pipeline: Pipeline) -> bool:
     """Say whether the protocol or its arm is left to the rule."""
-    arm = pipeline.protocol in _RULED and pipeline.direct.arm == AUTO
+    arm = pipeline.protocol == "direct" and pipeline.direct.arm == AUTO
     return pipeline.protocol == AUTO or arm
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curvote import validate
+from curvote.errors import UserError
 from curvote.representation.direction import SQUARE, Directions
 
 # The part of a report's squared length that is the label moment's, by arm.
@@ -15,6 +16,8 @@ SHARES = {"mean": 1.0, "joint": 0.8, "two": 0.8}
 # s is this times the length of a typical z: beside more numbers a constant must be
 # larger to be seen. It has a sixth of u's energy then, little for slopes to lose.
 INTERCEPT = 0.45
+# A report with a second moment of more numbers would be over 20,000 long.
+WIDEST = 198
 # The part of the clients who report in the first of two rounds.
 FIRST = 0.3
 _PUBLISHED = ("intercept", "share", "square")
@@ -23,9 +26,15 @@ _PUBLISHED = ("intercept", "share", "square")
 def vectors(arm: str, d: int, rescale: str, intercept: float | str) -> Directions:
     """Return how records become vectors; ``intercept`` is "auto" or s itself.
 
-    Both constants were chosen on simulated data alone (docs/choosing.md).
+    Both constants were chosen on simulated data alone (docs/choosing.md). A second
+    moment of more than ``WIDEST`` numbers is a UserError.
     """
     share, square = SHARES[validate.one_of(SHARES, arm=arm)], SQUARE[rescale]
+    if share < 1 and d > WIDEST:
+        raise UserError(
+            f"arm {arm} would send a second moment of {d} numbers, {WIDEST} at most;"
+            " take arm mean, or fewer numbers."
+        )
     s = INTERCEPT * np.sqrt(d * square) if isinstance(intercept, str) else intercept
     return Directions(d, float(s), share, square)
 
