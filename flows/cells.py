@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 from typing import Any
 
+from curvote.reporting.methods import ARMS
 from curvote.run.history import RunRecord
 from curvote.run.settings import named as named_setting
 from curvote.run.step import Cell
@@ -92,9 +93,12 @@ def _metrics(row: Mapping[str, Any]) -> Metrics:
     values = {"misclassification": row["misclassification"]}
     values["misclassification_se"] = row["se"]
     method = ".group-".join(filter(None, (row["method"], row.get("group"))))
+    # The arm differs from epsilon to epsilon; a comparison needs one name for all.
+    names = [method, row["protocol"]] if row["method"] in ARMS else [method]
     return {
-        f"{name}.{method}": float(value)
+        f"{name}.{called}": float(value)
         for name, value in values.items()
+        for called in names
         if value is not None and math.isfinite(value)
     }
 

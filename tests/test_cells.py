@@ -30,3 +30,14 @@ def test_params_are_short_scalars_with_one_meaning() -> None:
     assert params["project.size"] == "4"
     assert params["source.name"] == "simulated"
     assert not {"epsilon", "schedule", "size"} & set(params)
+
+
+def test_an_arm_is_logged_under_its_protocol_too() -> None:
+    """What `auto` took differs from epsilon to epsilon; its line in MLflow is one."""
+    row = {"protocol": "auto", "learner": None, "misclassification": 0.1, "se": 0.01}
+    rows = [row | {"epsilon": 1.0, "method": "mean"}]
+    rows.append(row | {"epsilon": 2.0, "method": "two"})
+    for metrics in by_cell(rows).values():
+        assert metrics["misclassification.auto"] == 0.1
+        assert metrics["misclassification_se.auto"] == 0.01
+        assert len(metrics) == 4
