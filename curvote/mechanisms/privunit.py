@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,12 @@ class PrivUnit(VectorMechanism):
     def worst_log_ratio(self) -> float:
         """Return the thresholds' log ratio and, on top, ``margin``: at most epsilon."""
         return min(exact.log(self.worst_ratio()) + self.margin, self.epsilon)
+
+
+@lru_cache(maxsize=256)
+def mean_variance(d: int, epsilon: float) -> float:
+    """Return the variance of a coordinate, the mean over all: (1/m^2 - 1)/d."""
+    return float((PrivUnit(epsilon=epsilon, d=d).m ** -2 - 1) / d)
 
 
 def _threshold_out(epsilon: float) -> int:

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from curvote import validate
+from curvote.mechanisms.privunit import mean_variance
 from curvote.protocols.direct.arms import WIDEST
-from curvote.server.directions import variance
 
 # Above, even the strongest signal that u can carry drowns in the noise.
 HOPELESS = 0.06
@@ -41,7 +41,8 @@ class Choice:
 
 def arm_of(n: int, d: int, epsilon: float) -> Choice:
     """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each."""
-    v = variance(validate.at_least(1, d=d) + 1, epsilon) / validate.at_least(1, n=n)
+    n, p = validate.at_least(1, n=n), validate.at_least(1, d=d) + 1
+    v = mean_variance(p, epsilon) / n
     arm, why = _arm(v) if d <= WIDEST else ("mean", _WIDE)
     size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
     return Choice("direct", arm, v, f"{size}: {why}")

@@ -17,13 +17,12 @@ what is done to h and M first keeps noise from being inverted or believed:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.mechanisms.privunit import PrivUnit
+from curvote.mechanisms.privunit import mean_variance
 from curvote.representation.direction import Directions, Whitening, second_moment
 
 Array = NDArray[np.float64]
@@ -55,7 +54,7 @@ class Sum:
 
     def noise(self, epsilon: float) -> float:
         """Return v/n: the variance that privacy adds to each coordinate."""
-        return variance(len(self.mean), epsilon) / self.n
+        return mean_variance(len(self.mean), epsilon) / self.n
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,6 @@ class Known:
     label: Array
     noise: float
     second: Spread
-
-
-@lru_cache(maxsize=256)
-def variance(size: int, epsilon: float) -> float:
-    """Return the mean variance of a coordinate of one report, (1/m^2 - 1)/size."""
-    return float((PrivUnit(epsilon=epsilon, d=size).m ** -2 - 1) / size)
 
 
 def one_round(total: Sum, given: Directions, epsilon: float) -> Line:
