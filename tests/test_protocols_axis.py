@@ -75,7 +75,7 @@ def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
 
 def test_an_entry_may_have_a_label_and_set_keys() -> None:
     """The same protocol twice, told apart by its label; the pipeline stays as it is."""
-    entry = {"name": "direct", "label": "wide", "direct.intercept": 2.0}
+    entry = {"name": "direct", "label": "wide", "intercept": 2.0}
     given = MANY | {"protocols": ["direct", entry]}
     (first, plainly), (second, widely) = settings(given)
     assert (named(first), named(second)) == ("direct", "wide")
