@@ -1,13 +1,15 @@
-"""The table of a protocol that ends in one classifier, without an ensemble."""
+"""Tables of classifiers that no learner fitted: the one at the end, or candidates."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.protocols.stage import Columns, Source
 
-Line = tuple[NDArray[np.float64], float]
+Array = NDArray[np.float64]
+Line = tuple[Array, float]
 
 
 def classifier(line: Line, n: int) -> Columns:
@@ -24,3 +26,16 @@ def line_of(source: Source, replicate: int) -> Line:
     """Return (coef, intercept) of a replicate."""
     row = source.columns("classifier", replicate)
     return row["coef"][0], float(row["intercept"][0])
+
+
+def weak_rows(coef: Array, intercept: Array, n: int) -> Columns:
+    """Return the rows of table ``weak`` for coef (B, d) and intercept (B,), each from ``n`` reports."""
+    count = len(coef)
+    return {
+        "arm": np.full(count, WEAK_ARMS.index("weak"), dtype=np.int8),
+        "learner": np.arange(count),
+        "coef": coef,
+        "intercept": intercept,
+        "n": np.full(count, n),
+        "flagged": np.zeros(count, dtype=bool),
+    }

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import generator
+from curvote.protocols.classifiers import weak_rows
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.votes.rows import weak_rows
 from curvote.representation.direction import Directions
 from curvote.server.directions import Sum, one_round
 from curvote.server.weak import draw

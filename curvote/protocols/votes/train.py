@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from curvote.entropy import generator
+from curvote.protocols.classifiers import weak_rows
 from curvote.protocols.direct.arms import vectors
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.votes.rows import weak_rows
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
