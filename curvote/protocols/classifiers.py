@@ -29,7 +29,7 @@ def line_of(source: Source, replicate: int) -> Line:
 
 
 def weak_rows(coef: Array, intercept: Array, n: int) -> Columns:
-    """Return the rows of table ``weak`` for coef (B, d) and intercept (B,), each from ``n`` reports."""
+    """Return the rows of table ``weak``: coef (B, d), intercept (B,), ``n`` reports."""
     count = len(coef)
     return {
         "arm": np.full(count, WEAK_ARMS.index("weak"), dtype=np.int8),
