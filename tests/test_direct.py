@@ -83,7 +83,7 @@ def study(arm: str, *, skewed: bool = False) -> dict[str, Plain]:
     """Return what each stage made of one of the two problems."""
     chain = two_rounds if arm == "two" else protocol
     encoded = [crowd(SKEWED if skewed else PLAIN, r) for r in range(REPLICATES)]
-    facts = {"encoding": Encoding(identity(D), "none").to_json()}
+    facts = {"d": D, "encoding": Encoding(identity(D), "none").to_json()}
     made = {"project": Plain(facts, {"encoded": encoded})}
     for stage in chain.STAGES:
         made[stage.name] = do(stage, made, PARAMS | {"direct.arm": arm})

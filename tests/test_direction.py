@@ -15,8 +15,6 @@ from curvote.errors import UserError
 from curvote.representation.direction import (
     Directions,
     Whitening,
-    coordinates_of,
-    diagonal_of,
     second_moment,
 )
 from tests.noise import ALPHA, SEED, Replay
@@ -104,15 +102,6 @@ def test_the_mean_of_vectors_is_the_clients_moments(share: float) -> None:
     else:
         second = second_moment(found.diagonal, found.off)
         assert second == pytest.approx(u.T @ u / 40, abs=1e-12)
-
-
-def test_a_diagonal_and_its_coordinates_are_one_thing() -> None:
-    """Those of a uniform diagonal are 0; any other comes back, and keeps distances."""
-    one, two = (RNG.dirichlet(np.ones(5)) for _ in "ab")
-    assert coordinates_of(np.full(5, 0.2)) == pytest.approx(0, abs=1e-15)
-    assert diagonal_of(coordinates_of(one)) == pytest.approx(one)
-    apart = np.linalg.norm(coordinates_of(one) - coordinates_of(two))
-    assert apart == pytest.approx(np.linalg.norm(one - two))
 
 
 def test_whitening_moves_the_centre_to_0_and_then_turns() -> None:
@@ -243,3 +232,27 @@ def test_the_loss_is_that_of_the_law(share: float) -> None:
     assert abs(np.exp(-loss).mean() - 1) < gap
     assert abs(np.exp(-0.7 * loss).mean() - 1) > gap
     assert abs(np.exp(-1.3 * loss).mean() - 1) > gap
+
+
+@pytest.mark.parametrize(
+    ("matrix", "centre"),
+    [
+        (np.eye(3), np.zeros(2)),
+        (np.ones((2, 3)), np.zeros(2)),
+        (np.eye(2), np.array([0, np.nan])),
+        (np.eye(2), np.zeros((2, 1))),
+    ],
+)
+def test_what_is_no_whitening_is_refused(
+    matrix: np.ndarray, centre: np.ndarray
+) -> None:
+    """A client takes it from a task that anybody may have written."""
+    with pytest.raises(UserError, match=r"must be \(d, d\) and \(d,\)|must be finite"):
+        Whitening(matrix, centre)
+
+
+@pytest.mark.parametrize("z", [np.zeros((1, 3)), np.zeros(2), np.full((1, 2), np.inf)])
+def test_whitening_refuses_records_of_other_shapes(z: np.ndarray) -> None:
+    """And values that are not finite, before anything is computed from them."""
+    with pytest.raises(UserError, match=r"numbers|must be finite"):
+        Whitening(np.eye(2), np.zeros(2)).apply(z)

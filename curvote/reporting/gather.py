@@ -66,13 +66,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         releases=_releases(record.config, facts["d"], private=private),
         public=_public(config, facts),
         volunteers=config["clients"]["public"],
-        notes=[
-            *source_words.notes(facts, config),
-            *_settings(record),
-            *reasons(record.config),
-            *_left_out(project, record),
-            *dropped(project, record),
-        ],
+        notes=[*source_words.notes(facts, config), *_notes(project, record)],
         bayes_error=facts.get("bayes_error"),
         private=private,
         overrides=record.overrides,
@@ -83,6 +77,12 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         ledger=_ledger(project, record),
         record="record" if facts.get("features") else "curve",
     )
+
+
+def _notes(project: Project, record: RunRecord) -> list[str]:
+    """Say what was varied, what the rule took, and what is missing."""
+    varied = [*_settings(record), *reasons(record.config)]
+    return [*varied, *_left_out(project, record), *dropped(project, record)]
 
 
 def _settings(record: RunRecord) -> list[str]:

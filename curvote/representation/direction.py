@@ -122,19 +122,8 @@ def second_moment(diagonal: Array, off: Array) -> Array:
     matrix = np.zeros((p, p))
     matrix[np.triu_indices(p, 1)] = off / np.sqrt(2)
     matrix += matrix.T
-    matrix[np.diag_indices(p)] = diagonal_of(diagonal)
+    matrix[np.diag_indices(p)] = helmert(p).T @ diagonal + 1 / p
     return matrix
-
-
-def diagonal_of(coordinates: Array) -> Array:
-    """Return the diagonal (p,) that coordinates (p - 1,) stand for; its sum is 1."""
-    p = len(coordinates) + 1
-    return np.asarray(helmert(p).T @ coordinates + 1 / p)
-
-
-def coordinates_of(diagonal: Array) -> Array:
-    """Return the coordinates (p - 1,) of a diagonal (p,) whose sum is 1."""
-    return np.asarray(helmert(len(diagonal)) @ diagonal)
 
 
 @dataclass(frozen=True)
@@ -144,6 +133,23 @@ class Whitening:
     matrix: Array
     centre: Array
 
+    def __post_init__(self) -> None:
+        matrix = validate.finite(matrix=self.matrix)
+        centre = validate.finite(centre=self.centre)
+        if centre.ndim != 1 or matrix.shape != (len(centre), len(centre)):
+            raise UserError(
+                f"whitening has a matrix of shape {matrix.shape} and a centre of shape"
+                f" {centre.shape}; they must be (d, d) and (d,)."
+            )
+        object.__setattr__(self, "matrix", matrix)
+        object.__setattr__(self, "centre", centre)
+
     def apply(self, z: Array) -> Array:
-        """Return the new coordinates (n, d) of z (n, d)."""
-        return np.asarray((z - self.centre) @ self.matrix.T)
+        """Return the new coordinates (n, d) of z (n, d); other values: UserError."""
+        values = validate.finite(z=z)
+        if values.ndim != 2 or values.shape[1] != len(self.centre):
+            raise UserError(
+                f"z has shape {values.shape}; these coordinates are of"
+                f" {len(self.centre)} numbers."
+            )
+        return np.asarray((values - self.centre) @ self.matrix.T)

@@ -9,6 +9,7 @@ import numpy as np
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.protocols.stage import Facts, Source
 from curvote.representation.direction import SQUARE, Directions
 
 # The part of a report's squared length that is the label moment's, by arm.
@@ -45,5 +46,13 @@ def to_params(given: Directions) -> dict[str, float]:
 
 
 def from_params(d: int, params: Mapping[str, Any]) -> Directions:
-    """Return the vectors that a task publishes."""
+    """Return the vectors that a task publishes; UserError: it lacks a constant."""
+    missing = [name for name in _PUBLISHED if name not in params]
+    if missing:
+        raise UserError(f"the task states no {', '.join(missing)} of its vectors.")
     return Directions(d, **{name: params[name] for name in _PUBLISHED})
+
+
+def handed_on(source: Source) -> Facts:
+    """Return what decoding and a second round must know of a round of reports."""
+    return {name: source.facts[name] for name in ("d", "epsilon", "params")}

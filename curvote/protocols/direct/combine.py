@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.arms import from_params
+from curvote.protocols.direct.arms import from_params, handed_on
 from curvote.protocols.direct.refine import whitening_of
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.server.directions import Sum, two_rounds
@@ -13,8 +13,7 @@ from curvote.server.directions import Sum, two_rounds
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what decoding knows: the mechanism and its budget."""
-    known = inputs["refine"].facts
-    return {name: known[name] for name in ("d", "epsilon", "params")}
+    return handed_on(inputs["refine"])
 
 
 def block(

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import client_streams, generator
+from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import FIRST, from_params, to_params, vectors
 from curvote.protocols.roles import EVERYBODY, Senders
@@ -22,19 +23,24 @@ SENDERS = {"two": Senders(EVERYBODY.roles, end=FIRST)}
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what is public: how vectors are made, their noise, why this arm."""
-    encoding = inputs["project"].facts["encoding"]
-    d, arm, epsilon = encoding["size"], params["direct.arm"], params["epsilon"]
-    given = vectors(arm, d, encoding["rescale"], params["direct.intercept"])
-    senders = SENDERS.get(arm, EVERYBODY)
+    arm, known = params["direct.arm"], published(inputs, params, params["direct.arm"])
     asked = EVERYBODY.count(params["clients"])
+    return known | {
+        "arm": arm,
+        "senders": SENDERS.get(arm, EVERYBODY).count(params["clients"]),
+        "rule": arm_of(asked, known["d"], known["epsilon"]).reason,
+    }
+
+
+def published(inputs: Inputs, params: Params, arm: str) -> Facts:
+    """Return how the vectors of an arm are made, and what hides them."""
+    public = inputs["project"].facts
+    d, rescale = public["d"], public["encoding"]["rescale"]
     return {
         "d": d,
-        "arm": arm,
-        "mechanism": "privunit",
-        "epsilon": epsilon,
-        "params": to_params(given),
-        "senders": senders.count(params["clients"]),
-        "rule": arm_of(asked, d, epsilon).reason,
+        "mechanism": PrivUnit.name,
+        "epsilon": params["epsilon"],
+        "params": to_params(vectors(arm, d, rescale, params["direct.intercept"])),
     }
 
 

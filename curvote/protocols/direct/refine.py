@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curvote.client.direction import DirectionReporter
-from curvote.protocols.direct.arms import FIRST, from_params
+from curvote.protocols.direct.arms import FIRST, from_params, handed_on
 from curvote.protocols.direct.privatize import reports
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
@@ -17,9 +17,8 @@ SECOND = Senders(EVERYBODY.roles, start=FIRST)
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return how vectors are made: as in the first round, but for the coordinates."""
-    first = inputs["whiten"].facts
     asked = {"senders": SECOND.count(params["clients"])}
-    return {name: first[name] for name in ("d", "epsilon", "params")} | asked
+    return handed_on(inputs["whiten"]) | asked
 
 
 def block(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from curvote.protocols.direct.arms import from_params
+from curvote.protocols.direct.arms import from_params, handed_on
 from curvote.protocols.stage import Facts, Inputs, Params, Tables
 from curvote.server.directions import Sum, whitening
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what decoding knows: the mechanism and its budget."""
-    known = inputs["privatize"].facts
-    return {name: known[name] for name in ("d", "epsilon", "params")}
+    return handed_on(inputs["privatize"])
 
 
 def block(

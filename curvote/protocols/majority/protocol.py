@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from curvote.protocols.direct.protocol import RELEASED, ROLES, SCORE, WHO
+from curvote.protocols.direct.protocol import AGGREGATE, RELEASED, ROLES, SCORE, WHO
 from curvote.protocols.majority.messages import Label
 from curvote.protocols.stage import Release, Stage
 
@@ -15,15 +15,7 @@ MESSAGES = {"report": Label()}
 
 _HERE = "curvote.protocols.majority"
 
-_AGGREGATE = Stage(
-    "aggregate",
-    f"{_HERE}.aggregate",
-    inputs=("privatize",),
-    axes=("epsilon",),
-    params=("replicates",),
-    tables=("classifier",),
-    side="server",
-)
+_AGGREGATE = replace(AGGREGATE, module=f"{_HERE}.aggregate")
 
 STAGES = (
     Stage(

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curvote.client.direction import DirectionReporter
-from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.direct.arms import from_params, to_params, vectors
-from curvote.protocols.direct.privatize import reports
+from curvote.protocols.direct.arms import from_params
+from curvote.protocols.direct.privatize import published, reports
 from curvote.protocols.roles import TRAINING
 from curvote.protocols.stage import Facts, Inputs, Params, Tables
 from curvote.protocols.study import study_clients
@@ -17,14 +16,7 @@ ARM = "mean"
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what is public: how vectors are made, and their noise."""
-    public = inputs["project"].facts
-    d, rescale = public["d"], public["encoding"]["rescale"]
-    return {
-        "d": d,
-        "mechanism": PrivUnit.name,
-        "epsilon": params["epsilon"],
-        "params": to_params(vectors(ARM, d, rescale, params["direct.intercept"])),
-    }
+    return published(inputs, params, ARM)
 
 
 def block(

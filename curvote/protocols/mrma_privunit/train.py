@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from curvote.entropy import generator
 from curvote.protocols.classifiers import weak_rows
-from curvote.protocols.direct.arms import from_params
+from curvote.protocols.direct.arms import from_params, handed_on
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.representation.direction import Directions
 from curvote.server.directions import Sum, one_round
@@ -18,8 +18,7 @@ from curvote.server.weak import draw
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what decoding knows: the mechanism and its budget."""
-    known = inputs["privatize"].facts
-    return {name: known[name] for name in ("d", "epsilon", "params")}
+    return handed_on(inputs["privatize"])
 
 
 def block(
