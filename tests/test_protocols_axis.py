@@ -97,6 +97,7 @@ def test_an_entry_may_have_a_label_and_set_keys() -> None:
         ({"protocols": [{"name": "mrma", "seed": 3}]}, "same for all settings"),
         ({"protocols": [], "protocol": "direct"}, "so it judges z: rescaled"),
         ({"protocols": ["mrma"], "train": None}, "says who learns from how many"),
+        ({"protocols": ["mrma"], "learners": []}, "`curvote list` names them"),
         ({"protocols": [{"name": "votes", "votes.directions": 141}]}, "140 clients"),
         (
             {"protocols": ["mrma"], "project": MANY["project"] | {"rescale": "none"}},
@@ -111,6 +112,15 @@ def test_what_is_wrong_is_said(
     with pytest.raises(UserError, match=message) as caught:
         configured(tmp_path, **changes).configured("tiny")
     assert "pipelines.yaml:" in str(caught.value)
+
+
+def test_direct_needs_neither_learners_nor_sizes(tmp_path: Path) -> None:
+    """A pipeline says nothing about what its protocol has not."""
+    given = {key: MANY[key] for key in ("source", "clients", "epsilon", "seed")}
+    given |= {"protocol": "direct", "project": {"basis": "bspline", "size": 4}}
+    project = plain.write(tmp_path, tiny=given | {"replicates": 2})
+    found = summary(project, plain.run(project))
+    assert {row["learner"] for row in found} == {None}
 
 
 def test_what_auto_took_is_said_with_its_reason(tmp_path: Path) -> None:

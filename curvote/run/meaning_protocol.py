@@ -21,6 +21,7 @@ def protocol_problems(pipeline: Pipeline) -> Iterator[Problem]:
     """Yield what the protocol cannot do with these settings."""
     yield from _sizes(pipeline)
     yield from _tested(pipeline)
+    yield from _taught(pipeline)
     yield from _directions(pipeline)
     yield from _budgets(pipeline)
 
@@ -47,6 +48,12 @@ def _sizes(pipeline: Pipeline) -> Iterator[Problem]:
     if voted and train.count > clients.vote:
         message = f"{train.count} classifiers, but only {clients.vote} clients vote."
         yield Problem(message, ("train", "count"))
+
+
+def _taught(pipeline: Pipeline) -> Iterator[Problem]:
+    asked = any("learner" in stage.axes for stage in _stages(pipeline))
+    if asked and not pipeline.learners:
+        yield Problem("is missing: `curvote list` names them.", ("learners",))
 
 
 def _directions(pipeline: Pipeline) -> Iterator[Problem]:

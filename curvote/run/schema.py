@@ -230,7 +230,7 @@ class Pipeline(Strict):
     as_published: bool = False
     grid: dict[str, list[Any] | dict[str, dict[str, Any]]] = {}
     epsilon: Annotated[list[Epsilon], Field(min_length=1)]
-    learners: Annotated[list[Learner], Field(min_length=1)]
+    learners: list[Learner] = []
     replicates: Whole = 100
     seed: Count = 0
     schedule: Schedule | None = None
