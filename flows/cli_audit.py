@@ -15,6 +15,7 @@ from flows.cli_data import ProjectOption
 
 if TYPE_CHECKING:
     from curvote.audit.memo import Memo
+    from curvote.audit.message_subject import MessageSubject
     from curvote.audit.row import Row
     from curvote.audit.subject import Subject
 
@@ -51,10 +52,11 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
 
     folder = out or _project(project).reports / (pipeline or "") / "audit"
     asked = _named(names or [], epsilon or [], samples, pipeline)
-    sent = [(subject, samples) for subject in _sent(project, pipeline)]
-    rows = list(_examined([*sent, *asked], seed, workers or -1))
+    sent = _sent(project, pipeline)
+    told = [(subject, samples) for subject in sent]
+    rows = list(_examined([*told, *asked], seed, workers or -1))
     if pipeline:
-        _keep(project, pipeline, rows[: len(sent)])
+        _keep(project, pipeline, sent, rows)
     written = figure.write(rows, folder)
     if as_json:
         typer.echo(json.dumps([row.to_json() for row in rows], indent=1))
@@ -80,7 +82,7 @@ def _named(
     return choice.jobs(names, epsilons, samples) if names or not pipeline else []
 
 
-def _sent(project: Path | None, pipeline: str | None) -> list[Subject]:
+def _sent(project: Path | None, pipeline: str | None) -> list[MessageSubject]:
     """Return the messages that clients of the pipeline send."""
     if pipeline is None:
         return []
@@ -90,10 +92,14 @@ def _sent(project: Path | None, pipeline: str | None) -> list[Subject]:
     return [of_message(task) for task in tasks(_project(project), pipeline)]
 
 
-def _keep(project: Path | None, pipeline: str, rows: list[Row]) -> None:
+def _keep(
+    project: Path | None, pipeline: str, sent: list[MessageSubject], rows: list[Row]
+) -> None:
+    """Keep the verdicts on what clients send; its rows come first."""
     from curvote.run.audited import save
 
-    save(_project(project), pipeline, [row.to_json() for row in rows])
+    about = zip((subject.task for subject in sent), rows, strict=False)
+    save(_project(project), pipeline, ((task, row.to_json()) for task, row in about))
 
 
 def _examined(

@@ -37,11 +37,12 @@ AcceptOption = Annotated[
 @app.command("list")
 def list_(project: ProjectOption = None) -> None:
     """List the data sets and their files: here or absent, and their licence."""
-    from curvote.datasets import registry, sources
+    from curvote.datasets import sources
+    from curvote.datasets.registry import DATASETS
 
     root = _root(project)
     known = sources.catalogue(root).values()
-    for name in registry.DATASETS:
+    for name in DATASETS:
         files = [source for source in known if source.dataset == name]
         if not files:
             typer.echo(f"{name}: no published file")
@@ -145,15 +146,16 @@ def _here(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
 def _files(root: Path, name: str) -> list[str]:
     """Return the files of a data set, or the one file of that name; none: empty."""
     from curvote import validate
-    from curvote.datasets import registry, sources
+    from curvote.datasets import lookup, sources
+    from curvote.datasets.registry import DATASETS
 
     known = sources.catalogue(root)
-    validate.one_of([*registry.DATASETS, *known], name=name)
-    if name not in registry.DATASETS:
+    validate.one_of([*DATASETS, *known], name=name)
+    if name not in DATASETS:
         return [name]
     if all(source.dataset != name for source in known.values()):
         return []
-    module = registry.module(name)
+    module = lookup.module(name)
     return list(module.files(module.Parameters()))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curvote.errors import UserError
-from curvote.mechanisms import make, names, registry
+from curvote.mechanisms import make, making, names
 from curvote.mechanisms.base import Mechanism, ScalarMechanism
 
 EPSILONS = (0.01, 0.1, 0.5, 1, 2, 5, 10)
@@ -20,7 +20,7 @@ SEED = 7
 
 def names_of(kind: type[Mechanism]) -> list[str]:
     """Return the registry's names of this kind of mechanism."""
-    return [name for name in names() if issubclass(registry.kind(name), kind)]
+    return [name for name in names() if issubclass(making.kind(name), kind)]
 
 
 def required(epsilon: float) -> dict[str, Any]:
@@ -32,7 +32,7 @@ def required(epsilon: float) -> dict[str, Any]:
 
 def build(name: str, epsilon: float, **params: Any) -> Mechanism:
     """Build a mechanism of the registry with the parameters that it asks for."""
-    facts = inspect.signature(registry.kind(name)).parameters.items()
+    facts = inspect.signature(making.kind(name)).parameters.items()
     asked = {param for param, fact in facts if fact.default is fact.empty}
     given = required(epsilon)
     needed = {param: given[param] for param in asked - {"epsilon", *params}}

@@ -13,7 +13,7 @@ from scipy import stats
 from typer.testing import CliRunner, Result
 
 from curvote.audit import bounds, choice, examples, of_task, reruns, run, shipped
-from curvote.audit.broken import registry
+from curvote.audit.broken import gallery
 from curvote.audit.events import fineness
 from curvote.audit.message_subject import of_message
 from curvote.audit.row import ratio_text
@@ -177,7 +177,7 @@ def test_a_missed_twin_fails_the_command(
 ) -> None:
     """An honest mechanism in the gallery is a twin that cannot be caught."""
     honest = {"no_noise": lambda epsilon: shipped("laplace", epsilon)}
-    monkeypatch.setattr(registry, "TWINS", honest)
+    monkeypatch.setattr(gallery, "TWINS", honest)
     result = curvote_audit(tmp_path, "broken.no_noise")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[-1].endswith("0 broken caught, 1 missed")
@@ -214,4 +214,4 @@ def test_a_pipeline_s_clients_are_audited_as_they_send(
     assert {row["verdict"] for row in rows} == {"pass"}
     assert result.exit_code == 0
     (kept,) = (project.state / "audits").glob("tiny.json")
-    assert json.loads(kept.read_text())["rows"] == rows
+    assert [*json.loads(kept.read_text())["rows"].values()] == rows

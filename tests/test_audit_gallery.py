@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvote.audit import run, shipped
-from curvote.audit.broken.registry import TWINS, gallery, gallery_names
+from curvote.audit.broken.gallery import TWINS, gallery, gallery_names
 from curvote.audit.row import BROKEN
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms import binary_rr, laplace, names

@@ -10,8 +10,7 @@ import pytest
 from curvote.audit import of_task
 from curvote.errors import UserError
 from curvote.reporting.report import report
-from curvote.run import audited, history
-from curvote.run.config import PipelinesFile
+from curvote.run import audited, fingerprint, history
 from curvote.run.project import Project
 from tests import plain
 
@@ -29,16 +28,32 @@ def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> 
     assert not project.artifacts.exists()
 
 
-def test_exact_losses_are_within_the_claims(project: Project) -> None:
+def test_exact_losses_are_within_the_claims(done: Project) -> None:
     """Each message loses what it claims, and nearly all of it."""
-    config = PipelinesFile(project).configured("tiny").values()
-    (first, *_) = audited.tasks(project, "tiny")
-    public = {"classes": first.classes}
-    losses = audited.exact_losses(first.encoding, public, config)
+    losses = audited.exact_losses(done, history.completed(done, "tiny"))
     assert [loss.claimed for loss in losses] == [1, 1, 4, 4]
     assert all(loss.holds for loss in losses)
     assert [loss.exact for loss in losses] == pytest.approx([1, 1, 4, 4], abs=1e-6)
     assert not replace(losses[0], exact=1.0000001).holds
+
+
+def test_a_run_and_its_audit_name_the_same_tasks(done: Project) -> None:
+    """Whether they come from the raw file's facts or from what the run stored."""
+    record = history.completed(done, "tiny")
+    both = audited.tasks(done, "tiny"), audited.tasks_of(done, record)
+    assert len({tuple(task.digest() for task in each) for each in both}) == 1
+
+
+def audit(project: Project) -> None:
+    """Audit the pipeline with few draws, as `curvote audit --pipeline tiny` does."""
+    every = audited.tasks(project, "tiny")
+    rows = ((task, of_task(task, 2000)[0].to_json()) for task in every)
+    audited.save(project, "tiny", rows)
+
+
+def verdict(project: Project) -> bool:
+    """Say whether the latest run has the verdict of an audit."""
+    return audited.saved(project, history.completed(project, "tiny")) is not None
 
 
 def test_the_report_carries_the_verdict_until_what_is_sent_changes(
@@ -47,11 +62,50 @@ def test_the_report_carries_the_verdict_until_what_is_sent_changes(
     """The audit of other messages is no verdict on these."""
     record = history.completed(done, "tiny")
     assert "not done yet" in report(done, record).read_text()
-    rows = [row for task in audited.tasks(done, "tiny") for row in of_task(task, 2000)]
-    audited.save(done, "tiny", [row.to_json() for row in rows])
+    audit(done)
     assert "4 of 4 messages passed" in report(done, record).read_text()
-    changed = {**record.config, "epsilon": [1.0]}
-    assert audited.saved(done, "tiny", changed) is None
+    plain.run(done, "tiny", "epsilon=[2]")
+    record = history.completed(done, "tiny")
+    assert "not done yet" in report(done, record).read_text()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "source.points=21",
+        "project.size=5",
+        "privatize.label_share=0.3",
+        "grid={project.size: [4, 5]}",
+        "grid={privatize.mechanism: [laplace, duchi]}",
+    ],
+)
+def test_a_verdict_ends_with_what_it_was_about(done: Project, changed: str) -> None:
+    """Another source, size or mechanism, also as one more value of a grid."""
+    audit(done)
+    assert verdict(done)
+    plain.run(done, "tiny", changed)
+    assert not verdict(done)
+
+
+def test_a_verdict_ends_when_the_rule_takes_another_arm(tmp_path: Path) -> None:
+    """The number of clients is in no task, but decides what `auto` asks for."""
+    given = plain.TINY | {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    project = plain.write(tmp_path, tiny=given)
+    plain.run(project)
+    audit(project)
+    assert verdict(project)
+    plain.run(project, "tiny", "clients.vote=2000")
+    assert not verdict(project)
+
+
+def test_a_verdict_ends_with_the_code_that_was_audited(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Draws of other code prove nothing."""
+    audit(done)
+    assert verdict(done)
+    monkeypatch.setattr(fingerprint, "of_code", lambda modules: {"all": "rewritten"})
+    assert not verdict(done)
 
 
 def test_without_its_raw_file_a_pipeline_is_not_audited(

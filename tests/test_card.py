@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from curvote.datasets import phonemes, raw, registry, sources
+from curvote.datasets import lookup, phonemes, raw, registry, sources
 from curvote.errors import UserError
 from curvote.reporting import card, card_figure
 
@@ -182,7 +182,7 @@ def test_a_class_without_rows_is_no_fault(
 @pytest.mark.parametrize("name", sorted(set(PUBLISHED) & set(registry.DATASETS)))
 def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:
     """Its classes count all its clients, and its figure can be drawn."""
-    module = registry.module(name)
+    module = lookup.module(name)
     parameters = module.Parameters()
     found = {
         each: raw.locate(tmp_path, each, download=False)

@@ -12,12 +12,12 @@ from scipy.stats import chi2
 
 from curvote.entropy import SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.mechanisms import bits, exact, make, names, registry
+from curvote.mechanisms import bits, exact, make, making, names
 from curvote.mechanisms.base import SMALLEST_EPSILON, LabelMechanism
 from curvote.mechanisms.unary import UnarySymmetric
 from tests.noise import ALPHA, EPSILONS, SEED, Replay, exp_oracle
 
-LABELS = [name for name in names() if issubclass(registry.kind(name), LabelMechanism)]
+LABELS = [name for name in names() if issubclass(making.kind(name), LabelMechanism)]
 
 
 def build(name: str, epsilon: float, n_classes: int = 5) -> LabelMechanism:

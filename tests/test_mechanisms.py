@@ -10,8 +10,9 @@ import pytest
 
 from curvote.entropy import SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.mechanisms import laplace, make, names, registry
+from curvote.mechanisms import laplace, make, names
 from curvote.mechanisms.base import SMALLEST_EPSILON, FiniteMechanism, ScalarMechanism
+from curvote.mechanisms.registry import MECHANISMS
 from tests.noise import (
     EPSILONS,
     SEED,
@@ -262,4 +263,4 @@ def test_unknown_names_and_parameters():
         make("laplce", epsilon=1)
     with pytest.raises(UserError, match="parameter"):
         make("laplace", epsilon=1, scale=2)
-    assert names() == list(registry.MECHANISMS)
+    assert names() == list(MECHANISMS)

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from curvote.datasets import raw, registry
+from curvote.datasets import lookup, raw, registry
 from tests import long_file, nhanes_files
 
 MIRROR = os.environ.get(raw.MIRROR)
@@ -45,7 +45,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "remote": [REMOTE],
 }
 CASES = [(name, said) for name, sayings in SAID.items() for said in sayings]
-MODULES = {name: registry.module(name) for name in registry.DATASETS}
+MODULES = {name: lookup.module(name) for name in registry.DATASETS}
 OWN = [name for name, module in MODULES.items() if getattr(module, "GIVEN", False)]
 SIMULATED = [name for name, module in MODULES.items() if module.SIMULATED]
 PUBLISHED = [name for name in MODULES if name not in {*OWN, *SIMULATED}]

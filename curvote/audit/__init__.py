@@ -7,7 +7,7 @@ from curvote.lazy import exports
 __all__ = ["MessageSubject", "Row", "Subject", "gallery", "of_task", "run", "shipped"]
 
 if TYPE_CHECKING:
-    from curvote.audit.broken.registry import gallery
+    from curvote.audit.broken.gallery import gallery
     from curvote.audit.choice import of_task, shipped
     from curvote.audit.message_subject import MessageSubject
     from curvote.audit.row import Row
@@ -20,7 +20,7 @@ else:
             "MessageSubject": "message_subject",
             "Row": "row",
             "Subject": "subject",
-            "gallery": "broken.registry",
+            "gallery": "broken.gallery",
             "of_task": "choice",
             "run": "verdict",
             "shipped": "choice",

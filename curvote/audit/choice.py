@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from curvote.audit import examples
-from curvote.audit.broken.registry import gallery, gallery_names
+from curvote.audit.broken.gallery import gallery, gallery_names
 from curvote.audit.mechanism_subject import built
 from curvote.audit.memo import Memo
 from curvote.audit.message_subject import of_message
@@ -14,7 +14,7 @@ from curvote.audit.row import BROKEN, Row
 from curvote.audit.subject import Subject
 from curvote.audit.verdict import SEED, run
 from curvote.errors import UserError, did_you_mean
-from curvote.mechanisms.registry import names
+from curvote.mechanisms.making import names
 from curvote.protocols.message import messages
 from curvote.protocols.registry import PROTOCOLS
 from curvote.task import Task

@@ -23,7 +23,7 @@ from curvote.mechanisms.base import (
     VectorMechanism,
 )
 from curvote.mechanisms.labels import PackedMechanism
-from curvote.mechanisms.registry import kind, make
+from curvote.mechanisms.making import kind, make
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms import make, per_coordinate, registry
+from curvote.mechanisms import make, making, per_coordinate
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.privacy import Budget, label_share
@@ -120,7 +120,7 @@ Columns = Mapping[str, NDArray[Any]]
 def _features(
     name: str, d: int, epsilon: float, params: Mapping[str, Any]
 ) -> VectorMechanism:
-    kind = registry.kind(name)
+    kind = making.kind(name)
     if issubclass(kind, ScalarMechanism) and kind is not BinaryRR:
         return per_coordinate(name, d, epsilon, **params)
     if issubclass(kind, VectorMechanism):

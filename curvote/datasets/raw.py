@@ -17,7 +17,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from curvote.datasets import registry, sources
+from curvote.datasets import lookup, sources
 from curvote.datasets.sources import Source
 from curvote.datasets.unpack import DamagedError, blocks, read
 from curvote.errors import UserError
@@ -187,7 +187,7 @@ def _mirror() -> list[Path]:
 
 def _check_content(path: Path, source: Source, sha256: str) -> None:
     try:
-        registry.module(source.dataset).check(read(path), source)
+        lookup.module(source.dataset).check(read(path), source)
     except DamagedError:
         raise
     except UserError as error:

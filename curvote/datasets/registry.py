@@ -1,12 +1,5 @@
 """Names of the data sets; adding one is one file and one line here."""
 
-from __future__ import annotations
-
-from importlib import import_module
-from types import ModuleType
-
-from curvote import validate
-
 DATASETS = {
     "simulated": "curvote.datasets.simulated",
     "uniform": "curvote.datasets.uniform",
@@ -26,8 +19,3 @@ DATASETS = {
     "curves": "curvote.datasets.curves",
     "remote": "curvote.datasets.remote",
 }
-
-
-def module(name: str) -> ModuleType:
-    """Return the module of data set ``name``; an unknown name is a UserError."""
-    return import_module(DATASETS[validate.one_of(DATASETS, source=name)])

@@ -8,13 +8,13 @@ __all__ = ["make", "names", "per_coordinate"]
 
 if TYPE_CHECKING:
     from curvote.mechanisms.coordinates import per_coordinate
-    from curvote.mechanisms.registry import make, names
+    from curvote.mechanisms.making import make, names
 else:
     __getattr__ = exports(
         __name__,
         {
-            "make": "registry",
-            "names": "registry",
+            "make": "making",
+            "names": "making",
             "per_coordinate": "coordinates",
         },
     )

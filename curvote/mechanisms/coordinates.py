@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
-from curvote.mechanisms.registry import make
+from curvote.mechanisms.making import make
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import registry, sources
+from curvote.datasets import lookup, sources
 from curvote.datasets.raw import RawFile
 from curvote.datasets.sources import Source
 from curvote.errors import UserError
@@ -145,7 +145,7 @@ def card(
 
 def published(name: str, root: Path | None = None) -> ModuleType:
     """Return the module of a data set; UserError unless it has published files."""
-    module = registry.module(name)
+    module = lookup.module(name)
     if all(source.dataset != name for source in sources.catalogue(root).values()):
         raise UserError(
             f"{name} has no published file, so there is no card: its records are"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.datasets.registry import module
+from curvote.datasets.lookup import module
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
 from curvote.protocols.stage import Columns, Release
@@ -72,7 +72,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         overrides=record.overrides,
         card=None if private else _card(project, record, facts),
         clipped=None if private else _clipped(encoded),
-        losses=_losses(project, record, facts),
+        losses=audited.exact_losses(project, record),
         audited=_audited(project, record),
         ledger=_ledger(project, record),
         record="record" if facts.get("features") else "curve",
@@ -164,17 +164,9 @@ def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Relea
     return [replace(release, epsilon=config["epsilon"][0]) for release in real]
 
 
-def _losses(
-    project: Project, record: RunRecord, facts: dict[str, Any]
-) -> list[audited.Loss]:
-    """Return the exact privacy loss of each message, from the samplers' integers."""
-    encoding = encoding_of(project, record, 0, first_cell(record))
-    return audited.exact_losses(encoding, facts, record.config)
-
-
 def _audited(project: Project, record: RunRecord) -> str:
     """Say what the latest audit of what these clients send found, and when."""
-    found = audited.saved(project, record.pipeline, record.config)
+    found = audited.saved(project, record)
     if found is None:
         return ""
     verdicts = [row["verdict"] for row in found["rows"]]

@@ -35,7 +35,7 @@ def _digest(project: Project, record: RunRecord) -> str:
     code = fingerprint.of_code(f"curvote.reporting.{name}" for name in modules)
     templates = sorted(Path(__file__).with_name("templates").iterdir())
     files = [fingerprint.of_file(path) for path in templates]
-    verdict = audited.saved(project, record.pipeline, record.config)
+    verdict = audited.saved(project, record)
     return fingerprint.of_json([keys, record.overrides, code, files, verdict])
 
 

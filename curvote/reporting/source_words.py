@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from curvote.datasets.registry import module
+from curvote.datasets.lookup import module
 
 NOT_PRIVATE = (
     "Bounds were computed from the clients' data: this run is NOT PRIVATE, whatever its"

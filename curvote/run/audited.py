@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -14,17 +14,22 @@ import numpy as np
 
 from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.message import message_of, messages
+from curvote.protocols.registry import PROTOCOLS
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
 from curvote.run import fingerprint
-from curvote.run.choosing import concrete
+from curvote.run.choosing import parts
 from curvote.run.config import PipelinesFile
+from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.results import find
 from curvote.run.schema import Pipeline
-from curvote.run.settings import dotted
+from curvote.run.settings import dotted, named, settings
 from curvote.run.source import Absent, raw_files
 from curvote.run.stages import project as projecting
+from curvote.run.step import Cell
 from curvote.run.store import write_json
 from curvote.task import Task
 
@@ -44,42 +49,53 @@ class Loss:
 
 
 def tasks(project: Project, pipeline: str) -> list[Task]:
-    """Return the task of every protocol, epsilon and message of a pipeline.
+    """Return the task of every setting, protocol, epsilon and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
     stand-ins: an audit chooses its own z and its own labels. UserError: no such
     pipeline, or its raw file is not here.
     """
     configured = PipelinesFile(project).configured(pipeline)
-    encoding, public = _encoding(project, configured.settings[0].pipeline)
-    return rehearsals(encoding, public, configured.values())
+    return _once(
+        task
+        for setting in configured.settings
+        for task in rehearsals(*_described(project, setting.pipeline), setting.pipeline)
+    )
+
+
+def tasks_of(project: Project, record: RunRecord) -> list[Task]:
+    """Return the tasks that `tasks` gives for the configuration of a run."""
+    return _once(
+        task
+        for labels, own in settings(record.config)
+        for task in rehearsals(
+            *_stored(project, record, named(labels)), Pipeline.model_validate(own)
+        )
+    )
 
 
 def rehearsals(
-    encoding: Encoding, public: Mapping[str, Any], config: Mapping[str, Any]
-) -> list[Task]:
-    """Return each task that a run's configuration leads to once.
+    encoding: Encoding, classes: Sequence[str], setting: Pipeline
+) -> Iterator[Task]:
+    """Yield each task that one setting of a pipeline leads to.
 
-    ``encoding`` is that of its first setting, ``public`` the facts of its source.
+    ``encoding`` is the setting's own, ``classes`` are the labels of -1 and +1.
     """
-    found = {
-        task.digest(): task
-        for pipeline in concrete(config)
-        for epsilon in pipeline.epsilon
-        for task in _rehearsed(encoding, public, pipeline, epsilon)
-    }
-    return list(found.values())
+    for pipeline in parts(setting):
+        judged = replace(encoding, feature_map=pipeline.project.judge)
+        for epsilon in pipeline.epsilon:
+            yield from _rehearsed(judged, classes, pipeline, epsilon)
 
 
 def _rehearsed(
-    encoding: Encoding, public: Mapping[str, Any], pipeline: Pipeline, epsilon: float
+    encoding: Encoding, classes: Sequence[str], pipeline: Pipeline, epsilon: float
 ) -> Iterator[Task]:
     kinds = messages(pipeline.protocol)
     config = pipeline.model_dump(mode="json")
-    negative, positive = public["classes"]
+    negative, positive = classes
     for asks, kind in kinds.items():
         stated = Task(
-            encoding=replace(encoding, feature_map=pipeline.project.judge),
+            encoding=encoding,
             classes=(negative, positive),
             epsilon=epsilon,
             protocol=pipeline.protocol,
@@ -89,7 +105,12 @@ def _rehearsed(
         yield kind.rehearsal(stated)
 
 
-def _encoding(project: Project, pipeline: Pipeline) -> tuple[Encoding, Any]:
+def _once(every: Iterable[Task]) -> list[Task]:
+    return list({task.digest(): task for task in every}.values())
+
+
+def _described(project: Project, pipeline: Pipeline) -> tuple[Encoding, list[str]]:
+    """Return encoding and classes as the raw file's public facts make them."""
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, Absent):
         names = ", ".join(raw.names)
@@ -98,11 +119,19 @@ def _encoding(project: Project, pipeline: Pipeline) -> tuple[Encoding, Any]:
     parameters = dataset.Parameters.model_validate(pipeline.source)
     public = dataset.facts(parameters, {file.name: Path(file.path) for file in raw})
     params = {f"project.{k}": v for k, v in pipeline.project.model_dump().items()}
-    facts = projecting.facts({"ingest": _Facts(public)}, params)
+    return _read(projecting.facts({"ingest": _Facts(public)}, params))
+
+
+def _stored(
+    project: Project, record: RunRecord, setting: str | None
+) -> tuple[Encoding, list[str]]:
+    """Return encoding and classes as a run stored them."""
+    return _read(find(project, record, "project", Cell(setting=setting)).facts)
+
+
+def _read(facts: Mapping[str, Any]) -> tuple[Encoding, list[str]]:
     encoding = Encoding.from_json(facts["encoding"])
-    judge = pipeline.project.judge
-    full = replace(encoding, constants=_filled(encoding), feature_map=judge)
-    return full, public
+    return replace(encoding, constants=_filled(encoding)), facts["classes"]
 
 
 def _filled(encoding: Encoding) -> dict[str, Any]:
@@ -126,47 +155,54 @@ class _Facts:
         raise InternalError(f"an audit reads no client: {table}")
 
 
-def save(project: Project, pipeline: str, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Keep the rows of `curvote audit --pipeline`, for the report."""
+def save(
+    project: Project, pipeline: str, verdicts: Iterable[tuple[Task, Mapping[str, Any]]]
+) -> None:
+    """Keep what `curvote audit --pipeline` found about each task, for the report."""
     path = _place(project, pipeline)
     path.parent.mkdir(parents=True, exist_ok=True)
     when = datetime.now(UTC).isoformat(timespec="seconds")
-    about = _about(PipelinesFile(project).configured(pipeline).values())
-    write_json(path, {"audited": when, "about": about, "rows": list(rows)})
+    rows = {_name(task): row for task, row in verdicts}
+    write_json(path, {"audited": when, "rows": rows})
 
 
-def saved(
-    project: Project, pipeline: str, config: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """Return what the latest audit found, if it was one of what ``config`` sends."""
-    path = _place(project, pipeline)
+def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
+    """Return what the latest audit found about the tasks of a run: when, and its rows.
+
+    None if one of them was never audited, or only while its code was another.
+    """
+    path = _place(project, record.pipeline)
     if not path.is_file():
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found if found["about"] == _about(config) else None
+    wanted = [_name(task) for task in tasks_of(project, record)]
+    if not set(wanted) <= set(found["rows"]):
+        return None
+    return found | {"rows": [found["rows"][name] for name in wanted]}
 
 
-def _about(config: Mapping[str, Any]) -> str:
-    """Return the digest of what decides which messages clients send."""
-    decides = ("protocol", "protocols", "epsilon", "privatize", "direct", "project")
-    return fingerprint.of_json({name: config.get(name) for name in decides})
+def _name(task: Task) -> str:
+    """Return the digest of a task and of all code that its message is drawn by."""
+    mechanism, _, _ = MECHANISMS[task.mechanism].partition(":")
+    code = fingerprint.of_code([PROTOCOLS[task.protocol], mechanism])
+    return fingerprint.of_json([task.digest(), code])
 
 
 def _place(project: Project, pipeline: str) -> Path:
     return project.state / "audits" / f"{pipeline}.json"
 
 
-def exact_losses(
-    encoding: Encoding, public: Mapping[str, Any], config: Mapping[str, Any]
-) -> list[Loss]:
-    """Return the worst loss of each complete message, from the samplers' integers."""
-    every = rehearsals(encoding, public, config)
+def exact_losses(project: Project, record: RunRecord) -> list[Loss]:
+    """Return the worst loss of each complete message, from the samplers' integers.
+
+    The settings of a run may ask for the same message in several ways: the worst.
+    """
+    every = tasks_of(project, record)
     several = len({task.protocol for task in every}) > 1
-    return [
-        Loss(
-            f"{task.protocol}.{task.asks}" if several else task.asks,
-            task.epsilon,
-            message_of(task).worst_loss(task),
-        )
-        for task in every
-    ]
+    worst: dict[tuple[str, float], float] = {}
+    for task in every:
+        name = f"{task.protocol}.{task.asks}" if several else task.asks
+        loss = message_of(task).worst_loss(task)
+        key = name, task.epsilon
+        worst[key] = max(loss, worst.get(key, loss))
+    return [Loss(name, claimed, exact) for (name, claimed), exact in worst.items()]

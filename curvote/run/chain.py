@@ -8,7 +8,8 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from curvote.datasets.registry import DATASETS, module
+from curvote.datasets.lookup import module
+from curvote.datasets.registry import DATASETS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
 from curvote.run import fingerprint, identity

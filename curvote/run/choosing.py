@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curvote.datasets.registry import module
+from curvote.datasets.lookup import module
 from curvote.errors import UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 from curvote.run.schema import Pipeline

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 PACKAGE = Path(__file__).resolve().parents[1]
-# Names only: they choose a module, and the chosen module counts for itself.
+# Names only, as a test holds: they choose a module, and the chosen one counts for
+# itself. What a package exports lazily is followed to where it stands.
 NEVER_COUNTED = ("__init__", "registry")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 MORE_LIBRARIES = {"ingest": ("pandas", "pyarrow"), "project": ("scikit-fda",)}
@@ -46,20 +47,61 @@ def _version(name: str) -> str:
 def of_code(modules: Iterable[str]) -> dict[str, str]:
     """Return ``{module: digest}`` for ``modules`` and all of curvote they import.
 
-    Imports are followed statically and transitively. Comments, docstrings, layout,
-    ``__init__`` and registry files do not count.
+    Imports are followed statically and transitively, through lazy exports too.
+    Comments, docstrings, layout, ``__init__`` and registry files do not count.
     """
     waiting = list(modules)
+    seen: set[str] = set()
     found: dict[str, str] = {}
     while waiting:
         module = waiting.pop()
-        path = _source(module)
-        if module in found or path is None or path.stem in NEVER_COUNTED:
+        if module in seen:
             continue
-        stamp = path.stat()
-        found[module], imports = _parsed(path, stamp.st_mtime_ns, stamp.st_size)
-        waiting += imports
+        seen.add(module)
+        path = _source(module)
+        if path is None:
+            waiting += _exported(module)
+        elif path.stem == "__init__":
+            waiting += _exports(path).values()
+        elif path.stem not in NEVER_COUNTED:
+            found[module], imports = _read(path)
+            waiting += imports
     return dict(sorted(found.items()))
+
+
+def _exported(name: str) -> Iterator[str]:
+    """Yield where ``package.name`` stands, if the package exports such a name."""
+    package, _, last = name.rpartition(".")
+    path = _source(package) if package else None
+    if path is not None and path.stem == "__init__" and last in _exports(path):
+        yield _exports(path)[last]
+
+
+def _exports(path: Path) -> dict[str, str]:
+    """Return ``{name: where it stands}`` for what an ``__init__`` exports lazily.
+
+    That is a module, or again a name that a package exports.
+    """
+    package = ".".join((PACKAGE.name, *path.parent.relative_to(PACKAGE).parts))
+    found = {}
+    for name, inside in _promised(path).items():
+        module = f"{package}.{inside}"
+        found[name] = module if _is_file(module) else f"{module}.{name}"
+    return found
+
+
+def _promised(path: Path) -> dict[str, str]:
+    """Return the names given to `curvote.lazy.exports`, as they are written."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
+            promised: dict[str, str] = ast.literal_eval(node.args[1])
+            return promised
+    return {}
+
+
+def _read(path: Path) -> tuple[str, tuple[str, ...]]:
+    stamp = path.stat()
+    return _parsed(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 def _source(module: str) -> Path | None:
@@ -88,8 +130,15 @@ def _imports(tree: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         if isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            names = [node.module, *(f"{node.module}.{a.name}" for a in node.names)]
+            names = [node.module] if _is_file(node.module) else []
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
         yield from (name for name in names if name.split(".")[0] == PACKAGE.name)
+
+
+def _is_file(module: str) -> bool:
+    """Say whether it is a module with code of its own, and no package of exports."""
+    path = _source(module)
+    return path is not None and path.stem != "__init__"
 
 
 def _drop_docstring(node: ast.AST) -> None:

@@ -19,7 +19,7 @@ from curvote.run.choosing import AUTO
 from curvote.run.meaning_production import production_problems
 from curvote.run.meaning_protocol import protocol_problems, source_problems
 from curvote.run.schema import Pipeline, Representation
-from curvote.server.learners.registry import check
+from curvote.server.learners.fitting import check
 
 BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]
 

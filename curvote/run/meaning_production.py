@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 
-from curvote.datasets.registry import DATASETS, module
+from curvote.datasets.lookup import module
+from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem
 from curvote.protocols.message import Message, messages
 from curvote.protocols.registry import PROTOCOLS

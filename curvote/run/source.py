@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from curvote.datasets import raw
-from curvote.datasets.registry import module
+from curvote.datasets.lookup import module
 from curvote.errors import UserError
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline

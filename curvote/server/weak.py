@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.server.learners.fits import Fits
-from curvote.server.learners.registry import fit, parameters
+from curvote.server.learners.fitting import fit, parameters
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -4,13 +4,17 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Plan", "Prediction", "UtilityPrior", "predict", "prior_from_weak"]
-__all__ += [
+__all__ = [
     "Expectation",
     "Outlook",
+    "Plan",
+    "Prediction",
     "Signal",
+    "UtilityPrior",
     "expect_direct",
     "look_ahead",
+    "predict",
+    "prior_from_weak",
     "recommend",
     "strengths",
 ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from curvote.audit.mechanism_subject import MechanismSubject, built, repeat
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import Mechanism
-from curvote.mechanisms.registry import make
+from curvote.mechanisms.making import make
 from curvote.validate import FloatArray
 
 

@@ -7,14 +7,14 @@ from curvote.lazy import exports
 __all__ = ["check", "fit", "names", "parameters"]
 
 if TYPE_CHECKING:
-    from curvote.server.learners.registry import check, fit, names, parameters
+    from curvote.server.learners.fitting import check, fit, names, parameters
 else:
     __getattr__ = exports(
         __name__,
         {
-            "check": "registry",
-            "fit": "registry",
-            "names": "registry",
-            "parameters": "registry",
+            "check": "fitting",
+            "fit": "fitting",
+            "names": "fitting",
+            "parameters": "fitting",
         },
     )

@@ -15,7 +15,7 @@ from curvote.audit.memo import Memo
 from curvote.audit.message_subject import MessageSubject, of_message
 from curvote.audit.row import BROKEN
 from curvote.mechanisms.base import Mechanism
-from curvote.mechanisms.registry import names
+from curvote.mechanisms.making import names
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 

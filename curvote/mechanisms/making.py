@@ -1,0 +1,46 @@
+"""A mechanism from its name: its class, its parameters, its budget."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from typing import Any
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.mechanisms.base import Mechanism
+from curvote.mechanisms.registry import MECHANISMS
+
+
+def names() -> list[str]:
+    """Return the names that ``make`` knows."""
+    return list(MECHANISMS)
+
+
+def kind(name: str) -> type[Mechanism]:
+    """Return the class of mechanism ``name``: its module's ``MECHANISM``, or another.
+
+    A module that holds several is written ``module:Class``. Unknown: UserError.
+    """
+    path = MECHANISMS[validate.one_of(MECHANISMS, mechanism=name)]
+    module, _, cls = path.partition(":")
+    found: type[Mechanism] = getattr(
+        importlib.import_module(module), cls or "MECHANISM"
+    )
+    return found
+
+
+def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
+    """Build the mechanism ``name`` with ``epsilon`` for one value (vectors: a record).
+
+    Unknown names, unknown or missing parameters, and an epsilon that is not finite or
+    below ``base.SMALLEST_EPSILON``, are UserErrors.
+    """
+    cls = kind(name)
+    known = inspect.signature(cls).parameters
+    for param in params:
+        validate.one_of(known, parameter=param)
+    for param, fact in known.items():
+        if fact.default is fact.empty and param not in {"epsilon", *params}:
+            raise UserError(f"{name} needs {param}.")
+    return cls(epsilon=epsilon, **params)

@@ -1,0 +1,74 @@
+"""A learner from its name: its parameters, and the fit of many problems at once."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvote import validate
+from curvote.errors import UserError, did_you_mean
+from curvote.server.learners.fits import Fits, checked
+from curvote.server.learners.registry import FAMILIES, LEARNERS
+
+TRIAL = np.array([[[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]]])
+
+
+def names() -> list[str]:
+    """Return the names that ``fit`` knows, without families such as ``sklearn:``."""
+    return sorted(set(LEARNERS) - set(FAMILIES))
+
+
+def parameters(name: str) -> list[str]:
+    """Return the names of the parameters that learner ``name`` takes."""
+    module, path = _learner(name)
+    if path:
+        known: list[str] = module.parameters(**path)
+        return known
+    return list(inspect.signature(module.fit).parameters)[2:]
+
+
+def fit(name: str, reports: ArrayLike, labels: ArrayLike, **params: Any) -> Fits:
+    """Fit learner ``name`` to each of B problems of the same size.
+
+    ``reports`` is [B, n, d], finite; ``labels`` is [B, n] in -1/+1. The coefficients
+    are finite for every input; ``flagged`` marks the problems where they had to be
+    made so. An unknown learner or parameter, another shape or label is a UserError.
+    """
+    module, path = _learner(name)
+    known = parameters(name)
+    for given in params:
+        if given not in known:
+            hint = did_you_mean(given, known) if known else ""
+            raise UserError(f"learner {name} takes no parameter {given!r}.{hint}")
+    fits: Fits = module.fit(*checked(reports, labels), **path, **params)
+    return fits
+
+
+def check(name: str, params: Mapping[str, Any]) -> None:
+    """Raise a UserError unless learner ``name`` can work with ``params``.
+
+    It is tried out on four points, so wrong values are found as well as wrong names.
+    """
+    try:
+        fit(name, TRIAL, [[-1, -1, 1, 1]], **params)
+    except TypeError as error:
+        raise UserError(f"learner {name} cannot work: {error}.") from error
+
+
+def _learner(name: str) -> tuple[ModuleType, dict[str, str]]:
+    """Return the module and, for a member of a family, its path."""
+    family, colon, path = name.partition(":")
+    if colon and family not in FAMILIES:
+        raise UserError(f"learner is {name!r}; only {', '.join(FAMILIES)} take a path.")
+    validate.one_of(LEARNERS, learner=family)
+    if family in FAMILIES and not path:
+        raise UserError(
+            f"learner is {name!r}; say which, as in {family}:{FAMILIES[family]}."
+        )
+    return import_module(LEARNERS[family]), {"path": path} if colon else {}

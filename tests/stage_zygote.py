@@ -1,0 +1,77 @@
+"""A process that knows no curvote, and runs each stage in a child of its own.
+
+Run as a script with a pickle of jobs on standard input; prints, for each job, the
+modules of curvote that its stage imported while it ran.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+
+class Table:
+    """A stored artifact without the store: facts, and columns by (table, replicate)."""
+
+    def __init__(self, facts: dict[str, Any], columns: dict[Any, Any]) -> None:
+        self.facts = facts
+        self._columns = columns
+
+    def columns(self, table: str, replicate: int) -> dict[str, Any]:
+        """Return one replicate's columns, or those that all share."""
+        shared = self._columns.get((table, -1))
+        found: dict[str, Any] = shared or self._columns[table, replicate]
+        return found
+
+    def pieces(self, table: str) -> Iterator[dict[str, Any]]:
+        """Yield the rows that all share."""
+        yield self._columns[table, -1]
+
+
+def imported(job: dict[str, Any]) -> list[str]:
+    """Run the stage of a job and return the modules of curvote that are there then."""
+    inputs = {name: Table(*given) for name, given in job["inputs"].items()}
+    stage = import_module(job["module"])
+    facts = stage.facts(inputs, job["params"])
+    if job["shared"] and hasattr(stage, "pieces"):
+        list(stage.pieces(inputs, job["params"], facts))
+    else:
+        stage.block(tuple(job["replicates"]), inputs, job["params"], facts)
+    return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
+
+
+def in_a_child(job: dict[str, Any]) -> list[str]:
+    """Return what `imported` finds in a fork of this process."""
+    reading, writing = os.pipe()
+    if not os.fork():
+        with os.fdopen(writing, "w") as stream:
+            json.dump(imported(job), stream)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as stream:
+        text = stream.read()
+    if os.wait()[1]:
+        raise SystemExit(f"{job['module']} failed")
+    found: list[str] = json.loads(text)
+    return found
+
+
+def main() -> None:
+    """Answer all jobs, in order."""
+    # Heavy, and none of ours: once for all children.
+    for name in ("numpy", "pandas", "scipy.stats", "sklearn.linear_model", "skfda"):
+        import_module(name)
+    jobs = pickle.load(sys.stdin.buffer)
+    strangers = [name for name in sys.modules if name.startswith("curvote")]
+    if strangers:
+        raise SystemExit(f"not a fresh process: {strangers}")
+    json.dump([in_a_child(job) for job in jobs], sys.stdout)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""A stage's key counts all code that can change its numbers."""
+
+from __future__ import annotations
+
+import ast
+import json
+import pickle
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.protocols.registry import PROTOCOLS
+from curvote.run import fingerprint
+from curvote.run.fingerprint import NEVER_COUNTED, PACKAGE, of_code
+from curvote.run.project import Project
+from curvote.run.step import SHARED, Step
+from curvote.run.store import artifact
+from tests import plain
+from tests.test_boundary import CHAINS
+
+ROOT = PACKAGE.parent
+# Imported by stages, and in no key: each with its reason.
+UNCOUNTED = {"curvote.lazy": "finds the module that a name stands in; that one counts"}
+CLEAN = plain.TINY | {"protocol": "clean", "clients": {"train": 60, "test": 40}}
+DRIFT = plain.TINY | {
+    "protocol": "drift",
+    "source": {"name": "uniform", "d": 2},
+    "clients": {"train": 60},
+    "project": {"basis": "identity", "rescale": "min_max"},
+    "learners": ["centroid"],
+}
+PIPELINES = CHAINS | {"clean": CLEAN, "drift": DRIFT}
+
+
+def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the pipeline in its smallest form."""
+    return given | {"replicates": 2, "epsilon": [4]}
+
+
+@pytest.fixture(scope="module")
+def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Project, Step]]:
+    """Return a finished step of every stage module, and its project."""
+    found: dict[str, tuple[Project, Step]] = {}
+    for name, given in PIPELINES.items():
+        folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        project = plain.write(folder, tiny=pipeline_of(given))
+        plain.run(project)
+        for step in plain.plan(project).steps:
+            # The last arrival, and the last learner, read most.
+            found[step.stage.module] = project, step
+    return found
+
+
+def job(project: Project, step: Step) -> dict[str, Any]:
+    """Return a step as plain values, to be run where nothing of curvote is loaded."""
+    inputs = {}
+    for name, at in step.sources.items():
+        source = artifact(project, *at)
+        tables = source.manifest["tables"]
+        columns = {
+            (table, replicate): source.columns(table, replicate)
+            for table in tables
+            for replicate in source.replicates(table)
+        }
+        inputs[name] = source.facts, columns
+    return {
+        "module": step.stage.module,
+        "params": step.params | {"raw.paths": {}},
+        "inputs": inputs,
+        "replicates": step.replicates,
+        "shared": step.replicates == SHARED,
+    }
+
+
+def test_every_stage_stands_in_one_of_the_pipelines(
+    steps: dict[str, tuple[Project, Step]],
+) -> None:
+    """Studies of all protocols: what releases for real is named without its code."""
+    protocols = [import_module(path) for path in PROTOCOLS.values()]
+    modules = {stage.module for each in protocols for stage in each.STAGES}
+    assert modules <= set(steps)
+
+
+def test_what_a_stage_imports_is_in_its_key(
+    steps: dict[str, tuple[Project, Step]],
+) -> None:
+    """Each stage runs in a fresh process; whatever of curvote is there then counts."""
+    jobs = [job(*found) for found in steps.values()]
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).with_name("stage_zygote.py"))],
+        input=pickle.dumps(jobs),
+        capture_output=True,
+        env={"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"},
+        timeout=300,
+        check=False,
+    )
+    assert not done.returncode, done.stderr.decode()
+    missing = {}
+    for (module, (_, step)), loaded in zip(
+        steps.items(), json.loads(done.stdout), strict=True
+    ):
+        assert module in loaded
+        runs = {name for name in loaded if name not in UNCOUNTED and has_code(name)}
+        missing[module] = sorted(runs - set(step.components["code"]))
+    assert {name: names for name, names in missing.items() if names} == {}
+
+
+def has_code(module: str) -> bool:
+    """Say whether a module may compute anything: packages and registries may not."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return not path.is_dir() and path.name not in NEVER_COUNTED
+
+
+def only_names(node: ast.stmt) -> bool:
+    """Say whether a statement names things: text, imports, tables, lazy exports."""
+    if isinstance(node, ast.If):
+        return all(map(only_names, (*node.body, *node.orelse)))
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return node.value is None or is_table(node.value)
+    text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return text or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def is_table(value: ast.expr) -> bool:
+    """Say whether a value is written out, or is `curvote.lazy.exports` of such."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "exports":
+        value = value.args[1]
+    try:
+        ast.literal_eval(value)
+    except ValueError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("name", NEVER_COUNTED)
+def test_files_that_never_count_hold_names_only(name: str) -> None:
+    """Code in an ``__init__`` or a registry would change numbers without a trace."""
+    files = sorted(PACKAGE.rglob(f"{name}.py"))
+    assert len(files) > 3
+    for path in files:
+        body = ast.parse(path.read_text(encoding="utf-8")).body
+        wrong = [ast.unparse(node) for node in body if not only_names(node)]
+        assert wrong == [], path
+
+
+def test_the_split_of_epsilon_is_in_the_key() -> None:
+    """It stands behind a lazy export, and was forgotten once: epsilon d times over."""
+    assert "curvote.mechanisms.coordinates" in of_code(["curvote.client.report"])
+
+
+def test_a_change_of_the_split_makes_reports_stale(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With other code in it, plan computes the reports anew and says why."""
+    plain.run(project)
+    real = fingerprint._parsed
+
+    def changed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
+        digest, imports = real(path, mtime, size)
+        return ("other" if path.stem == "coordinates" else digest), imports
+
+    monkeypatch.setattr(fingerprint, "_parsed", changed)
+    steps = {step.stage.name: step for step in plain.plan(project).steps}
+    assert steps["privatize"].action == "run"
+    assert "coordinates changed" in steps["privatize"].reason
+    assert steps["project"].action == "reuse"
