@@ -12,8 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.client import outbox
-from curvote.client.ledger import Ledger
+from curvote.client import outbox, places
+from curvote.client.register import books
+from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
 from curvote.protocols.message import knowledge, message_of, row
@@ -44,15 +45,16 @@ def answer(
     judge = None if invitation.about is None else np.array([invitation.about])
     known = knowledge(task, curve[None], np.array([label]), judge)
     kind = message_of(task)
-    with Ledger(Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite") as own:
+    ledger = Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite"
+    with books(ledger, places.register()) as own:
+        own[0].set_up(POPULATION, task.budget)
         outbox.release(
             lambda: row(kind.draw(task, known, SystemEntropy()), 0),
             task=task,
             invitation=invitation,
             client="me",
             number=1,
-            ledger=own,
-            cap=task.budget,
+            books=own,
             outbox=Path(out),
         )
 

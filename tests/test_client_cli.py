@@ -9,64 +9,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
+from curvote.client import places
 from curvote.client import report as reports
-from curvote.client.ledger import Ledger
-from curvote.envelope import Invitation, issue, seal
+from curvote.envelope import issue, seal
 from curvote.errors import UserError
 from curvote.run.project import Project
 from curvote.server.intake import Intake
-from curvote.task import Task
-from flows import cli_client, cli_intake
+from flows import cli_intake
+from tests.invited import Home, envelopes, printed, refused, run
 from tests.rounds import REPORTS, VOTES, payload
-
-CURVE = "0.5,-1,2.25,0\n"
-
-
-class Home:
-    """A client's folder: curve, task, invitation."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root = root
-        root.mkdir()
-        monkeypatch.chdir(root)
-        (root / "curve.csv").write_text(CURVE)
-        self.invite(REPORTS)
-
-    def invite(self, task: Task) -> Invitation:
-        """Put a task and a new invitation to it into the folder."""
-        (invitation,) = issue(task, 1)
-        (self.root / "task.json").write_text(json.dumps(task.to_json()))
-        (self.root / "invitation.json").write_text(json.dumps(invitation.to_json()))
-        return invitation
-
-    def client(self, command: str, *more: str, **changes: str) -> Result:
-        """Run `curvote client`."""
-        given = {"task": "task.json", "curve": "curve.csv", "label": "yes"}
-        given |= {"invitation": "invitation.json"} | changes
-        words = [w for name, value in given.items() for w in (f"--{name}", value)]
-        return CliRunner().invoke(cli_client.app, [command, *words, *more])
-
-    def refusal(self, command: str, *more: str, **changes: str) -> str:
-        """Return what a refused command says; it has released nothing."""
-        before = set(self.root.rglob("*.json"))
-        result = self.client(command, *more, **changes)
-        assert isinstance(result.exception, UserError), result.output
-        assert set(self.root.rglob("*.json")) == before
-        return str(result.exception)
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """Return the folder of a client who was invited to report."""
     return Home(tmp_path / "home", monkeypatch)
-
-
-def printed(result: Result) -> Any:
-    """Return the JSON document that a command printed."""
-    assert result.exit_code == 0, result.exception
-    return json.loads(result.stdout)
 
 
 def test_a_report_and_a_vote_travel_from_client_to_server(
@@ -78,7 +37,7 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
         with Intake(project.intake) as intake:
             given = {"pipeline": "tiny", "needed": 1, "invitations": [invitation]}
             intake.open_round(command, task=task, **given)
-        done = printed(home.client(command, "--json", "--cap", "2"))
+        done = printed(home.client(command, "--json"))
         assert (done["message"], done["epsilon"], done["new"]) == (command, 1.0, True)
         envelope = Path(done["envelope"])
         assert envelope.name == f"{invitation.id}.json"
@@ -90,19 +49,21 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
 
 
 def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
-    """A second release needs --new-release, an invitation and an explicit cap."""
+    """A second release needs --new-release, an invitation and room in the cap."""
+    run("init", "--cap", "1")
     first = home.client("report")
-    assert "released one report, epsilon 1\n" in first.stdout
-    assert "left      epsilon 0 of your cap of 1" in first.stdout
+    assert "released one report, epsilon 1, delta 0\n" in first.stdout
+    assert "left      epsilon 0, delta 0 of your cap of epsilon 1" in first.stdout
     again = home.client("report")
     assert "released before: nothing was drawn, nothing spent" in again.stdout
     assert first.stdout.splitlines()[1:] == again.stdout.splitlines()[1:]
     home.invite(REPORTS)
     assert "room" in home.refusal("report", "--new-release")
-    done = printed(home.client("report", "--new-release", "--cap", "2.5", "--json"))
+    assert run("raise-cap", "--cap", "2.5").exit_code == 0
+    done = printed(home.client("report", "--new-release", "--json"))
     assert (done["new"], done["cap"], done["left"]) == (True, 2.5, 0.5)
-    assert len(list(Path("outbox").glob("*.json"))) == 2
-    latest = printed(home.client("report", "--json", "--cap", "2.5"))
+    assert len(envelopes()) == 2
+    latest = printed(home.client("report", "--json"))
     assert latest == done | {"new": False}
 
 
@@ -124,11 +85,10 @@ def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
     ],
 )
 def test_a_curve_file_that_is_wrong_says_how(home: Home, text: str, words: str) -> None:
-    """And releases nothing: the ledger is not even created."""
+    """And releases nothing: nothing is even reserved."""
     Path("curve.csv").write_text(text)
     with pytest.raises(UserError, match=words):
         raise UserError(home.refusal("report"))
-    assert not Path("curvote-ledger.sqlite").exists()
 
 
 @pytest.mark.parametrize("shape", [(1, 4), (4, 1)])
@@ -158,19 +118,32 @@ def test_the_wrong_question_label_task_or_invitation_is_refused(home: Home) -> N
     """Each names the file or the way out."""
     assert "use `curvote client report`" in home.refusal("vote")
     assert "Did you mean 'yes'" in home.refusal("report", label="yess")
-    assert "not an invitation: id: " in home.refusal("report", invitation="task.json")
-    assert "missing.json cannot be read" in home.refusal("report", task="missing.json")
-    Path("broken.json").write_text("{")
-    assert "no JSON document" in home.refusal("report", task="broken.json")
-    Path("other.json").write_text("[]")
-    assert "no task description" in home.refusal("report", task="other.json")
+    assert "task.json: not an invitation" in home.refusal(
+        "report", invitation="task.json"
+    )
+    assert "missing.json: it cannot be read" in home.refusal(
+        "report", task="missing.json"
+    )
+    for text in ("{", "[]", "\0", "[" * 10_000, json.dumps(REPORTS.to_json())):
+        Path("broken.json").write_text(text)
+        assert "broken.json: not a signed task" in home.refusal(
+            "report", task="broken.json"
+        )
     home.invite(VOTES)
     assert "use `curvote client vote`" in home.refusal("report")
-    Path("reports.json").write_text(json.dumps(REPORTS.to_json()))
-    assert "different rounds" in home.refusal("report", task="reports.json")
-    assert "cap" in home.refusal("vote", "--cap", "nan")
-    with Ledger(Path("curvote-ledger.sqlite")) as ledger:
-        assert ledger.entries() == []
+    home.publish(REPORTS.to_json())
+    assert "different rounds" in home.refusal("report")
+    assert home.entries() == []
+
+
+@pytest.mark.parametrize("option", ["--cap", "--client"])
+def test_an_option_of_an_earlier_curvote_says_what_it_became(
+    home: Home, option: str
+) -> None:
+    """Caps and names are set once, by a command of their own."""
+    assert "curvote client init" in home.refusal("report", option, "1")
+    assert "curvote client init" in home.refusal("report", f"{option}=1")
+    assert option not in run("report", "--help").stdout
 
 
 def taken(project: Project, *more: str) -> Any:
