@@ -109,6 +109,11 @@ class _Client:
         invited = _invitation(invitation)
         draw = _Draw.of(task, curve, label, invited)
         with Ledger(self.ledger) as ledger:
+            cap, before = self._cap(task), ledger.cap("self")
+            if before is None:
+                ledger.set_up("self", cap)
+            elif self.cap is not None and cap > before:
+                ledger.raise_cap("self", cap)
             known = outbox.latest(ledger, task, self.name)
             path = outbox.release(
                 draw,
@@ -117,7 +122,6 @@ class _Client:
                 client=self.name,
                 number=known + 1 if self.anew else max(known, 1),
                 ledger=ledger,
-                cap=self._cap(task),
                 outbox=self.outbox,
             )
             return self._summary(task, path, ledger) | {"new": draw.done}

@@ -45,6 +45,7 @@ def answer(
     known = knowledge(task, curve[None], np.array([label]), judge)
     kind = message_of(task)
     with Ledger(Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite") as own:
+        own.set_up("self", task.budget)
         outbox.release(
             lambda: row(kind.draw(task, known, SystemEntropy()), 0),
             task=task,
@@ -52,7 +53,6 @@ def answer(
             client="me",
             number=1,
             ledger=own,
-            cap=task.budget,
             outbox=Path(out),
         )
 

@@ -26,8 +26,8 @@ class Client:
     def __init__(self, root: Path) -> None:
         self.outbox, self.path = root / "outbox", root / "ledger.sqlite"
         self.draws = 0
-        with Ledger(self.path):
-            pass  # it is there before anything that a test looks at
+        with Ledger(self.path) as ledger:  # before anything that a test looks at
+            ledger.set_up("self", ONE)
 
     def draw(self) -> dict[str, Any]:
         """Return noise that nobody can repeat."""
@@ -45,7 +45,6 @@ class Client:
             "invitation": invitation or issue(task, 1)[0],
             "client": "me",
             "number": 1,
-            "cap": ONE,
             "outbox": self.outbox,
         }
         with Ledger(self.path) as ledger:

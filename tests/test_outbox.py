@@ -55,7 +55,6 @@ def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
                 client="me",
                 number=1,
                 ledger=ledger,
-                cap=ONE,
                 outbox=client.outbox,
             )
             assert again == first[0]
@@ -73,7 +72,9 @@ def test_a_second_release_needs_room_in_the_cap(client: Client) -> None:
             client.release(**changes)
     assert client.draws == 1
     assert client.files() == {"envelope"}
-    _, second = client.release(number=2, cap=Budget(2.0))
+    with Ledger(client.path) as ledger:
+        ledger.raise_cap("self", Budget(2.0))
+    _, second = client.release(number=2)
     assert second != first
     with Ledger(client.path) as ledger:
         assert latest(ledger, REPORTS, "me") == 2
@@ -90,7 +91,7 @@ def test_an_invitation_is_for_one_task_and_one_release(client: Client) -> None:
     path, data = client.release(invitation)
     for _ in range(2):
         with pytest.raises(UserError, match="used for another release"):
-            client.release(invitation, number=2, cap=Budget(2.0))
+            client.release(invitation, number=2)
         path.rename(path.with_suffix(".sent")) if path.exists() else None
     assert client.state(2) is None
     assert path.with_suffix(".sent").read_bytes() == data

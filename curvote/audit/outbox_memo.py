@@ -49,6 +49,7 @@ def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
 
     def again() -> FloatArray:
         with Ledger(Path(folder.name) / "ledger.sqlite") as ledger:
+            ledger.set_up("self", task.budget)
             path = outbox.release(
                 lambda: _drawn(task, known, entropy),
                 task=task,
@@ -56,7 +57,6 @@ def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
                 client="me",
                 number=1,
                 ledger=ledger,
-                cap=task.budget,
                 outbox=Path(folder.name) / "outbox",
             )
         return _numbers(json.loads(path.read_bytes())["payload"])

@@ -22,7 +22,6 @@ from curvote.client.ledger_entries import CANCELLED, CONFIRMED, RESERVED
 from curvote.durable import sync_folder
 from curvote.envelope import Invitation, canonical, seal
 from curvote.errors import UserError
-from curvote.privacy import Budget
 from curvote.task import Task
 
 Draw = Callable[[], dict[str, Any]]
@@ -54,7 +53,6 @@ def release(
     client: str,
     number: int,
     ledger: Ledger,
-    cap: Budget,
     outbox: Path,
     population: str = "self",
 ) -> Path:
@@ -63,7 +61,7 @@ def release(
     ``draw`` returns the noised message; it is called at most once in the life of
     (task, client, ``number``). A repeat returns the same file, draws nothing and spends
     nothing, whatever its invitation. All that the client released, this included, must
-    stay within ``cap``.
+    stay within the cap that the ledger has for ``population``.
 
     UserError, and nothing is drawn: an invitation to another task, or one used for
     another release; no room; a release whose file was altered, was sent away, or of
@@ -84,7 +82,6 @@ def release(
             [client],
             task.budget,
             population=population,
-            cap=cap,
             facts=_facts(place, task, number),
         )
         _publish(place, reserve, lambda: seal(invitation, draw()), ledger)
