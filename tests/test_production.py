@@ -11,6 +11,7 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.privacy import Budget
 from curvote.protocols.roles import split
 from curvote.run import chain, fingerprint, garbage, ledger_check, releasing
 from curvote.run.config import PipelinesFile
@@ -110,7 +111,8 @@ def test_a_new_release_needs_room(real: Project) -> None:
     assert len(production.confirmed(real)) == 2
 
     first = production.bytes_of(real, production.plan(real))
-    production.write(real.root, ledger={"per_client": {"epsilon": 8}})
+    with Ledger(real.ledger) as ledger:
+        ledger.raise_cap("simulated", Budget(8))
     made = production.run(real, new_release=True)
     second = production.bytes_of(real, made)
     assert {first[stage] != second[stage] for stage in BOTH} == {True}

@@ -116,13 +116,13 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     task = released.task_of(inputs, step.params)
     clients = inputs["ingest"].columns("clients", 0)
     mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
-    cap = facts["cap"]
+    if ledger.cap(facts["population"]) is None:
+        ledger.set_up(facts["population"], Budget(**facts["cap"]))
     ledger.reserve(
         step.key,
         mine,
         task.budget,
         population=facts["population"],
-        cap=Budget(cap["epsilon"], cap["delta"]),
         facts=_facts(step, task),
     )
 
