@@ -29,7 +29,7 @@ class Client:
         self.outbox, self.path = root / "outbox", root / "ledger.sqlite"
         self.register = root / "register.sqlite"
         self.draws = 0
-        with Ledger(self.path) as ledger:  # before anything that a test looks at
+        with books(self.path, self.register) as (ledger, _):  # before a test looks
             ledger.set_up(POPULATION, ONE)
 
     def raise_cap(self, epsilon: float) -> None:

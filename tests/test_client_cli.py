@@ -40,7 +40,7 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
         done = printed(home.client(command, "--json"))
         assert (done["message"], done["epsilon"], done["new"]) == (command, 1.0, True)
         envelope = Path(done["envelope"])
-        assert envelope.name == f"{invitation.id}.json"
+        assert envelope.name == invitation.file_name
         project.inbox("tiny").mkdir(parents=True, exist_ok=True)
         envelope.rename(project.inbox("tiny") / envelope.name)
     assert done["left"] == 0

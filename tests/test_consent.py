@@ -19,6 +19,7 @@ from curvote.client import outbox, places, standing
 from curvote.client.consent import line
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
+from curvote.client.register import books
 from curvote.client.standing import POPULATION, Standing
 from curvote.client.words import factor, printable
 from curvote.entropy import SystemEntropy
@@ -77,7 +78,7 @@ def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(
     said = home.refusal("report")
     assert ("room" if task.mechanism == "laplace" else "delta is 0.5") in said
     assert drawn == []
-    command = [sys.executable, "-m", "flows.cli", "client", *home.words("report")]
+    command = [sys.executable, "-m", "flows", "client", *home.words("report")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
@@ -137,7 +138,7 @@ def test_hardly_any_noise_is_not_called_epsilon_one(
 def test_delta_is_held_to_the_clients_cap_and_always_said(home: Home) -> None:
     """A cap without delta has no room for any."""
     home.invite(delta_of(1e-5))
-    assert "epsilon 1, delta 1e-05: the house's cap" in home.refusal("report")
+    assert "epsilon 1, delta 1e-05: the house's cap (" in home.refusal("report")
     run("init", "--cap-delta", "1e-5")
     done = home.client("report")
     assert "), delta 1e-05 (" in done.stderr
@@ -189,7 +190,8 @@ def test_a_number_that_is_none_is_a_user_error(
 def test_a_cap_is_a_finite_number_above_zero(home: Home, number: str) -> None:
     """Given to init or to raise-cap, and nothing is written."""
     assert "cap is" in refused("init", "--cap", number)
-    assert "delta is" in refused("init", "--cap-delta", number) or number == "0"
+    if number != "0":
+        assert "delta is" in refused("init", "--cap-delta", number)
     run("init")
     assert "cap" in refused("raise-cap", "--cap", number)
     assert run("init").stdout.count("epsilon 2, delta 0") == 1
@@ -298,7 +300,7 @@ def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
     """Run the command with a pseudo-terminal as its input; return exit and words."""
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
-    command = [sys.executable, "-m", "flows.cli", "client", *words]
+    command = [sys.executable, "-m", "flows", "client", *words]
     done = subprocess.run(
         command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
     )
@@ -367,7 +369,7 @@ def test_the_library_refuses_delta_as_the_command_does(
 ) -> None:
     """Whoever calls the outbox without a command line gets the same rule."""
     with (
-        places_books(tmp_path) as books,
+        books(tmp_path / "ledger", tmp_path / "register") as opened,
         pytest.raises(UserError, match="above 0.0001"),
     ):
         outbox.release(
@@ -376,6 +378,6 @@ def test_the_library_refuses_delta_as_the_command_does(
             invitation=home.invite(GAUSSIAN),
             client="me",
             number=1,
-            books=books,
+            books=opened,
             outbox=tmp_path / "outbox",
         )

@@ -34,7 +34,7 @@ def test_a_release_is_published_and_confirmed(client: Client) -> None:
     """One envelope named by its invitation; the ledger knows place and bytes."""
     (invitation,) = issue(REPORTS, 1)
     path, data = client.release(invitation)
-    assert path.name == f"{invitation.id}.json"
+    assert path.name == invitation.file_name
     assert read(data).invitation == invitation.id
     entry = client.entry()
     assert entry is not None

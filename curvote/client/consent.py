@@ -36,9 +36,7 @@ def check(standing: Standing, budget: Budget, server: str) -> None:
         )
     refuse_delta(budget.delta)
     if not standing.has_room(budget):
-        mine = (
-            "your cap" if standing.chosen else f"the cap of whoever set none ({INIT})"
-        )
+        mine = "your cap" if standing.chosen else f"the house's cap ({INIT})"
         raise UserError(
             f"there is no room for {said(budget.epsilon, budget.delta)}: {mine} is"
             f" {said(standing.cap.epsilon, standing.cap.delta)}, of which"

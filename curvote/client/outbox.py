@@ -24,9 +24,10 @@ from curvote.client.ledger_entries import CONFIRMED, RESERVED
 from curvote.client.register import Register
 from curvote.client.standing import POPULATION
 from curvote.durable import sync_folder
-from curvote.envelope import Invitation, canonical, seal
+from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.strict_json import canonical
 from curvote.task import Task
 
 Draw = Callable[[], dict[str, Any]]
@@ -45,6 +46,7 @@ class _Place:
     release: str
     invitation: str
     attempt: str
+    name: str
 
     @property
     def temporary(self) -> Path:
@@ -52,7 +54,7 @@ class _Place:
 
     @property
     def final(self) -> Path:
-        return self.outbox / f"{self.invitation}.json"
+        return self.outbox / self.name
 
 
 def release(
@@ -82,15 +84,15 @@ def release(
     refuse_other_task(invitation, task)
     refuse_delta(task.budget.delta)
     here, attempt = outbox.resolve(), secrets.token_hex(16)
-    place = _Place(here, release_id(task, client, number), invitation.id, attempt)
+    release_ = release_id(task, client, number)
+    place = _Place(here, release_, invitation.id, attempt, invitation.file_name)
     recover(books, client, here)
     ledger, register = books
     with _alone(here):
         known = ledger.entry(place.release)
         if known is not None and known.counts:
             return _released(known, here)
-        _refuse_used(ledger.releases_of(POPULATION, client), place)
-        register.refuse_answered(invitation.id, attempt)
+        _refuse_used(ledger.releases_of(POPULATION, client), place, register)
         facts = _facts(place, task, number)
         reserve = partial(_reserve, books, place, client, task.budget, facts)
         _publish(place, reserve, lambda: seal(invitation, draw(), seal_to), books)
@@ -123,6 +125,7 @@ def _facts(place: _Place, task: Task, number: int) -> dict[str, str | int | floa
         "number": number,
         "invitation": place.invitation,
         "attempt": place.attempt,
+        "file": place.name,
         "outbox": str(place.outbox),
     }
 
@@ -209,17 +212,24 @@ def _home(entry: Entry, here: Path) -> Path:
 
 def _settle(books: Books, entry: Entry, home: Path) -> None:
     ledger, register = books
-    attempt = str(entry.facts.get("attempt", entry.release))
-    place = _Place(home, entry.release, str(entry.facts["invitation"]), attempt)
+    place = _place(entry, home)
     if place.final.exists():
         sync_folder(home)
         _confirm(ledger, entry.release, place.final)
     elif place.temporary.exists():
-        register.withdraw(attempt)
+        register.withdraw(place.attempt)
         ledger.cancel(entry.release)  # first: the file proves that nothing left
         place.temporary.unlink()
     else:
         ledger.spend(entry.release, "reserved, but neither file is in the outbox")
+
+
+def _place(entry: Entry, home: Path) -> _Place:
+    """Return where a release was written; an earlier curvote said less of it."""
+    invitation = str(entry.facts["invitation"])
+    attempt = str(entry.facts.get("attempt", entry.release))
+    name = str(entry.facts.get("file", f"{invitation}.json"))
+    return _Place(home, entry.release, invitation, attempt, name)
 
 
 def _confirm(ledger: Ledger, release_: str, final: Path) -> None:
@@ -248,15 +258,17 @@ def _released(entry: Entry, here: Path) -> Path:
     )
 
 
-def _refuse_used(entries: list[Entry], place: _Place) -> None:
-    counting = [e for e in entries if e.counts]
-    if place.final.exists() or any(
-        e.facts.get("invitation") == place.invitation for e in counting
-    ):
-        raise UserError(
-            "this invitation was used for another release; a server takes one message"
-            " an invitation. Ask for a new one."
-        )
+def _refuse_used(entries: list[Entry], place: _Place, register: Register) -> None:
+    used = UserError(
+        "this invitation was used for another release; a server takes one message"
+        " an invitation. Ask for a new one."
+    )
+    counting = (entry for entry in entries if entry.counts)
+    if any(e.facts.get("invitation") == place.invitation for e in counting):
+        raise used
+    register.refuse_answered(place.invitation, place.attempt)
+    if place.final.exists():
+        raise used
 
 
 @contextmanager

@@ -42,9 +42,13 @@ class Standing:
     spent: Amount
 
     @classmethod
-    def of(cls, ledger: Ledger) -> Standing:
-        """Read it from the client's ledger; nothing is written."""
-        name, cap = _owner(ledger), ledger.cap(POPULATION)
+    def of(cls, ledger: Ledger, name: str | None = None) -> Standing:
+        """Read it from the ledger of client ``name`` (None: its owner's); write nothing.
+
+        UserError: ``name`` is not its owner, or nobody knows who that is.
+        """
+        name = _owner(ledger) if name is None else _named(ledger, name)
+        cap = ledger.cap(POPULATION)
         spent = Amount()
         for entry in ledger.releases_of(POPULATION, name):
             if entry.counts:
@@ -88,10 +92,9 @@ def begin(ledger: Ledger, wanted: Wanted) -> Standing:
 
     UserError, and nothing is written: a name, cap or server other than what stands.
     """
-    now = Standing.of(ledger)
+    now = Standing.of(ledger, wanted.name)
     then = replace(
         now,
-        name=now.name if wanted.name is None else _named(ledger, wanted.name),
         cap=_changed(now.cap, wanted.epsilon, wanted.delta),
         server=_fingerprint(wanted.server) or now.server,
         chosen=True,

@@ -24,7 +24,8 @@ def described(task: Task, about: int | None) -> str:
     message = message_of(task)
     sent = row(message.draw(task, known, SeededEntropy(0)), 0)
     classes = "/".join(map(printable, task.classes))
-    parts = [_part(name, value, classes) for name, value in sent.items()]
+    noised_first = sorted(sent.items(), key=lambda item: item[0] == "learner")
+    parts = [_part(name, value, classes) for name, value in noised_first]
     if "label" not in sent:
         parts.append(f"classes {classes}")
     return f"{message.name} ({', '.join(parts)})"
