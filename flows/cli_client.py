@@ -105,7 +105,7 @@ class _Client:
         from curvote.client import outbox
         from curvote.client.ledger import Ledger
 
-        task = _task(task_file, asks)
+        task, seal_to = _task(task_file, asks)
         invited = _invitation(invitation)
         draw = _Draw.of(task, curve, label, invited)
         with Ledger(self.ledger) as ledger:
@@ -119,6 +119,7 @@ class _Client:
                 ledger=ledger,
                 cap=self._cap(task),
                 outbox=self.outbox,
+                seal_to=seal_to,
             )
             return self._summary(task, path, ledger) | {"new": draw.done}
 
@@ -180,18 +181,21 @@ class _Draw:
         return row(message.draw(self.task, self.known, SystemEntropy()), 0)
 
 
-def _task(path: Path, asks: str | None) -> Task:
+def _task(path: Path, asks: str | None) -> tuple[Task, str | None]:
+    """Return the task, and the key that its envelopes are sealed to."""
+    from curvote.signed import opened
     from curvote.task import Task
 
     try:
-        task = Task.from_json(_json(path))
-    except (AttributeError, ValueError) as error:
+        document = opened(_bytes(path)).document
+        task = Task.from_json(document["task"])
+    except ValueError as error:
         raise UserError(f"{path} is no task description: {error}") from None
     if asks not in (None, task.asks):
         raise UserError(
             f"{path} asks for a {task.asks}: use `curvote client {task.asks}`."
         )
-    return task
+    return task, document["seal_to"]
 
 
 def _invitation(path: Path) -> Invitation:
@@ -205,11 +209,16 @@ def _invitation(path: Path) -> Invitation:
 
 def _json(path: Path) -> Any:
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
+        return json.loads(_bytes(path))
     except ValueError as error:
         raise UserError(f"{path} is no JSON document: {error}.") from None
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
 
 
 def _say(done: dict[str, Any], as_json: bool) -> None:

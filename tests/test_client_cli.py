@@ -15,11 +15,12 @@ from curvote.client import report as reports
 from curvote.client.ledger import Ledger
 from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
+from curvote.protocols.message import check
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from curvote.task import Task
 from flows import cli_client, cli_intake
-from tests.rounds import REPORTS, VOTES, payload
+from tests.rounds import REPORTS, VOTES, payload, signed
 
 CURVE = "0.5,-1,2.25,0\n"
 
@@ -37,7 +38,7 @@ class Home:
     def invite(self, task: Task) -> Invitation:
         """Put a task and a new invitation to it into the folder."""
         (invitation,) = issue(task, 1)
-        (self.root / "task.json").write_text(json.dumps(task.to_json()))
+        (self.root / "task.json").write_bytes(signed(task))
         (self.root / "invitation.json").write_text(json.dumps(invitation.to_json()))
         return invitation
 
@@ -158,15 +159,15 @@ def test_the_wrong_question_label_task_or_invitation_is_refused(home: Home) -> N
     """Each names the file or the way out."""
     assert "use `curvote client report`" in home.refusal("vote")
     assert "Did you mean 'yes'" in home.refusal("report", label="yess")
-    assert "not an invitation: id: " in home.refusal("report", invitation="task.json")
+    assert "not an invitation: " in home.refusal("report", invitation="task.json")
     assert "missing.json cannot be read" in home.refusal("report", task="missing.json")
     Path("broken.json").write_text("{")
-    assert "no JSON document" in home.refusal("report", task="broken.json")
+    assert "cut off" in home.refusal("report", task="broken.json")
     Path("other.json").write_text("[]")
     assert "no task description" in home.refusal("report", task="other.json")
     home.invite(VOTES)
     assert "use `curvote client vote`" in home.refusal("report")
-    Path("reports.json").write_text(json.dumps(REPORTS.to_json()))
+    Path("reports.json").write_bytes(signed(REPORTS))
     assert "different rounds" in home.refusal("report", task="reports.json")
     assert "cap" in home.refusal("vote", "--cap", "nan")
     with Ledger(Path("curvote-ledger.sqlite")) as ledger:
@@ -235,7 +236,7 @@ def test_a_round_is_closed_by_hand(project: Project) -> None:
         given = {"pipeline": "tiny", "needed": 21, "invitations": invited}
         intake.open_round("one", task=REPORTS, **given)
         for one in invited[:20]:
-            intake.take(seal(one, payload(REPORTS, one)), lambda *_: None)
+            intake.take(seal(one, payload(REPORTS, one)), check)
     closed = CliRunner().invoke(cli_intake.app, words)
     assert "closed one: 20 of 21 reports" in closed.stdout
     assert [row["state"] for row in show(project)] == ["closed"]

@@ -20,9 +20,10 @@ from typing import Any
 from curvote.client.ledger import Entry, Ledger
 from curvote.client.ledger_entries import CANCELLED, CONFIRMED, RESERVED
 from curvote.durable import sync_folder
-from curvote.envelope import Invitation, canonical, seal
+from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.strict_json import canonical
 from curvote.task import Task
 
 Draw = Callable[[], dict[str, Any]]
@@ -57,13 +58,14 @@ def release(
     cap: Budget,
     outbox: Path,
     population: str = "self",
+    seal_to: str | None = None,
 ) -> Path:
     """Publish a client's message for ``task`` in ``outbox`` and return its envelope.
 
     ``draw`` returns the noised message; it is called at most once in the life of
     (task, client, ``number``). A repeat returns the same file, draws nothing and spends
     nothing, whatever its invitation. All that the client released, this included, must
-    stay within ``cap``.
+    stay within ``cap``. ``seal_to`` is that of the signed task.
 
     UserError, and nothing is drawn: an invitation to another task, or one used for
     another release; no room; a release whose file was altered, was sent away, or of
@@ -87,7 +89,7 @@ def release(
             cap=cap,
             facts=_facts(place, task, number),
         )
-        _publish(place, reserve, lambda: seal(invitation, draw()), ledger)
+        _publish(place, reserve, lambda: seal(invitation, draw(), seal_to), ledger)
     return place.final
 
 
