@@ -18,23 +18,27 @@ from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
 from curvote.protocols.message import knowledge, message_of, row
+from curvote.signed import opened
 from curvote.task import Task
 
 
 def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> None:
     """Let every client answer once."""
-    task = Task.from_json(json.loads(Path(task_file).read_text()))
+    signed = opened(Path(task_file).read_bytes()).document
+    task = Task.from_json(signed["task"])
     lines = Path(invitation_file).read_text().splitlines()
     clients = np.load(clients_file)
     for i, line in enumerate(lines[: len(clients["labels"])]):
         invitation = Invitation.from_json(json.loads(line))
-        answer(task, invitation, clients["curves"][i], clients["labels"][i], out, i)
+        mine = clients["curves"][i], clients["labels"][i]
+        answer(task, signed["seal_to"], invitation, *mine, out, i)
     known = {name for name in sys.modules if name.startswith("curvote.")}
     assert not any("server" in name or "run." in name for name in known)
 
 
 def answer(
     task: Task,
+    seal_to: str | None,
     invitation: Invitation,
     curve: np.ndarray,
     label: float,
@@ -56,6 +60,7 @@ def answer(
             number=1,
             books=own,
             outbox=Path(out),
+            seal_to=seal_to,
         )
 
 

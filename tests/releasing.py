@@ -40,7 +40,7 @@ class Client:
     def draw(self) -> dict[str, Any]:
         """Return noise that nobody can repeat."""
         self.draws += 1
-        return {"z": SystemEntropy().words(4).tolist(), "label": 1}
+        return {"z": (SystemEntropy().words(4) >> 11).tolist(), "label": 1}
 
     def release(
         self, invitation: Invitation | None = None, **changes: Any

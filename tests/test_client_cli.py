@@ -11,14 +11,14 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from curvote.client import places
 from curvote.client import report as reports
 from curvote.envelope import issue, seal
 from curvote.errors import UserError
+from curvote.protocols.message import check
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from flows import cli_intake
-from tests.invited import Home, envelopes, printed, refused, run
+from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES, payload
 
 
@@ -208,7 +208,7 @@ def test_a_round_is_closed_by_hand(project: Project) -> None:
         given = {"pipeline": "tiny", "needed": 21, "invitations": invited}
         intake.open_round("one", task=REPORTS, **given)
         for one in invited[:20]:
-            intake.take(seal(one, payload(REPORTS, one)), lambda *_: None)
+            intake.take(seal(one, payload(REPORTS, one)), check)
     closed = CliRunner().invoke(cli_intake.app, words)
     assert "closed one: 20 of 21 reports" in closed.stdout
     assert [row["state"] for row in show(project)] == ["closed"]

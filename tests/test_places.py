@@ -1,4 +1,4 @@
-"""One ledger, one register and one outbox for each user, wherever a command is given."""
+"""One ledger, register and outbox for each user, wherever a command is given."""
 
 from __future__ import annotations
 

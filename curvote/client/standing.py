@@ -43,7 +43,7 @@ class Standing:
 
     @classmethod
     def of(cls, ledger: Ledger, name: str | None = None) -> Standing:
-        """Read it from the ledger of client ``name`` (None: its owner's); write nothing.
+        """Read it from the ledger of client ``name``, None: its owner; write nothing.
 
         UserError: ``name`` is not its owner, or nobody knows who that is.
         """

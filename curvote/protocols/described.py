@@ -2,40 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from curvote.client.words import printable
-from curvote.entropy import SeededEntropy
-from curvote.protocols.message import knowledge, message_of, row
+from curvote.protocols.message import message_of
 from curvote.task import Task
 
 
 def described(task: Task, about: int | None) -> str:
     """Return such words as ``report (5 numbers, a class of iy/sh)``.
 
-    The numbers are counted in a message about nobody, whose noise has a seed: not a
-    word of the operating system's entropy is used.
+    ``about`` is the candidate that the invitation asks about; None where it asks for
+    none.
     """
-    nobody = np.zeros((1, task.encoding.projection.matrix.shape[1]))
-    judge = None if about is None else np.array([about])
-    known = knowledge(task, nobody, np.ones(1), judge)
     message = message_of(task)
-    sent = row(message.draw(task, known, SeededEntropy(0)), 0)
     classes = "/".join(map(printable, task.classes))
-    noised_first = sorted(sent.items(), key=lambda item: item[0] == "learner")
-    parts = [_part(name, value, classes) for name, value in noised_first]
-    if "label" not in sent:
-        parts.append(f"classes {classes}")
+    numbers, fields = message.numbers(task), message.payload.model_fields
+    parts = [f"{numbers} number{'s' * (numbers > 1)}"] if numbers else []
+    if about is not None:
+        parts.append(f"one bit about candidate {about}")
+    parts.append(f"{'a class of' if 'label' in fields else 'classes'} {classes}")
     return f"{message.name} ({', '.join(parts)})"
-
-
-def _part(name: str, value: Any, classes: str) -> str:
-    if isinstance(value, list):
-        return f"{len(value)} number{'s' * (len(value) != 1)}"
-    if name == "label":
-        return f"a class of {classes}"
-    if name == "learner":
-        return f"about candidate {value}"
-    return "one bit"

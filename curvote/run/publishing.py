@@ -19,9 +19,10 @@ from curvote.run.production import minimum, needed, round_of
 from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
-from curvote.run.store import artifact, write_json, write_lines
+from curvote.run.store import artifact, write_lines, write_text
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round
+from curvote.signed import ServerKey
 from curvote.task import Task
 
 
@@ -88,10 +89,10 @@ def _open(project: Project, configured: Configured, step: Step) -> Published:
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{task.asks}-{task.number}"
     public, secret = folder / f"{stem}.task.json", folder / f"{stem}.invitations.jsonl"
-    write_json(public, task.to_json())
     senders = messages(task.protocol)[task.asks].senders
     invited = senders.count(configured.pipeline.clients.model_dump())
-    invitations = _invitations(secret, task, invited)
+    key = server_key(project)
+    invitations = _invitations(secret, task, invited, key.fingerprint)
     least = minimum(configured, step)
     with Intake(project.intake) as intake:
         intake.open_round(
@@ -101,16 +102,23 @@ def _open(project: Project, configured: Configured, step: Step) -> Published:
             needed=least,
             invitations=invitations,
         )
+    document = {"task": task.to_json(), "seal_to": None}
+    write_text(public, key.sign(document).decode())
     return Published(public, secret, least)
 
 
-def _invitations(path: Path, task: Task, count: int) -> list[Invitation]:
+def server_key(project: Project) -> ServerKey:
+    """Return the key that the project's tasks are signed with, made if needed."""
+    return ServerKey.at(project.state / "server.key")
+
+
+def _invitations(path: Path, task: Task, count: int, server: str) -> list[Invitation]:
     """Issue invitations, or go on with those that a killed run has written down."""
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines()
         known = [Invitation.from_json(json.loads(line)) for line in lines]
         if known and all(invitation.task == task.digest() for invitation in known):
             return known
-    issued = issue(task, count)
+    issued = issue(task, count, server)
     write_lines(path, [invitation.to_json() for invitation in issued])
     return issued

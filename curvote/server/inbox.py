@@ -55,7 +55,7 @@ def _envelopes(path: Path) -> Iterator[tuple[str, bytes]]:
     lines = [
         (f"{path.stem}-{i}.json", line) for i, line in enumerate(data.split(b"\n"))
     ]
-    lines = [(name, line) for name, line in lines if line.strip()]
+    lines = [(name, line + b"\n") for name, line in lines if line.strip()]
     secrets.SystemRandom().shuffle(lines)
     yield from lines
 

@@ -20,11 +20,13 @@ from curvote.envelope import Envelope, Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
 from curvote.server.intake_file import INTAKE
 from curvote.server.rounds import ROUNDS, Payload, Round, digest, read_task, shuffled
+from curvote.strict_json import canonical
 from curvote.task import Task
 
 # The message may be one that was accepted: such an envelope should not be kept.
 USED = "used invitation"
-Check = Callable[[Task, int | None, Payload], None]
+# Returns the message as it is to be kept; a UserError refuses it.
+Check = Callable[[Task, int | None, Payload], Payload]
 
 
 class Refused(UserError):  # noqa: N818 - what happened to an envelope
@@ -95,7 +97,7 @@ class Intake:
         with self._writing():
             known = self.round(round_id)
             if known is None:
-                text = envelope.canonical(task.to_json()).decode()
+                text = canonical(task.to_json()).decode()
                 row = round_id, pipeline, text, task_digest, needed
                 self._insert(row, invitations)
                 return
@@ -139,17 +141,18 @@ class Intake:
     def take(self, data: bytes, check: Check) -> None:
         """Accept one envelope, or raise `Refused` with the reason and change nothing.
 
-        ``check(task, about, payload)`` raises a UserError for what no honest client can
-        have sent. Invitation and message change in one transaction.
+        ``check(task, about, payload)`` returns the message to keep; it raises a
+        UserError for what no honest client can have sent. Invitation and message change
+        in one transaction.
         """
         sent = _read(data)
         with self._writing():
             invited = self._invited(sent)
             self._check_invitation(sent, invited)
-            _check_payload(sent, invited, check)
+            kept = _checked(sent, invited, check)
             mark = "UPDATE invitations SET used = 1 WHERE id = ?"
             self._db.execute(mark, (sent.invitation,))
-            text = envelope.canonical(sent.payload).decode()
+            text = canonical(kept).decode()
             row = (secrets.randbits(63), invited.number, text)
             keep = "INSERT INTO messages (row, round, payload) VALUES (?, ?, ?)"
             self._db.execute(keep, row)
@@ -287,8 +290,8 @@ def _read(data: bytes) -> Envelope:
         raise Refused("unreadable", str(error)) from None
 
 
-def _check_payload(sent: Envelope, invited: _Invited, check: Check) -> None:
+def _checked(sent: Envelope, invited: _Invited, check: Check) -> Payload:
     try:
-        check(read_task(invited.task), invited.about, sent.payload)
+        return check(read_task(invited.task), invited.about, sent.payload)
     except UserError as error:
         raise Refused("impossible message", str(error)) from None
