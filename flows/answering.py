@@ -59,17 +59,19 @@ class Asked:
 class Owner:
     """Who answers: from which ledger and outbox, and whether a question is skipped.
 
+    ``classes`` are the only ones that the owner agrees to, None: those of the task.
     ``anew`` asks for another release where one was made; ``yes`` agrees beforehand.
     """
 
     ledger: Path
     outbox: Path
+    classes: tuple[str, str] | None
     anew: bool
     yes: bool
 
     def answer(self, asked: Asked, curve: Path, label: str) -> dict[str, Any]:
         """Release at most once, and return what happened."""
-        from curvote.client import outbox, places
+        from curvote.client import consent, outbox, places
         from curvote.client.register import books
         from curvote.client.standing import Standing
 
@@ -78,6 +80,7 @@ class Owner:
             name = Standing.of(ledger).name
             outbox.recover(opened, name, self.outbox)
             standing = Standing.of(ledger)
+            consent.refuse_server(standing, asked.server)
             number = self._number(opened, asked, name)
             draw = None
             if not outbox.was_released(ledger, asked.task, name, number):
@@ -109,7 +112,8 @@ class Owner:
         from curvote.protocols.described import described
 
         budget = asked.task.budget
-        consent.check(standing, budget, asked.server)
+        consent.refuse_classes(self.classes, asked.task.classes)
+        consent.refuse_budget(standing, budget)
         for notice in consent.notices(standing, asked.server):
             typer.echo(f"curvote: {notice}", err=True)
         what = described(asked.task, asked.invitation.about)

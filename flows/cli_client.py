@@ -42,6 +42,14 @@ Outbox = Annotated[
     Path | None,
     typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
 ]
+Classes = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--classes",
+        help="The two classes you agree to: a task with others is refused before your"
+        " label is looked at. Say them where no terminal is.",
+    ),
+]
 NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Draw anew, and spend again.")
 ]
@@ -75,7 +83,7 @@ _FORMER: Final = {
 class _Answering(TyperCommand):
     """A command that says what its former options became."""
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for word in args:
             option = word.partition("=")[0]
             if option in _FORMER:
@@ -94,6 +102,7 @@ def _command(name: str, asks: str | None, text: str) -> None:
         invitation: InvitationFile,
         ledger: LedgerFile = None,
         outbox: Outbox = None,
+        classes: Classes = None,
         new_release: NewRelease = False,
         yes: Yes = False,
         as_json: Json = False,
@@ -103,8 +112,8 @@ def _command(name: str, asks: str | None, text: str) -> None:
 
         asked = Asked.read(task, invitation, asks)
         where = places.ledger(ledger), places.outbox(outbox)
-        done = Owner(*where, anew=new_release, yes=yes).answer(asked, curve, label)
-        _say(done, as_json)
+        owner = Owner(*where, classes, anew=new_release, yes=yes)
+        _say(owner.answer(asked, curve, label), as_json)
 
     app.command(name, help=text, cls=_Answering)(command)
 

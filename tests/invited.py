@@ -40,9 +40,14 @@ class Home:
         (self.root / "invitation.json").write_text(json.dumps(invitation.to_json()))
         return invitation
 
-    def publish(self, task: dict[str, Any], server: ServerKey | None = None) -> None:
+    def publish(
+        self,
+        task: dict[str, Any],
+        server: ServerKey | None = None,
+        seal_to: str | None = None,
+    ) -> None:
         """Sign whatever a server may call a task."""
-        document = {"task": task, "seal_to": None}
+        document = {"task": task, "seal_to": seal_to}
         data = (server or self.server).sign(document)
         (self.root / "task.json").write_bytes(data)
 

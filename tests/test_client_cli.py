@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from curvote import envelope, sealed
 from curvote.client import report as reports
 from curvote.envelope import issue, seal
 from curvote.errors import UserError
@@ -39,13 +40,25 @@ def test_a_report_and_a_vote_travel_from_client_to_server(
             intake.open_round(command, task=task, **given)
         done = printed(home.client(command, "--json"))
         assert (done["message"], done["epsilon"], done["new"]) == (command, 1.0, True)
-        envelope = Path(done["envelope"])
-        assert envelope.name == invitation.file_name
+        path = Path(done["envelope"])
+        assert path.name == invitation.file_name
         project.inbox("tiny").mkdir(parents=True, exist_ok=True)
-        envelope.rename(project.inbox("tiny") / envelope.name)
+        path.rename(project.inbox("tiny") / path.name)
     assert done["left"] == 0
     assert taken(project) == {"accepted": 2, "refused": {}}
     assert list(project.inbox("tiny").iterdir()) == []
+
+
+def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None:
+    """Whoever carries it learns its size only; the owner of the key reads it."""
+    private = sealed.new_key()
+    invitation = home.invite(REPORTS)
+    home.publish(REPORTS.to_json(), seal_to=sealed.public(private))
+    done = printed(home.client("report", "--json"))
+    data = Path(done["envelope"]).read_bytes()
+    assert invitation.id not in data.decode() + done["envelope"]
+    inner = sealed.opened(data, {sealed.public(private): private}.get)
+    assert envelope.read(inner).invitation == invitation.id
 
 
 def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:

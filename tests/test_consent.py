@@ -244,6 +244,8 @@ def test_the_first_server_is_pinned_and_another_refused(
     said = home.refusal("vote")
     assert other.fingerprint in said
     assert home.server.fingerprint in said
+    home.invite(REPORTS, other)
+    assert other.fingerprint in home.refusal("report")  # not even what was released
     assert drawn == []
     home.invite(VOTES)
     assert home.client("vote").exit_code == 0
@@ -293,6 +295,24 @@ def test_the_task_is_judged_before_the_record_is_read(home: Home) -> None:
             for label in ("yes", "no", "perhaps")
         }
         assert len(said) == 1
+
+
+def test_classes_that_were_agreed_to_hide_the_label(
+    home: Home, drawn: list[int]
+) -> None:
+    """A list with other words is refused by everybody, not by one class alone."""
+    agreed = ("--classes", "yes", "no")
+    home.invite(replace(REPORTS, classes=("yes, certainly", "no")))
+    said = {
+        home.refusal("report", *agreed, label=label, curve=curve)
+        for label in ("yes", "no")
+        for curve in ("curve.csv", "missing.csv")
+    }
+    assert len(said) == 1
+    assert "yes, certainly/no" in said.pop()
+    assert drawn == []
+    home.invite(REPORTS)
+    assert home.client("report", *agreed).exit_code == 0
 
 
 def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:

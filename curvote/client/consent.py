@@ -27,13 +27,30 @@ def refuse_delta(delta: float, most: float = MOST_DELTA) -> None:
         )
 
 
-def check(standing: Standing, budget: Budget, server: str) -> None:
-    """Refuse what needs no question: a strange server, too much delta or epsilon."""
+def refuse_server(standing: Standing, server: str) -> None:
+    """Refuse whoever is not the server that this client answers."""
     if standing.server not in {None, server}:
         raise UserError(
             f"server {server} asks, but you answer {standing.server} only, once and for"
             " all. Somebody may have replaced the task on its way. Nothing was drawn."
         )
+
+
+def refuse_classes(agreed: tuple[str, str] | None, asked: tuple[str, str]) -> None:
+    """Refuse other classes than those ``agreed`` to, None: any, before the record.
+
+    A list without one of the words would else be refused by those with this label
+    alone, and silence would tell it.
+    """
+    if agreed is not None and set(agreed) != set(asked):
+        raise UserError(
+            f"the task is about the classes {'/'.join(map(printable, asked))}, but you"
+            f" agree to {'/'.join(agreed)} only. Nothing was drawn."
+        )
+
+
+def refuse_budget(standing: Standing, budget: Budget) -> None:
+    """Refuse what the cap has no room for, and too much delta, whatever the cap."""
     refuse_delta(budget.delta)
     if not standing.has_room(budget):
         mine = "your cap" if standing.chosen else f"the house's cap ({INIT})"

@@ -30,10 +30,15 @@ def ledger(named: Path | None = None) -> Path:
         raise UserError(
             f"{FORMER.resolve()} is a ledger of an earlier curvote, and {own} does not"
             " exist yet: starting afresh would forget what was released. Move it there"
-            f" (`mv {FORMER}* ...` with its -wal file, if there is one, under the new"
-            f" name), or name it: --ledger {FORMER}."
+            f" (`{_moves(own)}`), or name it: --ledger {FORMER}."
         )
     return own
+
+
+def _moves(own: Path) -> str:
+    """Return the commands that move the former ledger, with its journal if any."""
+    there = (end for end in ("", "-wal") if Path(f"{FORMER}{end}").exists())
+    return " && ".join(f"mv {FORMER}{end} {own}{end}" for end in there)
 
 
 def register() -> Path:
