@@ -17,9 +17,9 @@ from curvote.errors import UserError
 
 if TYPE_CHECKING:
     from curvote.client.ledger import Ledger
+    from curvote.client.record import Given
     from curvote.envelope import Invitation
     from curvote.privacy import Budget
-    from curvote.protocols.message import Known
     from curvote.task import Task
 
 app = typer.Typer(
@@ -104,10 +104,13 @@ class _Client:
         """Check everything, release at most once, and say what happened."""
         from curvote.client import outbox
         from curvote.client.ledger import Ledger
+        from curvote.client.record import read_form
+        from curvote.protocols.judging import check_invitation
 
         task = _task(task_file, asks)
         invited = _invitation(invitation)
-        draw = _Draw.of(task, curve, label, invited)
+        check_invitation(task, invited)
+        draw = _Draw(task, read_form(curve, label, task), invited.about)
         with Ledger(self.ledger) as ledger:
             known = outbox.latest(ledger, task, self.name)
             path = outbox.release(
@@ -152,40 +155,24 @@ class _Draw:
     """The client's message, drawn with the operating system's entropy when called."""
 
     task: Task
-    known: Known
+    given: Given
+    about: int | None
     done: bool = False
-
-    @classmethod
-    def of(cls, task: Task, curve: Path, label: str, invitation: Invitation) -> _Draw:
-        """Read and check what the message is about; nothing is drawn."""
-        import numpy as np
-
-        from curvote import validate
-        from curvote.client.curve_file import read_curve
-        from curvote.protocols.message import knowledge
-
-        validate.one_of(task.classes, label=label)
-        signs = np.array([1.0 if label == task.classes[1] else -1.0])
-        about = invitation.about
-        judge = None if about is None else np.array([about])
-        values = read_curve(curve, task.encoding.projection.matrix.shape[1])
-        return cls(task, knowledge(task, values, signs, judge))
 
     def __call__(self) -> dict[str, Any]:
         from curvote.entropy import SystemEntropy
-        from curvote.protocols.message import message_of, row
+        from curvote.protocols.answering import answer
 
         self.done = True
-        message = message_of(self.task)
-        return row(message.draw(self.task, self.known, SystemEntropy()), 0)
+        return answer(self.task, self.given, self.about, SystemEntropy())
 
 
 def _task(path: Path, asks: str | None) -> Task:
-    from curvote.task import Task
+    from curvote.protocols.judging import judged
 
     try:
-        task = Task.from_json(_json(path))
-    except (AttributeError, ValueError) as error:
+        task = judged(_json(path))
+    except UserError as error:
         raise UserError(f"{path} is no task description: {error}") from None
     if asks not in (None, task.asks):
         raise UserError(
@@ -208,7 +195,7 @@ def _json(path: Path) -> Any:
         return json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is no JSON document: {error}.") from None
 
 
