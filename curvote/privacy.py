@@ -26,7 +26,9 @@ class Budget:
     def __post_init__(self) -> None:
         validate.positive(epsilon=self.epsilon)
         if not 0 <= self.delta < 1:
-            raise UserError(f"delta is {self.delta!r}; it must lie in [0, 1).")
+            raise UserError(
+                f"delta is {validate.shown(self.delta)}; it must lie in [0, 1)."
+            )
 
     def __add__(self, other: Budget) -> Budget:
         return Budget(self.epsilon + other.epsilon, self.delta + other.delta)
@@ -37,7 +39,7 @@ class Budget:
     def part(self, share: float) -> Budget:
         """Return the ``share`` in (0, 1] of this budget."""
         if not 0 < share <= 1:
-            raise UserError(f"share is {share!r}; it must lie in (0, 1].")
+            raise UserError(f"share is {validate.shown(share)}; it must lie in (0, 1].")
         return Budget(self.epsilon * share, self.delta * share)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
@@ -111,6 +113,7 @@ def label_share(share: float | str, d: int) -> float:
         return 1 / (d + 1)
     if isinstance(share, str):
         raise UserError(
-            f"label_share is {share!r}; write equal, or a number in (0, 1)."
+            f"label_share is {validate.shown(share)}; write equal, or a number in"
+            " (0, 1)."
         )
     return validate.fraction(label_share=share)

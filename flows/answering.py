@@ -20,9 +20,9 @@ from curvote.errors import UserError
 
 if TYPE_CHECKING:
     from curvote.client.outbox import Books
+    from curvote.client.record import Given
     from curvote.client.standing import Standing
     from curvote.envelope import Invitation
-    from curvote.protocols.message import Known
     from curvote.task import Task
 
 
@@ -39,18 +39,17 @@ class Asked:
     def read(cls, task: Path, invitation: Path, asks: str | None) -> Asked:
         """Judge both alone; ``asks`` is the message that is meant, None: any."""
         from curvote import signed
-        from curvote.client.outbox import refuse_other_task
-        from curvote.task import Task
+        from curvote.protocols.judging import check_invitation, judged
 
         with _named(task):
             opened = signed.opened(_bytes(task, signed.LARGEST))
-            asked = Task.from_json(opened.document["task"])
+            asked = judged(opened.document["task"])
         if asks not in {None, asked.asks}:
             raise UserError(
                 f"{task} asks for a {asked.asks}: use `curvote client {asked.asks}`."
             )
         invited = _invitation(invitation)
-        refuse_other_task(invited, asked)
+        check_invitation(asked, invited)
         _refuse_other_server(invited, opened.fingerprint)
         return cls(asked, opened.fingerprint, opened.document["seal_to"], invited)
 
@@ -72,6 +71,7 @@ class Owner:
     def answer(self, asked: Asked, curve: Path, label: str) -> dict[str, Any]:
         """Release at most once, and return what happened."""
         from curvote.client import consent, outbox, places
+        from curvote.client.record import read_form
         from curvote.client.register import books
         from curvote.client.standing import Standing
 
@@ -86,7 +86,9 @@ class Owner:
             if not outbox.was_released(ledger, asked.task, name, number):
                 self._agree(standing, asked)
                 replace(standing, server=asked.server).write(ledger)
-                draw = _Draw(asked.task, _record(asked, curve, label))
+                # The owner alone hears of an error in the file's form.
+                given = read_form(curve, label, asked.task)
+                draw = _Draw(asked.task, given, asked.invitation.about)
             path = outbox.release(
                 draw or _never,
                 task=asked.task,
@@ -126,16 +128,16 @@ class _Draw:
     """The client's message, drawn with the operating system's entropy when called."""
 
     task: Task
-    known: Known
+    given: Given
+    about: int | None
     done: bool = False
 
     def __call__(self) -> dict[str, Any]:
         from curvote.entropy import SystemEntropy
-        from curvote.protocols.message import message_of, row
+        from curvote.protocols.answering import answer
 
         self.done = True
-        message = message_of(self.task)
-        return row(message.draw(self.task, self.known, SystemEntropy()), 0)
+        return answer(self.task, self.given, self.about, SystemEntropy())
 
 
 def ask(question: str, yes: bool) -> None:
@@ -150,22 +152,6 @@ def ask(question: str, yes: bool) -> None:
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise UserError("not agreed to: nothing was drawn, nothing changed.")
-
-
-def _record(asked: Asked, curve: Path, label: str) -> Known:
-    """Read the owner's file in the task's form; an error tells the owner alone."""
-    import numpy as np
-
-    from curvote import validate
-    from curvote.client.curve_file import read_curve
-    from curvote.protocols.message import knowledge
-
-    task, about = asked.task, asked.invitation.about
-    validate.one_of(task.classes, label=label)
-    signs = np.array([1.0 if label == task.classes[1] else -1.0])
-    judge = None if about is None else np.array([about])
-    values = read_curve(curve, task.encoding.projection.matrix.shape[1])
-    return knowledge(task, values, signs, judge)
 
 
 def _never() -> dict[str, Any]:

@@ -84,9 +84,6 @@ def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
     ("text", "words"),
     [
         ("1,2,3\n", "holds 3 values; the task's grid has 4"),
-        ("1,nan,3,4\n", "value 1 .* is missing or infinite"),
-        ("1,2,inf,4\n", "value 2 .* is missing or infinite"),
-        ("1,2,3,\n", "value 3 .* is missing"),
         ("1,2,3,four\n", "value 3 .* is no number"),
         ("1,2,3,4\n5,6,7,8\n", "2 rows and 4 columns"),
         ("a,b,c,d\n1,2,3,4\n5,6,7,8\n", "2 rows and 4 columns"),
@@ -123,7 +120,7 @@ def test_a_curve_is_one_row_or_one_column(
     else:
         frame.to_csv(path, index=False, header="header" in kind)
     assert home.client("report", curve=str(path)).exit_code == 0
-    (z,) = seen
+    _, z = seen  # before the curve was read, the task was tried on a public one
     assert np.allclose(z, np.array([[0.5, -1, 2.25, 0]]) / 2.25)
 
 

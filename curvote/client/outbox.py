@@ -81,7 +81,7 @@ def release(
     another release, from whatever ledger; no room, or too much delta; a release whose
     file was altered, was sent away, or of which nobody knows whether it left.
     """
-    refuse_other_task(invitation, task)
+    _refuse_other_task(invitation, task)
     refuse_delta(task.budget.delta)
     here, attempt = outbox.resolve(), secrets.token_hex(16)
     release_ = release_id(task, client, number)
@@ -108,8 +108,7 @@ def _reserve(
     register.enter(place.invitation, place.attempt, ledger)
 
 
-def refuse_other_task(invitation: Invitation, task: Task) -> None:
-    """Refuse an invitation to another task."""
+def _refuse_other_task(invitation: Invitation, task: Task) -> None:
     if invitation.task != task.digest():
         raise UserError(
             f"the invitation is to task {invitation.task[:12]}, but the task is"

@@ -6,7 +6,7 @@ new protocol brings its own and changes none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -24,6 +24,7 @@ from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import Encoded
 from curvote.strict_json import said
 from curvote.task import Task
+from curvote.validate import shown
 
 Array = NDArray[np.float64]
 Setting = Callable[[str], Any]
@@ -74,6 +75,13 @@ class Message(Protocol):
 
     def rehearsal(self, stated: Task) -> Task:
         """Return a task of this round with stand-ins for what the server would add."""
+        ...
+
+    def admit(self, task: Task) -> None:
+        """Refuse (UserError) a task that is not one of this message, in every field.
+
+        After that a client may draw: what its record holds makes no difference.
+        """
         ...
 
     def worst_loss(self, task: Task) -> float:
@@ -134,6 +142,23 @@ def knowledge(
     if judge is None or not ((judge >= 0) & (judge < count)).all():
         raise UserError(f"each vote must name a candidate, 0 to {count - 1}.")
     return Known(encoded.coefficients, encoded.z, labels, judge)
+
+
+def check_fields(
+    task: Task, *, params: Collection[str] | None = (), candidates: bool = False
+) -> None:
+    """Refuse a task with other parameters than ``params``, or (no) candidates.
+
+    With None the parameters are the mechanism's own, which checks them.
+    """
+    if params is not None and set(task.params) != set(params):
+        raise UserError(
+            f"params holds {shown(sorted(task.params))}; a {task.asks} of"
+            f" {task.protocol} takes {', '.join(sorted(params)) or 'none'}."
+        )
+    if (task.candidates is not None) != candidates:
+        there = "no candidates" if candidates else "candidates"
+        raise UserError(f"a {task.asks} of {task.protocol} with {there}.")
 
 
 def rows(payloads: list[dict[str, Any]]) -> Columns:

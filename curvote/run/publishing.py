@@ -13,6 +13,7 @@ from pathlib import Path
 
 from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError, UserError
+from curvote.protocols.judging import judged
 from curvote.protocols.message import messages
 from curvote.run.config import Configured
 from curvote.run.production import minimum, needed, round_of
@@ -84,7 +85,7 @@ def _ready(project: Project, step: Step) -> bool:
 
 def _open(project: Project, configured: Configured, step: Step) -> Published:
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    task = released.task_of(inputs, step.params)
+    task = judged(released.task_of(inputs, step.params).to_json())  # as clients will
     folder = project.published(configured.name)
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{task.asks}-{task.number}"

@@ -14,7 +14,7 @@ from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR, signs
-from curvote.protocols.message import Known, Setting
+from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY
 from curvote.protocols.stage import Columns, Inputs
 from curvote.task import Task
@@ -51,6 +51,11 @@ class Label:
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task with the one mechanism that it may name."""
         return replace(stated, mechanism=BinaryRR.name, params={})
+
+    def admit(self, task: Task) -> None:
+        """Refuse another mechanism, parameters and candidates."""
+        check_fields(task)
+        validate.one_of((BinaryRR.name,), mechanism=task.mechanism)
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one label."""

@@ -16,7 +16,7 @@ from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import Known, Setting
+from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.protocols.stage import Columns, Inputs
@@ -66,6 +66,11 @@ class Report:
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task."""
         return stated
+
+    def admit(self, task: Task) -> None:
+        """Refuse parameters from which no mechanism can be built, and candidates."""
+        check_fields(task, params=None)
+        Reporter.of(task)
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the features and of the label together."""
@@ -130,6 +135,10 @@ class Vote:
         d = stated.encoding.d
         up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
         return replace(stated, asks=self.name, candidates=up, params={})
+
+    def admit(self, task: Task) -> None:
+        """Refuse a task without candidates, or with parameters: the bit has none."""
+        check_fields(task, candidates=True)
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one bit."""
