@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from curvote.server.intake import USED, Check, Intake, Refused
+from curvote.server.admission import USED, Check, Refused
+from curvote.server.intake import Intake
 
 ACCEPTED = "accepted"
 
