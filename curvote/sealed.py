@@ -58,11 +58,11 @@ def closed(envelope: bytes, seal_to: str) -> bytes:
 
 def is_sealed(data: bytes) -> bool:
     """Say whether ``data`` looks like a sealed envelope; it may still be refused."""
-    return b'"sealed"' in data[:16]
+    return data.startswith(b'{"sealed":')
 
 
-def opened(data: bytes, private_of: Callable[[str], str | None]) -> bytes:
-    """Return the envelope that was sealed in ``data``.
+def opened(data: bytes, private_of: Callable[[str], str | None]) -> tuple[str, bytes]:
+    """Return the public key that ``data`` was sealed to, and the envelope in it.
 
     ``private_of`` returns the private key of a public one, None for an unknown one.
     UserError: another form than that of `closed`, an unknown key, any other content
@@ -79,7 +79,7 @@ def opened(data: bytes, private_of: Callable[[str], str | None]) -> bytes:
     if private is None:
         raise UserError(f"sealed to {found.to[:12]}, which is no key of a round here.")
     try:
-        return _SUITE.decrypt(octets, _private(private), info=INFO)
+        return found.to, _SUITE.decrypt(octets, _private(private), info=INFO)
     except (InvalidTag, ValueError):
         raise UserError(
             "the sealed part was altered, or made for another key."

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +45,12 @@ def payload(task: Task, invitation: Invitation, seed: int = 0) -> dict[str, Any]
 def signed(task: Task, seal_to: str | None = None) -> bytes:
     """Return the task as its server publishes it."""
     return SERVER.sign({"task": task.to_json(), "seal_to": seal_to})
+
+
+def quiet(*files: Path) -> None:
+    """Let files look as if nobody had written to them for a minute."""
+    for file in files:
+        os.utime(file, (time.time() - 60,) * 2)
 
 
 def old(invitation: Invitation) -> Invitation:

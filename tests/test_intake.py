@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from curvote import durable
-from curvote.envelope import Invitation, canonical, issue, seal
+from curvote.envelope import Invitation, issue, seal
 from curvote.errors import InternalError, UserError
 from curvote.protocols.message import check
 from curvote.server.intake import Intake, Refused
+from curvote.strict_json import canonical
 from curvote.task import Task
 from tests.damages import DAMAGES, Damage, content, execute
 from tests.rounds import REPORTS, VOTES, edited, payload
