@@ -28,7 +28,7 @@ from curvote.run.store import ArtifactRef
 from flows import tracking
 from flows.display import display, tell_blocked, tell_choices, tell_raw
 from flows.environment import is_alive, process_tag
-from flows.server import mark_alive
+from flows.flow_runs import mark_alive
 from tasks.page import page
 from tasks.perform import Context
 

@@ -14,7 +14,8 @@ import pytest
 from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import environment
-from flows.server import PrefectServer, answers, mark_alive, served_by, sweep
+from flows.flow_runs import mark_alive, sweep
+from flows.server import PrefectServer, answers, served_by
 from flows.serving import serve
 from tests.processes import processes_of, until
 
@@ -25,7 +26,7 @@ STAND_IN = """
 import os, time
 from pathlib import Path
 from prefect import flow
-from flows.server import mark_alive
+from flows.flow_runs import mark_alive
 
 @flow
 def chain(pipeline: str, project: str) -> None:
@@ -42,7 +43,7 @@ from flows.environment import prepare
 prepare(Path(sys.argv[1]))
 from standin import chain
 from flows.serving import serve
-serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain)
+serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain, port=0)
 """
 
 linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
@@ -172,7 +173,7 @@ def test_an_unreachable_address_of_the_user_is_named(
 def test_serve_without_a_schedule_says_how_to_add_one(tmp_path: Path) -> None:
     """The error holds a line that works."""
     with pytest.raises(UserError, match="interval: 3600"):
-        serve(Project(tmp_path), {})
+        serve(Project(tmp_path), {}, port=0)
 
 
 def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
@@ -182,7 +183,7 @@ def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
     entry = {"url": "http://127.0.0.1:9/api", "process": environment.process_tag()}
     (home / "server.json").write_text(json.dumps(entry))
     with pytest.raises(UserError, match="served already"):
-        serve(Project(tmp_path), {"demo": {"interval": 60}})
+        serve(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
 
 
 def test_what_the_user_set_is_left_alone(

@@ -1,0 +1,34 @@
+"""What `curvote serve` runs: a pipeline as its file has it, nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from prefect import flow
+
+from curvote.errors import UserError
+from curvote.run.config import PipelinesFile
+from curvote.run.project import Project
+from flows.chain import perform
+from flows.environment import SERVED
+from flows.stages import RUNNER, Asked
+
+
+@flow(name="scheduled", flow_run_name="{pipeline}", task_runner=RUNNER)
+def scheduled(pipeline: str, project: str) -> str:
+    """Run one pipeline of the served project that carries a schedule, as it stands.
+
+    Whoever may use the server names a pipeline and no more: no override, no release
+    anew, no other project. Returns the id of the run record. UserError: another one.
+    """
+    served = os.environ.get(SERVED)
+    if project != served:
+        raise UserError(f"{project!r} is not served here; {served} is.")
+    known = PipelinesFile(Project(Path(project))).schedules()
+    if pipeline not in known:
+        raise UserError(
+            f"{pipeline!r} carries no schedule in pipelines.yaml; served are"
+            f" {', '.join(known)}."
+        )
+    return perform(pipeline, project, Asked())
