@@ -39,10 +39,7 @@ def chain(
 
 
 def perform(pipeline: str, project: str, asked: Asked) -> str:
-    """Do, inside a flow, what was asked; return the id of the run record.
-
-    A scheduled run with a user error fails with its message, without a traceback.
-    """
+    """Do, inside a flow, what was asked; return the id of the run record."""
     with planned(pipeline, project, asked) as run:
         for step in run.plan.steps:
             run.submit(_task(step.stage.name), step)

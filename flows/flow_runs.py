@@ -17,25 +17,23 @@ if TYPE_CHECKING:
 _UNTAGGED_GRACE = 120.0
 
 
-def mark_alive() -> bool:
+def mark_alive() -> None:
     """Tag the flow run under way with this process, so that no sweep takes it.
 
-    To be called as the first line of a flow; says whether the run was scheduled. Such
-    a run has a process of its own, and also ends when ``curvote serve`` is killed.
+    To be called as the first line of a flow. A scheduled run has a process of its own,
+    and also ends when ``curvote serve`` is killed.
     """
     from prefect.client.orchestration import get_client
     from prefect.context import FlowRunContext
 
     context = FlowRunContext.get()
     if context is None or context.flow_run is None:
-        return False
+        return
     run = context.flow_run
     with get_client(sync_client=True) as client:
         client.update_flow_run(run.id, tags={*run.tags, process_tag()})
-    scheduled = run.deployment_id is not None
-    if scheduled:
+    if run.deployment_id is not None:
         threading.Thread(target=_end_with_parent, daemon=True).start()
-    return scheduled
 
 
 def sweep() -> int:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from prefect import flow
@@ -22,6 +26,23 @@ def scheduled(pipeline: str, project: str) -> str:
     Whoever may use the server names a pipeline and no more: no override, no release
     anew, no other project. Returns the id of the run record. UserError: another one.
     """
+    with _told(pipeline):
+        _check(pipeline, project)
+        return perform(pipeline, project, Asked())
+
+
+@contextmanager
+def _told(pipeline: str) -> Iterator[None]:
+    """Let a user error end the run with its message, without a traceback."""
+    try:
+        yield
+    except UserError as error:
+        print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
+        logging.disable()  # Prefect would say it again, with a traceback
+        raise
+
+
+def _check(pipeline: str, project: str) -> None:
     served = os.environ.get(SERVED)
     if project != served:
         raise UserError(f"{project!r} is not served here; {served} is.")
@@ -31,4 +52,3 @@ def scheduled(pipeline: str, project: str) -> str:
             f"{pipeline!r} carries no schedule in pipelines.yaml; served are"
             f" {', '.join(known)}."
         )
-    return perform(pipeline, project, Asked())

@@ -106,11 +106,11 @@ def _build(address: str) -> uvicorn.Server:
     import uvicorn
     from prefect.server.api.server import create_app
 
-    from flows.gate import OwnPagesOnly
+    from flows.gate import Gate
 
     _migrate()
     config = uvicorn.Config(
-        OwnPagesOnly(create_app(final=True), address),
+        Gate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
         log_level="warning",
         timeout_keep_alive=5,
         timeout_graceful_shutdown=2,

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -58,6 +60,16 @@ def _environment() -> Iterator[None]:
     os.environ.update(before)
 
 
+def _posted(url: str) -> int:
+    """Return how the server answers somebody on this machine who knows no secret."""
+    order = Request(f"{url}/flow_runs/filter", b"{}", method="POST")
+    try:
+        with urlopen(order, timeout=30) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
+
+
 def _rows(root: Path, query: str) -> list[tuple[str, int]]:
     database = sqlite3.connect(root / "data" / "state" / "prefect" / "prefect.db")
     try:
@@ -78,6 +90,8 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
         assert answers(server.url, 5.0)
         assert os.environ["PREFECT_API_URL"] == server.url
         assert served_by(server.home) is None
+        assert _posted(server.url) == 401
+        assert not server.secret_file.exists()
 
         @task
         def one(i: int) -> int:
