@@ -32,12 +32,14 @@ def chain(
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
 ) -> str:
-    """Run one pipeline and return the id of its run record.
-
-    A scheduled run with a user error fails with its message, without a traceback.
-    """
+    """Run one pipeline and return the id of its run record."""
     chosen = Selection(only, start, tuple(force))
     asked = Asked(overrides, replicates, seed, chosen, new_release, workers, block)
+    return perform(pipeline, project, asked)
+
+
+def perform(pipeline: str, project: str, asked: Asked) -> str:
+    """Do, inside a flow, what was asked; return the id of the run record."""
     with planned(pipeline, project, asked) as run:
         for step in run.plan.steps:
             run.submit(_task(step.stage.name), step)

@@ -209,7 +209,10 @@ def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
 
 
 @app.command()
-def serve(project: ProjectOption = None) -> None:
+def serve(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 4200,
+    project: ProjectOption = None,
+) -> None:
     """Run the pipelines that carry a schedule, until Ctrl-C."""
     from curvote.run.config import PipelinesFile
 
@@ -220,7 +223,7 @@ def serve(project: ProjectOption = None) -> None:
     environment.prepare(place.root)
     from flows.serving import serve as serve_schedules
 
-    serve_schedules(place, schedules)
+    serve_schedules(place, schedules, port=port)
 
 
 @app.command()

@@ -113,7 +113,7 @@ def _project(start: Path | None) -> Any:
 
 def _opened(project: Path | None, path: Path | None) -> Ledger | None:
     """Open the ledger that is meant; None if the project has released nothing yet."""
-    from curvote.run.ledger_check import existing
+    from curvote.client.ledger import existing
 
     found = existing(path or _project(project).ledger)
     if path and found is None:

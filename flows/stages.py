@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from prefect import Task
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from curvote.errors import InternalError, UserError
+from curvote.errors import InternalError
 from curvote.run import history
 from curvote.run.config import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
@@ -28,7 +26,7 @@ from curvote.run.store import ArtifactRef
 from flows import tracking
 from flows.display import display, tell_blocked, tell_choices, tell_raw
 from flows.environment import is_alive, process_tag
-from flows.server import mark_alive
+from flows.flow_runs import mark_alive
 from tasks.page import page
 from tasks.perform import Context
 
@@ -96,23 +94,14 @@ class Run:
 
 @contextmanager
 def planned(pipeline: str, project: str, asked: Asked) -> Iterator[Run]:
-    """Yield the run of a pipeline, for a flow to submit its steps; then finish it.
-
-    A scheduled run with a user error fails with its message, without a traceback.
-    """
-    scheduled = mark_alive()
+    """Yield the run of a pipeline, for a flow to submit its steps; then finish it."""
+    mark_alive()
     place = Project(Path(project))
     history.end_killed(place, is_alive)
-    try:
-        file = PipelinesFile(place)
-        plan = _plan(place, pipeline, asked, file)
-        with file.placing(pipeline), _recorded(place, plan, asked) as run:
-            yield run
-    except UserError as error:
-        if scheduled:
-            print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
-            logging.disable()  # Prefect would say it again, with a traceback
-        raise
+    file = PipelinesFile(place)
+    plan = _plan(place, pipeline, asked, file)
+    with file.placing(pipeline), _recorded(place, plan, asked) as run:
+        yield run
 
 
 def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) -> Plan:

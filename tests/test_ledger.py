@@ -210,13 +210,16 @@ def _spent(ledger: Ledger) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_a_number_and_its_text_are_one_client(ledger: Ledger) -> None:
-    """7, numpy's 7 and "7" are the same client; "07" and " 7" are others."""
+    """7, numpy's 7, 7.0, " 7" and "7.0" are the same client; "07" is another."""
     cap = Budget(1.0)
     reserve(ledger, "a", np.array([7, 8]), cap=cap)
     reserve(ledger, "b", np.array(["7", "07"]), cap=cap)
     with pytest.raises(UserError, match="1 of 2 clients"):
         reserve(ledger, "c", ["7", "9"], cap=cap)
-    reserve(ledger, "d", ["07", " 7"], cap=cap)
+    for spelt in (["7.0"], [" 7 "], np.array([7.0]), ["7.00\n"]):
+        with pytest.raises(UserError, match="1 of 1 clients"):
+            reserve(ledger, "c", spelt, cap=cap)
+    reserve(ledger, "d", ["07", "7a"], cap=cap)
     reserve(ledger, "e", ["7"], cap=cap, population="others")
     assert [e.release for e in ledger.releases_of("p", 7)] == ["a", "b"]
     assert [e.release for e in ledger.releases_of("p", "07")] == ["b", "d"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -111,6 +112,9 @@ def test_a_new_release_needs_room(real: Project) -> None:
     assert len(production.confirmed(real)) == 2
 
     first = production.bytes_of(real, production.plan(real))
+    production.write(real.root, ledger={"per_client": {"epsilon": 8}})
+    with pytest.raises(UserError, match="raise-cap simulated --epsilon 8`"):
+        production.run(real, new_release=True)
     with Ledger(real.ledger) as ledger:
         ledger.raise_cap("simulated", Budget(8))
     made = production.run(real, new_release=True)
@@ -148,11 +152,12 @@ def test_without_its_ledger_nothing_is_released(real: Project) -> None:
     """A fresh ledger would give everybody their budget back."""
     for file in real.state.glob("ledger.sqlite*"):
         file.unlink()
-    told = {step.stage.name: step.reason for step in production.plan(real).blocked()}
-    assert "restore the ledger" in told["privatize"]
-    production.write(real.root, seed=8)
-    with pytest.raises(UserError, match="Restore it from a backup"):
-        production.run(real)
+    for changes in ({}, {"seed": 8}):
+        production.write(real.root, **changes)
+        for look in (production.run, partial(production.plan, run=False)):
+            with pytest.raises(UserError, match=r"gone\. .* Restore it from a backup"):
+                look(real)
+    assert not real.ledger.exists()
 
 
 @pytest.mark.parametrize(

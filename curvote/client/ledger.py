@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 from curvote.client import ledger_chain, ledger_rows
 from curvote.client.ledger_amounts import Amount
@@ -23,12 +25,13 @@ from curvote.client.ledger_entries import (
 )
 from curvote.client.ledger_reading import LedgerReader
 from curvote.client.ledger_rows import Clients
+from curvote.durable import journals
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 
 Facts = Mapping[str, str | int | float]
 
-__all__ = ["Clients", "Entry", "Facts", "Ledger", "Spent", "total"]
+__all__ = ["Clients", "Entry", "Facts", "Ledger", "Spent", "existing", "total"]
 
 
 class Ledger(LedgerReader):
@@ -39,9 +42,9 @@ class Ledger(LedgerReader):
     or cannot be written is a UserError, at opening or later; a call that fails has
     changed nothing.
 
-    Clients are known by their id within a population. Ids are compared as text, exactly
-    as written: 7 and "7" are one client, "07" is another. The same person in two
-    populations is two clients.
+    Clients are known by their id within a population. Ids are compared as text, as
+    `curvote.identifier.normal` spells it: 7, " 7" and "7.0" are one client, "07" is
+    another. The same person in two populations is two clients.
     """
 
     def set_up(self, population: str, cap: Budget) -> None:
@@ -106,30 +109,33 @@ class Ledger(LedgerReader):
         *,
         population: str,
         facts: Facts,
+        limit: Budget | None = None,
     ) -> None:
         """Count ``budget`` for every client, or for none if one of them lacks room.
 
         ``release`` is the digest that names the release, ``clients`` the ids (n,), each
         once. Every client's total in ``population``, this release included, must stay
         within the population's cap, epsilon and delta each (sequential composition),
-        exact up to 1e-10 and 1e-18. Otherwise, without a cap (`set_up`), and for ids
-        that are empty or repeated: UserError. ``facts`` are small and public. A
-        cancelled release may be reserved again; one that counts is an InternalError.
+        exact up to 1e-10 and 1e-18, and within ``limit``, which can only be the lower
+        of the two. Otherwise, without a cap (`set_up`), and for ids that are empty or
+        repeated: UserError. ``facts`` are small and public. A cancelled release may be
+        reserved again; one that counts is an InternalError.
         """
         if not population or not release:
             raise UserError("a release needs a name and a population; one is empty.")
         cohort = ledger_rows.names(clients)
         need = Amount.of(budget)
         with self._transaction("IMMEDIATE"):
-            limit = _known_cap(ledger_rows.cap(self._db, population), population)
-            row = _row(need, limit, facts) | {"n_clients": len(cohort)}
+            cap = _known_cap(ledger_rows.cap(self._db, population), population)
+            cap = cap.least(Amount.of(limit)) if limit else cap
+            row = _row(need, cap, facts) | {"n_clients": len(cohort)}
             found = self.entry(release)
             if found and found.counts:
                 raise InternalError(f"release {release} is {found.state} already")
             ledger_rows.drop(self._db, release)
             number = ledger_rows.enter(self._db, release, row, population, cohort)
             before = ledger_rows.balances(self._db, number)
-            ledger_rows.check_room(before, need, limit, population)
+            ledger_rows.check_room(before, need, cap, population)
             ledger_rows.move(
                 self._db, number, {b.id: b.amount.plus(need) for b in before}
             )
@@ -191,6 +197,12 @@ class Ledger(LedgerReader):
         return row[0], Amount.read(*row[1:])
 
 
+def existing(path: Path) -> Ledger | None:
+    """Open a ledger to look into it; None, and no new file, where there is none."""
+    left = os.path.lexists(path) or journals(path)
+    return Ledger(path) if left else None
+
+
 def _known_cap(cap: Amount | None, population: str) -> Amount:
     if cap is None:
         raise UserError(
@@ -200,12 +212,12 @@ def _known_cap(cap: Amount | None, population: str) -> Amount:
     return cap
 
 
-def _row(need: Amount, limit: Amount, facts: Facts) -> dict[str, str | int | None]:
+def _row(need: Amount, cap: Amount, facts: Facts) -> dict[str, str | int | None]:
     """Return the columns of a new release."""
     if any(isinstance(v, float) and not math.isfinite(v) for v in facts.values()):
         raise InternalError("a fact of a release is not finite")
     epsilon, delta = need.texts()
-    cap_epsilon, cap_delta = limit.texts()
+    cap_epsilon, cap_delta = cap.texts()
     return {
         "state": RESERVED,
         "epsilon": epsilon,

@@ -72,6 +72,10 @@ class Amount:
         """Return it as a budget whose decimal text is not below it."""
         return Budget(*self.floats())
 
+    def least(self, other: Amount) -> Amount:
+        """Return the lower of each part."""
+        return Amount(min(self.epsilon, other.epsilon), min(self.delta, other.delta))
+
     def floats(self) -> tuple[float, float]:
         """Return epsilon and delta as doubles whose decimal text is not below them."""
         return _at_least(self.epsilon), _at_least(self.delta)

@@ -16,6 +16,7 @@ import json
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -25,6 +26,22 @@ ENTERED: Final = (
     *("n_clients", "facts", "reserved"),
 )
 SETTLED: Final = ("state", "settled", "place", "digest", "reason")
+
+
+@dataclass(frozen=True)
+class Movement:
+    """A release that was reserved or settled, and the head of the chain since then.
+
+    ``epsilon`` and ``delta`` are exact decimal text.
+    """
+
+    release: str
+    population: str
+    clients: int
+    epsilon: str
+    delta: str
+    state: str
+    head: str
 
 
 def begin(db: sqlite3.Connection) -> None:
@@ -54,6 +71,20 @@ def knows(db: sqlite3.Connection, link: str) -> bool:
     """Say whether ``link`` was ever the newest."""
     query = "SELECT 1 FROM chain WHERE link = ?"
     return db.execute(query, (link,)).fetchone() is not None
+
+
+def movements(db: sqlite3.Connection) -> Iterator[Movement]:
+    """Yield the reservations and settlements, in the order in which they were made."""
+    about: dict[str, dict[str, Any]] = {}
+    for text, link in db.execute("SELECT event, link FROM chain ORDER BY number"):
+        event = json.loads(text)
+        if event["kind"] in {"reserved", "settled"}:
+            name = event["name"]
+            about[name] = about.get(name, {}) | event["said"]
+            said = about[name]
+            amounts = said["epsilon"], said["delta"]
+            of = said["population"], said["n_clients"]
+            yield Movement(name, *of, *amounts, said["state"], link)
 
 
 def digest(cohort: Sequence[str]) -> str:

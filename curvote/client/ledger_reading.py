@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from curvote.client import ledger_chain, ledger_problems, ledger_rows
 from curvote.client.ledger_amounts import Amount
+from curvote.client.ledger_chain import Movement
 from curvote.client.ledger_entries import SELECT, Entry, Spent, read
 from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
+from curvote.identifier import normal
 from curvote.privacy import Budget
 
 
@@ -53,7 +55,7 @@ class LedgerReader:
                 WHERE c.population = releases.population AND c.client = ?))
             ORDER BY number""",
             population,
-            str(client),
+            normal(str(client)),
         )
 
     def members(self, release: str) -> NDArray[np.str_]:
@@ -102,6 +104,11 @@ class LedgerReader:
         """Say whether ``head`` was ever the newest link: else the ledger is older."""
         with LEDGER.errors(self.path):
             return ledger_chain.knows(self._db, head)
+
+    def movements(self) -> list[Movement]:
+        """Return the reservations and settlements, in the order of the chain."""
+        with LEDGER.errors(self.path):
+            return list(ledger_chain.movements(self._db))
 
     def counts(self) -> tuple[int, int]:
         """Return how many releases count, and about how many clients they are."""

@@ -17,6 +17,7 @@ from curvote.client import ledger_chain
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_schema import NOTHING_SPENT
 from curvote.errors import UserError
+from curvote.identifier import normal
 
 Clients = NDArray[np.int64] | NDArray[np.str_] | Sequence[str]
 
@@ -59,7 +60,14 @@ def _texts(clients: Clients) -> list[Any]:
         raise UserError(f"clients has shape {clients.shape}; it must be (n,).")
     if isinstance(clients, np.ndarray) and clients.dtype.kind in "iu":
         return list(map(str, clients.tolist()))
-    return [str(c) if isinstance(c, str) else c for c in clients]
+    return [_text(client) for client in clients]
+
+
+def _text(client: Any) -> Any:
+    """Return one id as text in its one spelling; what is none is left to be refused."""
+    if isinstance(client, float) and client.is_integer():
+        return str(int(client))
+    return normal(str(client)) if isinstance(client, str) else client
 
 
 def _check_text(found: list[str]) -> None:
