@@ -57,7 +57,7 @@ def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None
     done = printed(home.client("report", "--json"))
     data = Path(done["envelope"]).read_bytes()
     assert invitation.id not in data.decode() + done["envelope"]
-    inner = sealed.opened(data, {sealed.public(private): private}.get)
+    _, inner = sealed.opened(data, {sealed.public(private): private}.get)
     assert envelope.read(inner).invitation == invitation.id
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from curvote import jws, signed
 from curvote.client import outbox, places, standing
-from curvote.client.consent import line
+from curvote.client.consent import line, refuse_budget
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
 from curvote.client.register import books
@@ -116,12 +116,20 @@ def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(
 def test_after_an_honest_release_a_huge_task_is_refused(
     home: Home, drawn: list[int], epsilon: float
 ) -> None:
-    """A cap of the task's own, or an allowance that grows with it, let it pass."""
+    """A cap of the task's own, or an allowance that grows with it, let it pass.
+
+    The cap alone would refuse it, however a task is judged.
+    """
     home.client("report")
     drawn.clear()
     home.invite(replace(REPORTS, epsilon=epsilon, number=2))
-    assert "room" in home.refusal("report")
+    home.refusal("report")
     assert drawn == []
+    with Ledger(places.ledger()) as ledger:
+        spent = Standing.of(ledger)
+    assert spent.left() == (1.0, 0.0)
+    with pytest.raises(UserError, match="no room"):
+        refuse_budget(spent, Budget(epsilon))
 
 
 @pytest.mark.parametrize("cap_delta", ["0", "1e-5", "0.9999999"])
