@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +61,20 @@ def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None
     assert invitation.id not in data.decode() + done["envelope"]
     _, inner = sealed.opened(data, {sealed.public(private): private}.get)
     assert envelope.read(inner).invitation == invitation.id
+
+
+def test_a_client_is_light(home: Home) -> None:
+    """A release loads NumPy, pydantic and cryptography, and nothing heavier."""
+    code = (
+        "import sys, flows.cli as cli\n"
+        "try: cli.main()\n"
+        "finally: print(*sys.modules, file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", code, "client", *home.words("report")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    loaded = {name.partition(".")[0] for name in done.stderr.split()}
+    assert {"curvote", "numpy", "pydantic", "cryptography"} <= loaded
+    assert not loaded & {"scipy", "pandas", "pyarrow", "sklearn", "prefect", "mlflow"}
 
 
 def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
