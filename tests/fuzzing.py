@@ -91,6 +91,9 @@ def deep(levels: int) -> Any:
     return value
 
 
+HOSTILE += [deep(50), deep(5000)]
+
+
 def bend(rng: random.Random, document: dict[str, Any], other: dict[str, Any]) -> None:
     """Change one place of a document: its value, its size, or its neighbours.
 
@@ -114,7 +117,7 @@ def _bend(rng: random.Random, container: Any, key: Any, other: Any) -> None:
     how = rng.randrange(6)
     value = container[key]
     if how == 0:
-        container[key] = copy(rng.choice([*HOSTILE, deep(50), deep(5000)]))
+        container[key] = copy(rng.choice(HOSTILE))
     elif how == 1 and isinstance(value, int | float) and abs(value) < 1e15:
         container[key] = value * 10.0 ** rng.uniform(-9, 16) + rng.gauss(0, 1)
     elif how == 2 and isinstance(container, dict):
@@ -178,7 +181,8 @@ def released(home: Home, task: Task, invitation: Invitation, number: int) -> See
     assert columns is not None, "a record that was told from others"
     payload = row(columns, 0)
     sealed = seal(invitation, payload)
-    check(task, invitation.about, payload)
+    if number < 2:  # the server takes it
+        check(task, invitation.about, payload)
     assert sealed.endswith(b"\n")
     reserved = ("reserve", task.digest(), task.budget, invitation.id)
     files = (f"{invitation.id}.json",)
