@@ -35,6 +35,10 @@ from curvote.strict_json import canonical, parse, said
 
 LARGEST: Final = 2**26  # bytes: a thousand candidates of a thousand numbers fit
 _TYPE: Final = "curvote-task"
+LOST: Final = (
+    "Put its backup in its place. Only if it is lost for good, delete both files: a new"
+    " key is made then, and every client must be told its fingerprint"
+)
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,24 @@ class ServerKey:
 
     @classmethod
     def at(cls, path: Path) -> ServerKey:
-        """Return the key in the file ``path``, which is made if there is none.
+        """Return the key in the file ``path``, which is made if there never was one.
 
-        UserError: a file that others may read, that is none, or that holds no key.
+        Its fingerprint is remembered beside it: clients have pinned it, and another key
+        would be a stranger to them. UserError: a file that others may read, that is
+        none, that holds no key or not the one that is remembered, or that is missing.
         """
+        known = path.with_suffix(".fingerprint")
+        pinned = _remembered(known)
         if not os.path.lexists(path):
+            if pinned is not None:
+                raise _refusal(path, f"it is missing, {known.name} is there. {LOST}")
             _make(path)
-        return cls(_read(path))
+        key = cls(_read(path))
+        if pinned is None:
+            _write(known, f"{key.fingerprint}\n".encode(), 0o644)
+        elif pinned != key.fingerprint:
+            raise _refusal(path, f"it is another key than {known.name} says. {LOST}")
+        return key
 
     @property
     def fingerprint(self) -> str:
@@ -151,14 +166,18 @@ def _header(public: bytes) -> dict[str, Any]:
 
 
 def _make(path: Path) -> None:
-    """Write a new key aside and link it to its name, whole or not at all."""
     made = Ed25519PrivateKey.generate()
     text = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    _write(path, text, 0o600)
+
+
+def _write(path: Path, text: bytes, mode: int) -> None:
+    """Write a file aside and link it to its name, whole or not at all."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
             aside = Path(folder) / path.name
-            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
             with open(handle, "wb") as stream:  # noqa: PTH123 - a handle has no path
                 stream.write(text)
                 stream.flush()
@@ -170,6 +189,13 @@ def _make(path: Path) -> None:
         sync_folder(path.parent)
     except OSError as error:
         raise _refusal(path, f"it cannot be made: {error.strerror or error}") from None
+
+
+def _remembered(path: Path) -> str | None:
+    try:
+        return path.read_text("ascii").strip() if path.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refusal(path, f"it cannot be read: {error}") from None
 
 
 def _read(path: Path) -> Ed25519PrivateKey:

@@ -24,7 +24,7 @@ from curvote.run.publishing import publish
 from curvote.run.step import Step
 from curvote.run.store import ArtifactRef
 from flows import tracking
-from flows.display import display, tell_blocked, tell_choices, tell_raw
+from flows.display import display, tell_blocked, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
 from tasks.page import page
@@ -140,8 +140,9 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> Iterator[Run]:
 
 
 def _status(project: Project, plan: Plan) -> str:
-    """Return how the run ended; a blocked one first publishes what it waits for."""
+    """Return how the run ended; before that, publish what open rounds wait for."""
+    tell_published(publish(project, plan.configured, plan.steps))
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
-    tell_blocked(plan, publish(project, plan.configured, plan.steps))
+    tell_blocked(plan)
     return "blocked"

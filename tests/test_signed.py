@@ -163,7 +163,9 @@ def test_the_key_is_made_once(tmp_path: Path) -> None:
         names = {key.fingerprint for key in pool.map(ServerKey.at, [path] * 16)}
     assert names == {ServerKey.at(path).fingerprint}
     assert path.stat().st_mode & 0o777 == 0o600
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    kept = path.with_suffix(".fingerprint")
+    assert {*path.parent.iterdir()} == {path, kept}
+    assert kept.read_text() == f"{ServerKey.at(path).fingerprint}\n"
     (name,) = names
     found = opened(ServerKey.at(path).sign(DOCUMENT))
     assert found.fingerprint == name
@@ -211,6 +213,20 @@ def test_a_key_that_others_know_or_that_is_none_signs_nothing(
     with pytest.raises(UserError, match=r"the server's key .*Nothing was signed"):
         ServerKey.at(path)
     assert os.path.lexists(path)
+
+
+def test_another_key_is_not_made_while_clients_know_one(tmp_path: Path) -> None:
+    """Who deletes or exchanges the key does not make every client doubt the server."""
+    path, other = tmp_path / "server.key", tmp_path / "other.key"
+    name = ServerKey.at(path).fingerprint
+    assert ServerKey.at(other).fingerprint != name
+    for damage in (path.unlink, lambda: other.rename(path)):
+        damage()
+        with pytest.raises(UserError, match=r"Put its backup .*delete both files"):
+            ServerKey.at(path)
+    path.unlink()
+    path.with_suffix(".fingerprint").unlink()
+    assert ServerKey.at(path).fingerprint != name
 
 
 def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
