@@ -29,12 +29,14 @@ def chain(
     start: str | None = None,
     force: Sequence[str] = (),
     new_release: bool = False,
+    new_people: bool = False,
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
 ) -> str:
     """Run one pipeline and return the id of its run record."""
     chosen = Selection(only, start, tuple(force))
-    asked = Asked(overrides, replicates, seed, chosen, new_release, workers, block)
+    new = new_release, new_people
+    asked = Asked(overrides, replicates, seed, chosen, *new, workers, block)
     return perform(pipeline, project, asked)
 
 

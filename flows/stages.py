@@ -43,6 +43,7 @@ class Asked:
     seed: int | None = None
     selection: Selection = EVERYTHING
     new_release: bool = False
+    new_people: bool = False
     workers: int | None = None
     block: int = DEFAULT_BLOCK
 
@@ -115,6 +116,7 @@ def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) ->
             asked.selection,
             fetch=True,
             new_release=asked.new_release,
+            new_people=asked.new_people,
         )
 
 

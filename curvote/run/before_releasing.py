@@ -23,23 +23,24 @@ def check(
     """Refuse what earlier releases do not fit to, before anything is reserved.
 
     UserError, with what to do: a ledger that is gone or older, a cap above the
-    ledger's, known people under a new name. ``writing``: a run is about to release,
-    so a second copy that is gone is written again.
+    ledger's, known people under a new name. ``writing``: a run, not a plan, so what a
+    killed one left out of the second copy is added.
     """
     evidence.refuse_other_ledger(project)
     if writing:
-        _restore_copy(project)
+        _complete_copy(project)
     _refuse_higher_cap(project, configured)
     populations.refuse_strangers(project, configured, people, new_people=new_people)
 
 
-def _restore_copy(project: Project) -> None:
-    """Write the second copy again where it alone is gone, and say so."""
+def _complete_copy(project: Project) -> None:
+    """Complete the second copy; where it alone is gone, write it again and say so."""
     path, ledger = releases_log.path_of(project), existing(project.ledger)
     if ledger is None:
         return
+    gone = not path.exists()
     with ledger:
-        if not path.exists() and releases_log.catch_up(project, ledger):
+        if releases_log.catch_up(project, ledger) and gone:
             words = "was not there: it was written again from the ledger"
             print(f"curvote: {path} {words}.", file=sys.stderr)
 
