@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from curvote import envelope, sealed
 from curvote.client import report as reports
@@ -20,6 +22,7 @@ from curvote.errors import UserError
 from curvote.protocols.message import check
 from curvote.run.project import Project
 from curvote.server.intake import Intake
+from curvote.task import Task
 from flows import cli_intake
 from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES, payload, quiet
@@ -75,6 +78,44 @@ def test_a_client_is_light(home: Home) -> None:
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert {"curvote", "numpy", "pydantic", "cryptography"} <= loaded
     assert not loaded & {"scipy", "pandas", "pyarrow", "sklearn", "prefect", "mlflow"}
+
+
+RECORDS = [
+    "0.5,-1,2.25,0",
+    "0,0,0,0",
+    "1e12,-1e300,inf,-inf",
+    "nan,1,,2",
+    "1,2,3,1e-320",
+]
+
+
+@pytest.mark.parametrize("task", [REPORTS, VOTES, replace(REPORTS, epsilon=3.0)])
+def test_records_differ_in_the_noised_payload_only(
+    home: Home, task: Task, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Exit code, words, names, lengths, ledger: the same for every record in form."""
+    home.invite(task)
+    seen = set()
+    for i, (record, label) in enumerate(product(RECORDS, ("no", "yes"))):
+        Path("curve.csv").write_text(record + "\n")
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state{i}"))
+        done = home.client(task.asks, "--json", label=label)
+        seen.add(_shown(home, done, str(tmp_path / f"state{i}")))
+    assert len(seen) == 1
+
+
+def _shown(home: Home, done: Result, state: str) -> str:
+    """Return all that can be observed of a release but its payload and the time."""
+    said = json.loads(done.stdout or "{}")
+    said.pop("sha256", None)
+    files = sorted((path.name, path.stat().st_size) for path in envelopes())
+    entries = [
+        (e.release, e.state, e.budget, e.facts | {"attempt": "", "outbox": ""})
+        for e in home.entries()
+    ]
+    error = (type(done.exception), str(done.exception))
+    seen = (done.exit_code, said, done.stderr, files, entries, error)
+    return str(seen).replace(state, "")
 
 
 def test_a_repeat_spends_nothing_and_says_so(home: Home) -> None:
