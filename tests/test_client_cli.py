@@ -100,6 +100,7 @@ def test_records_differ_in_the_noised_payload_only(
         Path("curve.csv").write_text(record + "\n")
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / f"state{i}"))
         done = home.client(task.asks, "--json", label=label)
+        assert bool(done.exit_code) == (task.epsilon > 2)
         seen.add(_shown(home, done, str(tmp_path / f"state{i}")))
     assert len(seen) == 1
 

@@ -20,7 +20,8 @@ def factor(epsilon: float) -> str:
     """Return e^epsilon, the most by which odds about a person may change."""
     if epsilon > _IMAGINABLE:
         return f"10^{math.ceil(epsilon / math.log(10))}"
-    return f"{math.exp(epsilon):.3g}"
+    times = math.exp(epsilon)
+    return f"{times:.3g}" if times < 1000 else f"{math.ceil(times):,}"
 
 
 def printable(name: str) -> str:
