@@ -19,6 +19,7 @@ import typer
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
+    from curvote.client.ledger import Ledger
     from curvote.client.outbox import Books
     from curvote.client.record import Given
     from curvote.client.standing import Standing
@@ -70,31 +71,25 @@ class Owner:
 
     def answer(self, asked: Asked, curve: Path, label: str) -> dict[str, Any]:
         """Release at most once, and return what happened."""
-        from curvote.client import consent, outbox, places
-        from curvote.client.record import read_form
+        from curvote.client import outbox, places
         from curvote.client.register import books
         from curvote.client.standing import Standing
 
         with books(self.ledger, places.register()) as opened:
             ledger, _ = opened
-            name = Standing.of(ledger).name
-            outbox.recover(opened, name, self.outbox)
-            standing = Standing.of(ledger)
-            consent.refuse_server(standing, asked.server)
-            number = self._number(opened, asked, name)
+            standing = self._standing(opened, asked)
+            number = self._number(ledger, asked, standing.name)
             draw = None
-            if not outbox.was_released(ledger, asked.task, name, number):
+            if not outbox.was_released(ledger, asked.task, standing.name, number):
                 self._agree(standing, asked)
                 replace(standing, server=asked.server).write(ledger)
-                # The owner alone hears of an error in the file's form.
-                given = read_form(curve, label, asked.task)
-                draw = _Draw(asked.task, given, asked.invitation.about)
+                draw = _Draw.of(asked, curve, label)
             path = outbox.release(
                 draw or _never,
                 task=asked.task,
                 invitation=asked.invitation,
                 seal_to=asked.seal_to,
-                client=name,
+                client=standing.name,
                 number=number,
                 books=opened,
                 outbox=self.outbox,
@@ -102,10 +97,21 @@ class Owner:
             new = draw is not None and draw.done
             return _summary(asked, path, Standing.of(ledger)) | {"new": new}
 
-    def _number(self, opened: Books, asked: Asked, name: str) -> int:
+    def _standing(self, opened: Books, asked: Asked) -> Standing:
+        """Settle what a killed call has left; return what can be spent since then."""
+        from curvote.client import consent, outbox
+        from curvote.client.standing import Standing
+
+        ledger, _ = opened
+        outbox.recover(opened, Standing.of(ledger).name, self.outbox)
+        standing = Standing.of(ledger)
+        consent.refuse_server(standing, asked.server)
+        return standing
+
+    def _number(self, ledger: Ledger, asked: Asked, name: str) -> int:
         from curvote.client import outbox
 
-        known = outbox.latest(opened[0], asked.task, name)
+        known = outbox.latest(ledger, asked.task, name)
         return known + 1 if self.anew else max(known, 1)
 
     def _agree(self, standing: Standing, asked: Asked) -> None:
@@ -131,6 +137,14 @@ class _Draw:
     given: Given
     about: int | None
     done: bool = False
+
+    @classmethod
+    def of(cls, asked: Asked, curve: Path, label: str) -> _Draw:
+        """Read the record; the owner alone hears of an error in the file's form."""
+        from curvote.client.record import read_form
+
+        given = read_form(curve, label, asked.task)
+        return cls(asked.task, given, asked.invitation.about)
 
     def __call__(self) -> dict[str, Any]:
         from curvote.entropy import SystemEntropy

@@ -77,8 +77,23 @@ def test_a_second_ledger_cannot_answer_the_same_invitation(
         second = tmp_path / name / "ledger.sqlite"
         for more in ((), ("--new-release",), ("--outbox", str(tmp_path / "other"))):
             said = home.refusal("report", "--ledger", str(second), *more)
-            assert f"answered from the ledger {places.ledger()}" in said
+            words = ("an older copy", f"answered from the ledger {places.ledger()}")
+            assert words[name == "new"] in said
         assert list(tmp_path.glob("other/*.json")) == []
+
+
+def test_an_older_copy_is_recognised_wherever_it_stands(
+    home: Home, tmp_path: Path
+) -> None:
+    """For a new invitation, too: it would have the budget of before."""
+    run("init", "--cap", "1")
+    put(files(places.ledger()), tmp_path / "copies")
+    copy = ("--ledger", str(tmp_path / "copies" / "ledger.sqlite"))
+    home.client("report")
+    home.invite(VOTES)
+    assert "an older copy" in home.refusal("vote", *copy)
+    put(files(places.ledger()), tmp_path / "copies")
+    assert "room" in home.refusal("vote", *copy)  # the newest may stand anywhere
 
 
 def test_two_people_of_one_user_answer_their_own_invitations(
@@ -134,6 +149,36 @@ def test_claims_that_meet_are_decided_by_the_register(
     assert (two.state(), two.draws) == ("confirmed", 1)
     with pytest.raises(UserError, match="cannot answer it again"):
         one.release(invitation)
+
+
+def test_two_copies_at_the_same_moment_spend_one_budget(tmp_path: Path) -> None:
+    """The copy that comes second does not know what the first has answered."""
+    one = Client(tmp_path / "one")
+    two = Client(tmp_path / "two")
+    two.register = one.register
+    put(files(one.path), two.path.parent)
+
+    def meanwhile() -> dict[str, object]:
+        with pytest.raises(UserError, match="older copy"):
+            two.release()
+        return one.draw()
+
+    look = Register.refuse_answered
+
+    def both(self: Register, invited: str, attempt: str) -> None:
+        look(self, invited, attempt)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Register, "refuse_answered", look)
+            one.release()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Register, "refuse_answered", both)
+        with pytest.raises(UserError, match="older copy"):
+            two.release()
+    assert (one.draws, two.draws, two.state()) == (1, 0, "cancelled")
+    one.raise_cap(2)
+    one.release(number=2, draw=meanwhile)
+    assert (one.draws, two.draws) == (2, 0)
 
 
 def test_an_older_or_a_lost_ledger_is_noticed(home: Home) -> None:

@@ -67,6 +67,12 @@ def head(db: sqlite3.Connection) -> str:
     return str(found[0]) if found else ""
 
 
+def origin(db: sqlite3.Connection) -> str:
+    """Return the first link, which no two ledgers share unless one is a copy."""
+    found = db.execute("SELECT link FROM chain WHERE number = 1").fetchone()
+    return str(found[0]) if found else ""
+
+
 def knows(db: sqlite3.Connection, link: str) -> bool:
     """Say whether ``link`` was ever the newest."""
     query = "SELECT 1 FROM chain WHERE link = ?"

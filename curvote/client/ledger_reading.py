@@ -100,6 +100,11 @@ class LedgerReader:
         with LEDGER.errors(self.path):
             return ledger_chain.head(self._db)
 
+    def origin(self) -> str:
+        """Return the first link of the chain: it names this ledger and its copies."""
+        with LEDGER.errors(self.path):
+            return ledger_chain.origin(self._db)
+
     def knows(self, head: str) -> bool:
         """Say whether ``head`` was ever the newest link: else the ledger is older."""
         with LEDGER.errors(self.path):

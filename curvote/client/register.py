@@ -10,20 +10,22 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from curvote.client.ledger import Ledger
 from curvote.durable import DurableFile
 from curvote.errors import UserError
 
-# `attempt` is a random name of the one try that answered; `head` is the ledger's newest
-# link then. A row is the right to draw: two processes cannot both insert it.
+# `attempt` is a random name of the one try that answered; `chain` names the ledger and
+# its copies, `head` is its newest link then, `ledger` its path. A row is the right to
+# draw: two processes cannot both insert it.
 _SCHEMA: Final = """
 CREATE TABLE answers (
   number INTEGER PRIMARY KEY,
   invitation TEXT NOT NULL UNIQUE CHECK (invitation <> ''),
   attempt TEXT NOT NULL UNIQUE CHECK (attempt <> ''),
   ledger TEXT NOT NULL CHECK (ledger <> ''),
+  chain TEXT NOT NULL,
   head TEXT NOT NULL,
   entered TEXT NOT NULL
 ) STRICT;
@@ -57,7 +59,7 @@ class Register:
 
     def check_place(self, ledger: Path) -> None:
         """Refuse to begin a new ledger where one stood from which was answered."""
-        known = self._newest(ledger)
+        known = self._newest("ledger", str(ledger))
         if known and not ledger.exists():
             raise UserError(
                 f"the ledger {ledger} is gone; on {known[1]} an invitation was answered"
@@ -66,18 +68,23 @@ class Register:
             )
 
     def check_ledger(self, ledger: Ledger) -> None:
-        """Refuse a ledger that has forgotten an answer; take in what it alone knows.
-
-        A ledger that was moved here, or that is older than the register, is believed.
-        """
-        known = self._newest(ledger.path.resolve())
-        if known and not ledger.knows(known[0]):
-            raise UserError(
-                f"the ledger {ledger.path} does not know what was answered from it on"
-                f" {known[1]}: it is an older copy, or another one. Put the newest"
-                " back in its place. Nothing was drawn."
-            )
+        """Refuse a ledger that has forgotten an answer; take in what it alone knows."""
+        self._refuse_older(ledger)
         self._take_in(ledger)
+
+    def _refuse_older(self, ledger: Ledger) -> None:
+        """Ask the ledger for the newest answer from its place, and from its chain.
+
+        The second recognises an older copy wherever it stands.
+        """
+        place = self._newest("ledger", str(ledger.path.resolve()))
+        for known in (place, self._newest("chain", ledger.origin())):
+            if known and not ledger.knows(known[0]):
+                raise UserError(
+                    f"the ledger {ledger.path} does not know what was answered from it"
+                    f" on {known[1]}: it is an older copy, or another one. Put the"
+                    " newest in its place. Nothing was drawn."
+                )
 
     def refuse_answered(self, invitation: str, attempt: str) -> None:
         """Refuse an ``invitation`` that another ``attempt`` answered, from any ledger.
@@ -97,7 +104,8 @@ class Register:
 
     def enter(self, invitation: str, attempt: str, ledger: Ledger) -> None:
         """Claim an ``invitation`` before its noise is drawn; UserError: answered."""
-        with self._transaction():
+        with self._transaction():  # what was checked before may have changed
+            self._refuse_older(ledger)
             self.refuse_answered(invitation, attempt)
             self._insert([(invitation, attempt)], ledger)
 
@@ -118,17 +126,21 @@ class Register:
             self._insert(pairs, ledger)
 
     def _insert(self, pairs: Iterable[tuple[str, str]], ledger: Ledger) -> None:
-        rest = str(ledger.path.resolve()), ledger.head(), _now()
+        place = str(ledger.path.resolve())
+        rest = place, ledger.origin(), ledger.head(), _now()
         self._db.executemany(
-            "INSERT OR IGNORE INTO answers VALUES (NULL, ?, ?, ?, ?, ?)",
+            "INSERT OR IGNORE INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
             ((*pair, *rest) for pair in pairs),
         )
 
-    def _newest(self, ledger: Path) -> tuple[str, str] | None:
+    def _newest(
+        self, column: Literal["ledger", "chain"], value: str
+    ) -> tuple[str, str] | None:
+        """Return the head of a ledger at its newest answer, and when that was."""
         rows = self._rows(
-            """SELECT head, entered FROM answers WHERE ledger = ?
-            ORDER BY number DESC LIMIT 1""",
-            str(ledger),
+            f"SELECT head, entered FROM answers WHERE {column} = ?"  # noqa: S608 - ours
+            " ORDER BY number DESC LIMIT 1",
+            value,
         )
         return rows[0] if rows else None
 
