@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import random
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from curvote import task_form
@@ -472,3 +477,74 @@ def test_judging_asks_the_system_for_no_entropy(
 
     monkeypatch.setattr("os.urandom", refuse)
     assert answering.fixed(judged(document(tasks()["mrma-report-0"])), None).labels < 0
+
+
+@pytest.mark.parametrize("leak", ["refusal", "length", "traceback"])
+def test_the_comparison_sees_a_client_that_tells(
+    leak: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Planted: one record is refused, or its message is longer, or it crashes."""
+    real = Report.draw
+
+    def tells(self: Report, task: Task, told: Any, entropy: Any) -> Any:
+        drawn = real(self, task, told, entropy)
+        if np.abs(told.coefficients).max() < 1e12:
+            return drawn
+        if leak == "length":
+            return drawn | {"z": drawn["z"][:, :-1]}
+        raise UserError("too large") if leak == "refusal" else ZeroDivisionError
+
+    monkeypatch.setattr(Report, "draw", tells)
+    home, published = Home(tmp_path), document(tasks()["mrma-report-0"])
+    with pytest.raises(AssertionError):
+        _same_for_all(home, published, 0)
+
+
+def test_a_parquet_file_is_read_in_the_same_form(tmp_path: Path) -> None:
+    """Nulls are missing values, of every kind of column; words are no numbers."""
+    task = replace(
+        tasks()["mrma-report-3"], encoding=tasks()["mrma-report-16"].encoding
+    )
+    path = tmp_path / "curve.parquet"
+    for values in (
+        [1.0, None, np.inf],
+        pd.array([1, None, 3], dtype="Int64"),
+        [Decimal(1), Decimal("NaN"), None],
+        ["1", "", "1e999"],
+    ):
+        pd.DataFrame({"v": values}).to_parquet(path)
+        given = read_form(path, "yes", task)
+        assert given.values[0] == 1
+        assert np.isnan(given.values[1])
+    for wrong in (["1", "a", "2"], [[1], [2], [3]], pd.to_datetime(["2020"] * 3)):
+        pd.DataFrame({"v": wrong}).to_parquet(path)
+        with pytest.raises(UserError, match="is no number"):
+            read_form(path, "yes", task)
+    path.write_bytes(b"PAR1")
+    with pytest.raises(UserError, match="no such table"):
+        read_form(path, "yes", task)
+
+
+def test_a_client_loads_no_heavy_library(tmp_path: Path) -> None:
+    """To judge a task of functions and answer it: neither scikit-fda nor pandas."""
+    (tmp_path / "task.json").write_text(json.dumps(document(tasks()["mrma-report-0"])))
+    (tmp_path / "curve.csv").write_text("1\n" * 12)
+    code = (
+        "import json, sys; from pathlib import Path;"
+        " from curvote.client.record import read_form;"
+        " from curvote.entropy import SystemEntropy;"
+        " from curvote.protocols.answering import answer;"
+        " from curvote.protocols.judging import judged;"
+        " task = judged(json.loads(Path('task.json').read_text()));"
+        " given = read_form(Path('curve.csv'), 'yes', task);"
+        " answer(task, given, None, SystemEntropy()); print(*sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    heavy = {"skfda", "pandas", "pyarrow", "sklearn", "matplotlib", "prefect", "mlflow"}
+    assert not heavy & set(done.stdout.split())
