@@ -94,7 +94,7 @@ def _number_of(cell: Any) -> float | None:
     try:
         return float(cell)
     except OverflowError:  # a number beyond what a float can hold
-        return math.copysign(math.inf, cell)
+        return math.inf if isinstance(cell, Real) and cell > 0 else -math.inf
     except ValueError:
         return None
 
