@@ -94,7 +94,7 @@ def _number_of(cell: Any) -> float | None:
     try:
         return float(cell)
     except OverflowError:  # a number beyond what a float can hold
-        return math.inf if isinstance(cell, Real) and cell > 0 else -math.inf
+        return -math.inf if str(cell).startswith("-") else math.inf
     except ValueError:
         return None
 
