@@ -9,6 +9,24 @@ from fractions import Fraction
 from curvote import validate
 from curvote.errors import UserError
 
+# Above it, delta alone could give away one person in ten thousand outright.
+MOST_DELTA = 1e-4
+
+
+def refuse_delta(delta: float, records: int = 1) -> float:
+    """Return ``delta``, unless it says too much about too many: UserError.
+
+    For one person's message at most 1e-4; for one object about a table of ``records``
+    people at most 1 / ``records``: above that, publishing one of them would do.
+    """
+    most = MOST_DELTA if records == 1 else 1 / records
+    if not delta <= most:
+        whom = "one person's message" if records == 1 else f"a table of {records}"
+        raise UserError(
+            f"delta is {delta:g}; for {whom} at most {most:g} is a promise at all."
+        )
+    return delta
+
 
 @dataclass(frozen=True, order=True)
 class Budget:

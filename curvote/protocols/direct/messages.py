@@ -88,6 +88,10 @@ class Direction:
         """Return the loss of the one vector."""
         return self._reporter(task).mechanism.worst_log_ratio()
 
+    def numbers(self, task: Task) -> int:
+        """Return the size of the vector."""
+        return self._vectors(task).size
+
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
         z, labels = self._record(task, known)

@@ -61,6 +61,10 @@ class Label:
         """Return the loss of the one label."""
         return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
 
+    def numbers(self, task: Task) -> int:
+        """Return 0: the message is a class alone."""
+        return 0
+
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""
         noised = BinaryRR(epsilon=task.epsilon).randomize(_labels(known), entropy)

@@ -78,6 +78,10 @@ class Report:
         parts = reporter.features, reporter.label
         return sum(part.worst_log_ratio() for part in parts)
 
+    def numbers(self, task: Task) -> int:
+        """Return d, the numbers of z."""
+        return task.encoding.d
+
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return z (n, d) and label (n,), both noised."""
         z, label = Reporter.of(task).release(known.z, known.labels, entropy, entropy)
@@ -139,6 +143,10 @@ class Vote:
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one bit."""
         return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+
+    def numbers(self, task: Task) -> int:
+        """Return 0: a vote is one bit."""
+        return 0
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""
