@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import math
 from collections.abc import Collection
 from numbers import Real
 from typing import Any, TypeVar
@@ -14,8 +14,6 @@ from curvote.errors import UserError, did_you_mean
 
 Value = TypeVar("Value")
 FloatArray = NDArray[np.float64]
-# Python's whole numbers know no bound, so a comparison with infinity keeps none out.
-LARGEST = sys.float_info.max
 LARGEST_WHOLE = 2**63 - 1
 LONGEST = 60  # characters of a value that an error shows
 
@@ -37,11 +35,20 @@ def _only(named: dict[str, Value]) -> tuple[str, Value]:
 def positive(**named: float) -> float:
     """Return the value if ``0 < value < inf``; NaN fails because the rule is asked."""
     name, value = _only(named)
-    if not 0 < value <= LARGEST:
+    if not (0 < value < math.inf and _is_float(value)):
         raise UserError(
             f"{name} is {shown(value)}; it must be a finite number above 0."
         )
     return float(value)
+
+
+def _is_float(value: float) -> bool:
+    """Say whether a float can hold it: Python's whole numbers know no bound."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def fraction(**named: float) -> float:

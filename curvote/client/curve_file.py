@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +43,8 @@ def read_values(path: Path, points: int) -> NDArray[np.float64]:
 
 
 def _values(path: Path, points: int) -> Rows:
-    """Return the rows below the header, without the empty lines that end a file."""
+    """Return the rows of values, without the empty lines that end a file."""
     rows = _rows(path)
-    if len(rows) > 1 and rows[0] and all(_number_of(cell) is None for cell in rows[0]):
-        rows = rows[1:]
     if max((len(row) for row in rows), default=0) > 1:
         return [row for row in rows if row]
     while len(rows) > points and not rows[-1]:
@@ -53,7 +53,7 @@ def _values(path: Path, points: int) -> Rows:
 
 
 def _rows(path: Path) -> Rows:
-    """Return the cells of every row; a Parquet file's column names are no row."""
+    """Return the cells of every row; neither a header nor names of columns are one."""
     reader = _TABLES.get(path.suffix.lower())
     if reader is None:
         raise UserError(f"{path} must end in one of {', '.join(READERS)}.")
@@ -71,7 +71,8 @@ def _csv(path: Path) -> Rows:
         rows: Rows = list(csv.reader(stream, skipinitialspace=True, strict=True))
     if not rows or len({len(row) for row in rows if row}) > 1:
         raise ValueError("no rows, or rows of different lengths")
-    return rows
+    header = rows[0] and all(_number_of(cell) is None for cell in rows[0])
+    return rows[1:] if header and len(rows) > 1 else rows
 
 
 def _parquet(path: Path) -> Rows:
@@ -88,11 +89,13 @@ def _number_of(cell: Any) -> float | None:
     """Return the number in a cell, NaN if it is missing, None if it is neither."""
     if str(cell).strip().lower() in MISSING:
         return math.nan
+    if not isinstance(cell, str | Real | Decimal):
+        return None
     try:
         return float(cell)
     except OverflowError:  # a number beyond what a float can hold
-        return math.copysign(math.inf, cell)
-    except (TypeError, ValueError):
+        return -math.inf if str(cell).startswith("-") else math.inf
+    except ValueError:
         return None
 
 
