@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,7 +14,7 @@ from curvote.audit.memo import Memo
 from curvote.client import outbox
 from curvote.client.ledger import Ledger
 from curvote.entropy import SeededEntropy
-from curvote.envelope import issue
+from curvote.envelope import issue, read
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.task import Task
 from curvote.validate import FloatArray
@@ -59,7 +58,7 @@ def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
                 cap=task.budget,
                 outbox=Path(folder.name) / "outbox",
             )
-        return _numbers(json.loads(path.read_bytes())["payload"])
+        return _numbers(read(path.read_bytes()).payload)
 
     return again
 
