@@ -115,7 +115,7 @@ class _Written1(_Strict):
     id: Bits128
     key: Bits128
     task: Digest
-    asks: Annotated[str, Field(min_length=1, max_length=64)]
+    asks: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
     about: Annotated[int, Field(ge=0, lt=2**31)] | None
 
 

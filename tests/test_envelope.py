@@ -81,6 +81,9 @@ def test_candidates_are_spread_evenly_in_random_order() -> None:
         {"server": "me"},
         {"client": "me"},
         {"asks": "report" * 99},
+        {"asks": "\ud800"},
+        {"asks": "report\n"},
+        {"asks": ""},
     ],
 )
 def test_what_is_no_invitation_is_refused(change: dict[str, object]) -> None:

@@ -82,6 +82,18 @@ def test_a_killed_take_leaves_no_order_once_another_ended(path: Path) -> None:
         assert db.execute("PRAGMA freelist_count").fetchone() == (0,)
 
 
+def test_whoever_still_has_the_file_open_keeps_no_journal(path: Path) -> None:
+    """Its pages would tell which invitation and which message changed together."""
+    invited = issue(REPORTS, 3)
+    sent = [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+    with Intake(path) as watching:
+        assert watching.rounds() == []
+        for _ in filled(path, [*enumerate(sent)], invited):
+            pass
+        assert path.with_name(f"{path.name}-wal").stat().st_size == 0
+        assert watching.round("report").accepted == 3
+
+
 def test_a_batch_is_taken_in_one_transaction(path: Path) -> None:
     """Each by itself accepted or refused; what breaks takes back the whole batch."""
     invited = issue(REPORTS, 4)
