@@ -156,7 +156,7 @@ def test_an_old_a_lost_a_renamed_and_a_respelt_account_are_refused(
         write(town.root, ledger=wide | {"population": name})
         said = refused(town, new_release=True)
         assert "known in population 'table'" in said
-        assert "Write `ledger: {population: table}` again" in said
+        assert "Write `population: table` again" in said
         assert "--new-people" in said
     write(town.root, ledger=wide)
     respelt: list[Rewrite] = ["p{}".format, "0{}".format, "{}-A".format]

@@ -73,5 +73,5 @@ def _renamed(name: str, before: str, population: str) -> str:
     return (
         f"the clients of {name} are known in population {before!r}, where they have"
         f" spent; as population {population!r} they would begin anew. Write"
-        f" `ledger: {{population: {before}}}` again."
+        f" `population: {before}` again."
     )
