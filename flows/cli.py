@@ -43,9 +43,7 @@ Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree
 NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Production: release again; spends again.")
 ]
-NewPeople = Annotated[
-    bool, typer.Option("--new-people", help="Production: these are other people.")
-]
+NewPeople = Annotated[bool, typer.Option("--new-people", help="They are others.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
@@ -260,9 +258,8 @@ def gc(
     typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
 
 
-app.command()(cli_advise.advise)
-app.command()(cli_audit.audit)
-app.command()(cli_reproduce.reproduce)
+for command in (cli_advise.advise, cli_audit.audit, cli_reproduce.reproduce):
+    app.command()(command)
 
 
 def _project(start: Path | None) -> Any:

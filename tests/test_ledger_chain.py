@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import numpy as np
@@ -12,10 +16,10 @@ import pytest
 
 from curvote.client import ledger_schema
 from curvote.client.ledger import Ledger
-from curvote.durable import DurableFile
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from tests.ledgers import ONE, filled, reserve, says
+from tests.processes import in_child
 
 FIRST = ledger_schema._FORMAT_1
 
@@ -198,4 +202,21 @@ def test_an_upgrade_that_fails_changes_nothing(
     with closing(FIRST.connect(path)) as db:
         assert db.execute("PRAGMA user_version").fetchone() == (1,)
     assert says(path)[2] == []
-    assert isinstance(FIRST, DurableFile)
+
+
+def _upgraded(path: Path, together: Barrier) -> None:
+    together.wait()
+    with Ledger(path) as ledger:
+        assert ledger.cap("p") == ONE
+        assert ledger.problems() == []
+
+
+def test_processes_together_upgrade_once(tmp_path: Path) -> None:
+    """Four open a ledger of format 1 in the same moment; the chain begins once."""
+    path = first_format(tmp_path / "l", filled(tmp_path / "source"))
+    together = multiprocessing.get_context("fork").Barrier(4)
+    crowd = [in_child(partial(_upgraded, path, together)) for _ in range(4)]
+    assert [os.waitpid(child, 0)[1] for child in crowd] == [0] * 4
+    with Ledger(path) as ledger:
+        begun = "SELECT count(*) FROM chain WHERE event LIKE '%\"begun\"%'"
+        assert ledger._db.execute(begun).fetchone() == (1,)

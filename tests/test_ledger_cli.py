@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
 from curvote.client.ledger import Ledger
@@ -18,7 +17,6 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.run.ledger_check import problems
 from curvote.run.project import Project
-from flows import cli_ledger
 from flows.cli_ledger import app
 from tests.ledgers import filled, says
 
@@ -247,62 +245,3 @@ def test_export_to_standard_output_and_of_a_ledger_of_its_own(tmp_path: Path) ->
         spent[row["client"]] = spent.get(row["client"], 0) + counted * row["epsilon"]
     sums = {client: epsilon for client, epsilon, _ in says(path)[1]}
     assert {c: round(e, 9) for c, e in spent.items() if e} == sums
-
-
-def test_raising_a_cap_says_what_it_does_and_is_kept(released: Project) -> None:
-    """Without --yes or a terminal nothing happens; a lower cap is refused."""
-    words = ["raise-cap", "p", "--epsilon", "3"]
-    error = curvote_ledger(released, *words).exception
-    assert isinstance(error, UserError)
-    assert "nobody is there to ask" in str(error)
-    with Ledger(released.ledger) as ledger:
-        assert ledger.cap("p") == Budget(2, 1e-6)
-        before = ledger.head()
-    done = curvote_ledger(released, *words, "--yes")
-    assert done.exit_code == 0
-    assert "from epsilon 2, delta 1e-06 to epsilon 3, delta 1e-06" in done.stdout
-    assert "each of its 2 clients" in done.stdout
-    with Ledger(released.ledger) as ledger:
-        assert ledger.cap("p") == Budget(3, 1e-6)
-        assert ledger.head() != before
-        assert ledger.problems() == []
-    for more, said in (
-        (["--epsilon", "1"], "does not raise it"),
-        (["--epsilon", "4", "--delta", "1e-9"], "does not raise it"),
-        (["--epsilon", "4", "--delta", "0.9"], "at most 0.0001"),
-        (["--epsilon", "nan"], "epsilon"),
-    ):
-        error = curvote_ledger(released, "raise-cap", "p", *more, "--yes").exception
-        assert isinstance(error, UserError)
-        assert said in str(error)
-
-
-def test_raising_a_cap_asks_on_a_terminal(
-    released: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A no leaves everything as it is, a yes raises it."""
-    answers = iter([False, True])
-
-    def confirm(question: str, *, abort: bool) -> None:
-        assert question == "Raise it?"
-        if not next(answers):
-            raise typer.Abort
-
-    monkeypatch.setattr(cli_ledger, "_on_terminal", lambda: True)
-    monkeypatch.setattr(typer, "confirm", confirm)
-    words = ["raise-cap", "p", "--epsilon", "3"]
-    assert curvote_ledger(released, *words).exit_code == 1
-    with Ledger(released.ledger) as ledger:
-        assert ledger.cap("p") == Budget(2, 1e-6)
-    assert curvote_ledger(released, *words).exit_code == 0
-    with Ledger(released.ledger) as ledger:
-        assert ledger.cap("p") == Budget(3, 1e-6)
-
-
-def test_what_has_no_cap_is_not_raised(released: Project) -> None:
-    """A population without releases gets the cap of pipelines.yaml with its first."""
-    for name, said in (("q", "has no cap yet"), ("pp", "Did you mean 'p'")):
-        words = ["raise-cap", name, "--epsilon", "3", "--yes"]
-        error = curvote_ledger(released, *words).exception
-        assert isinstance(error, UserError)
-        assert said in str(error)

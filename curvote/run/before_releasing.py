@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 
-from curvote.client.ledger import existing
+from curvote.client.ledger import Ledger, existing
 from curvote.privacy import Budget
 from curvote.run import caps, evidence, populations, releases_log
 from curvote.run.config import Configured
@@ -26,29 +27,24 @@ def check(
     ledger's, known people under a new name. ``writing``: a run, not a plan, so what a
     killed one left out of the second copy is added.
     """
-    evidence.refuse_other_ledger(project)
-    if writing:
-        _complete_copy(project)
-    _refuse_higher_cap(project, configured)
-    populations.refuse_strangers(project, configured, people, new_people=new_people)
+    told = evidence.traces(project)
+    with existing(project.ledger) or nullcontext() as ledger:
+        evidence.refuse_other(project, told, ledger)
+        if ledger is None:
+            return
+        if writing:
+            _complete_copy(project, ledger)
+        pipeline = configured.pipeline
+        if pipeline.ledger:
+            stated = Budget(**pipeline.ledger.per_client.model_dump())
+            caps.refuse_higher(ledger, pipeline.population, stated)
+        populations.refuse_strangers(ledger, configured, people, new_people=new_people)
 
 
-def _complete_copy(project: Project) -> None:
+def _complete_copy(project: Project, ledger: Ledger) -> None:
     """Complete the second copy; where it alone is gone, write it again and say so."""
-    path, ledger = releases_log.path_of(project), existing(project.ledger)
-    if ledger is None:
-        return
+    path = releases_log.path_of(project)
     gone = not path.exists()
-    with ledger:
-        if releases_log.catch_up(project, ledger) and gone:
-            words = "was not there: it was written again from the ledger"
-            print(f"curvote: {path} {words}.", file=sys.stderr)
-
-
-def _refuse_higher_cap(project: Project, configured: Configured) -> None:
-    ledger, accounts = existing(project.ledger), configured.pipeline.ledger
-    if ledger is None or accounts is None:
-        return
-    with ledger:
-        stated = Budget(**accounts.per_client.model_dump())
-        caps.refuse_higher(ledger, configured.pipeline.population, stated)
+    if releases_log.catch_up(project, ledger) and gone:
+        words = "was not there: it was written again from the ledger"
+        print(f"curvote: {path} {words}.", file=sys.stderr)

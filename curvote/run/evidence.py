@@ -47,7 +47,14 @@ def refuse_other_ledger(project: Project) -> None:
     """Refuse to go on with a ledger that does not know all releases: UserError."""
     told = traces(project)
     with existing(project.ledger) or nullcontext() as ledger:
-        found = list(unknown(told, ledger))
+        refuse_other(project, told, ledger)
+
+
+def refuse_other(
+    project: Project, told: Sequence[Trace], ledger: Ledger | None
+) -> None:
+    """Refuse an opened ledger, or none, that does not know all that is told of."""
+    found = list(unknown(told, ledger))
     if found:
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         gone = "" if ledger else f"{project.ledger} is gone. "

@@ -7,32 +7,27 @@ says so, once for a cohort, and the ledger keeps it.
 
 from __future__ import annotations
 
-from curvote.client.ledger import Ledger, existing
+from curvote.client.ledger import Ledger
 from curvote.client.ledger_rows import names
 from curvote.errors import UserError
 from curvote.run.config import Configured
 from curvote.run.identity import People
-from curvote.run.project import Project
 
 
 def refuse_strangers(
-    project: Project, configured: Configured, people: People, *, new_people: bool
+    ledger: Ledger, configured: Configured, people: People, *, new_people: bool
 ) -> None:
     """Refuse a cohort that looks like known people under a new name: UserError.
 
     With ``new_people`` the ledger is told that they are others instead.
     """
-    ledger = existing(project.ledger)
-    if ledger is None:
+    suspicion = _suspicion(ledger, configured, people)
+    declared = f"new people {people.cohort}"
+    if suspicion is None or ledger.setting(declared) is not None:
         return
-    with ledger:
-        suspicion = _suspicion(ledger, configured, people)
-        declared = f"new people {people.cohort}"
-        if suspicion is None or ledger.setting(declared) is not None:
-            return
-        if new_people:
-            ledger.settle_once(declared, configured.pipeline.population)
-            return
+    if new_people:
+        ledger.settle_once(declared, configured.pipeline.population)
+        return
     raise UserError(
         f"{suspicion} Nothing is released. Only if these are other people: `curvote"
         f" run {configured.name} --new-people`.",
@@ -44,9 +39,11 @@ def _suspicion(ledger: Ledger, configured: Configured, people: People) -> str | 
     """Return why a cohort may be known people, or None."""
     population = configured.pipeline.population
     counting = [e for e in ledger.entries() if e.counts]
-    if not counting:
+    if not counting or any(e.facts.get("cohort") == people.cohort for e in counting):
         return None
-    mine = [e.population for e in counting if _of(e.facts, configured.name)]
+    mine = [
+        e.population for e in counting if e.facts.get("pipeline") == configured.name
+    ]
     if mine and population not in mine:
         return _renamed(configured.name, mine[-1], population)
     senders = set(names(people.senders))
@@ -68,10 +65,6 @@ def _suspicion(ledger: Ledger, configured: Configured, people: People) -> str | 
     return None
 
 
-def _of(facts: object, name: str) -> bool:
-    return isinstance(facts, dict) and facts.get("pipeline") == name
-
-
 def _known(ledger: Ledger, population: str) -> set[str]:
     return set(ledger.spent(population).clients.tolist())
 
@@ -80,5 +73,5 @@ def _renamed(name: str, before: str, population: str) -> str:
     return (
         f"the clients of {name} are known in population {before!r}, where they have"
         f" spent; as population {population!r} they would begin anew. Write"
-        f" `ledger: {{population: {before}}}` again."
+        f" `population: {before}` again."
     )
