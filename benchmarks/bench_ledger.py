@@ -33,7 +33,7 @@ def timed(call: Callable[[], Value]) -> tuple[float, Value]:
 
 
 def release(ledger: Ledger, name: str) -> None:
-    ledger.reserve(name, IDS, EACH, population="bench", cap=CAP, facts={})
+    ledger.reserve(name, IDS, EACH, population="bench", facts={})
     ledger.confirm(name, place=name, digest=name)
 
 
@@ -49,6 +49,7 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "ledger.sqlite"
         with Ledger(path) as ledger:
+            ledger.set_up("bench", CAP)
             first, _ = timed(lambda: release(ledger, "first"))
             second, _ = timed(lambda: release(ledger, "second"))
             third, refused = timed(lambda: is_refused(ledger, "third"))

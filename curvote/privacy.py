@@ -9,6 +9,24 @@ from fractions import Fraction
 from curvote import validate
 from curvote.errors import UserError
 
+# Above it, delta alone could give away one person in ten thousand outright.
+MOST_DELTA = 1e-4
+
+
+def refuse_delta(delta: float, records: int = 1) -> float:
+    """Return ``delta``, unless it says too much about too many: UserError.
+
+    For one person's message at most 1e-4; for one object about a table of ``records``
+    people at most 1 / ``records``: above that, publishing one of them would do.
+    """
+    most = MOST_DELTA if records == 1 else 1 / records
+    if not delta <= most:
+        whom = "one person's message" if records == 1 else f"a table of {records}"
+        raise UserError(
+            f"delta is {delta:g}; for {whom} at most {most:g} is a promise at all."
+        )
+    return delta
+
 
 @dataclass(frozen=True, order=True)
 class Budget:
@@ -26,7 +44,9 @@ class Budget:
     def __post_init__(self) -> None:
         validate.positive(epsilon=self.epsilon)
         if not 0 <= self.delta < 1:
-            raise UserError(f"delta is {self.delta!r}; it must lie in [0, 1).")
+            raise UserError(
+                f"delta is {validate.shown(self.delta)}; it must lie in [0, 1)."
+            )
 
     def __add__(self, other: Budget) -> Budget:
         return Budget(self.epsilon + other.epsilon, self.delta + other.delta)
@@ -37,7 +57,7 @@ class Budget:
     def part(self, share: float) -> Budget:
         """Return the ``share`` in (0, 1] of this budget."""
         if not 0 < share <= 1:
-            raise UserError(f"share is {share!r}; it must lie in (0, 1].")
+            raise UserError(f"share is {validate.shown(share)}; it must lie in (0, 1].")
         return Budget(self.epsilon * share, self.delta * share)
 
     def split(self, share: float) -> tuple[Budget, Budget]:
@@ -111,6 +131,7 @@ def label_share(share: float | str, d: int) -> float:
         return 1 / (d + 1)
     if isinstance(share, str):
         raise UserError(
-            f"label_share is {share!r}; write equal, or a number in (0, 1)."
+            f"label_share is {validate.shown(share)}; write equal, or a number in"
+            " (0, 1)."
         )
     return validate.fraction(label_share=share)

@@ -15,8 +15,8 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.representation.encoding import Encoding
+from curvote.task_form import FORMAT, written
 
-FORMAT = 1
 Array = NDArray[np.float64]
 
 
@@ -87,31 +87,26 @@ class Task:
 
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Task:
-        """Build the task that `to_json` wrote; anything else is a UserError."""
-        if text.get("format") != FORMAT:
-            raise UserError(
-                f"task format is {text.get('format')!r}; this version reads {FORMAT}."
-            )
-        try:
-            return cls._read(text)
-        except (KeyError, TypeError) as error:
-            raise UserError(f"the task description lacks {error}.") from None
+        """Build the task that `to_json` wrote; anything else is a UserError.
 
-    @classmethod
-    def _read(cls, text: Mapping[str, Any]) -> Task:
-        negative, positive = text["classes"]
-        candidates = text["candidates"]
+        Judged strictly (`curvote.task_form`): unknown keys, other types, NaN, numbers
+        and sizes out of range. Whether a client may obey it is
+        `curvote.protocols.judging`'s.
+        """
+        given = written(text)
+        encoding = given.encoding.model_dump()
+        up = given.candidates
         return cls(
-            encoding=Encoding.from_json(text["encoding"]),
-            classes=(negative, positive),
-            epsilon=text["epsilon"],
-            mechanism=text["mechanism"],
-            label_share=text["label_share"],
-            params=text["params"],
-            protocol=text["protocol"],
-            asks=text["asks"],
-            number=text["number"],
-            candidates=Candidates(**candidates) if candidates else None,
+            encoding=Encoding.from_json(encoding),
+            classes=(given.classes[0], given.classes[1]),
+            epsilon=given.epsilon,
+            mechanism=given.mechanism,
+            label_share=given.label_share,
+            params=given.params,
+            protocol=given.protocol,
+            asks=given.asks,
+            number=given.number,
+            candidates=Candidates(up.coef, up.intercept) if up else None,
         )
 
     def digest(self) -> str:

@@ -14,6 +14,17 @@ from curvote.errors import UserError, did_you_mean
 
 Value = TypeVar("Value")
 FloatArray = NDArray[np.float64]
+LARGEST_WHOLE = 2**63 - 1
+LONGEST = 60  # characters of a value that an error shows
+
+
+def shown(value: object) -> str:
+    """Return a value as an error shows it: plain, short, whatever it is."""
+    try:
+        text = ascii(value)
+    except (ValueError, RecursionError):  # Python writes no number of 4300 digits
+        return "too large to be shown"
+    return text if len(text) <= LONGEST else text[:LONGEST] + "..."
 
 
 def _only(named: dict[str, Value]) -> tuple[str, Value]:
@@ -24,25 +35,40 @@ def _only(named: dict[str, Value]) -> tuple[str, Value]:
 def positive(**named: float) -> float:
     """Return the value if ``0 < value < inf``; NaN fails because the rule is asked."""
     name, value = _only(named)
-    if not 0 < value < math.inf:
-        raise UserError(f"{name} is {value!r}; it must be a finite number above 0.")
+    if not (0 < value < math.inf and _is_float(value)):
+        raise UserError(
+            f"{name} is {shown(value)}; it must be a finite number above 0."
+        )
     return float(value)
+
+
+def _is_float(value: float) -> bool:
+    """Say whether a float can hold it: Python's whole numbers know no bound."""
+    try:
+        float(value)
+    except OverflowError:
+        return False
+    return True
 
 
 def fraction(**named: float) -> float:
     """Return the value if it lies strictly between 0 and 1."""
     name, value = _only(named)
     if not 0 < value < 1:
-        raise UserError(f"{name} is {value!r}; it must lie strictly between 0 and 1.")
+        raise UserError(
+            f"{name} is {shown(value)}; it must lie strictly between 0 and 1."
+        )
     return float(value)
 
 
 def at_least(least: int, /, **named: int) -> int:
-    """Return the value if it is a whole number of at least ``least``."""
+    """Return the value if it is a whole number from ``least`` to 2^63 - 1."""
     name, value = _only(dict[str, Any](named))
-    whole = isinstance(value, Real) and math.isfinite(value) and value % 1 == 0
-    if isinstance(value, bool) or not whole or value < least:
-        raise UserError(f"{name} is {value!r}; it must be a whole number >= {least}.")
+    number = isinstance(value, Real) and not isinstance(value, bool)
+    if not number or not least <= value <= LARGEST_WHOLE or value % 1:
+        raise UserError(
+            f"{name} is {shown(value)}; it must be a whole number >= {least}."
+        )
     return int(value)
 
 
@@ -50,8 +76,12 @@ def one_of(known: Collection[str], /, **named: str) -> str:
     """Return the value if it is one of the ``known`` names."""
     name, value = _only(named)
     if value not in known:
-        raise UserError(f"{name} is {value!r}.{did_you_mean(str(value), known)}")
+        raise UserError(f"{name} is {shown(value)}.{_near(value, known)}")
     return value
+
+
+def _near(value: object, known: Collection[str]) -> str:
+    return did_you_mean(value[:LONGEST] if isinstance(value, str) else "", known)
 
 
 def _numbers(name: str, value: ArrayLike) -> FloatArray:
@@ -61,7 +91,7 @@ def _numbers(name: str, value: ArrayLike) -> FloatArray:
         if given.dtype.kind not in "biufO":
             raise TypeError
         return given.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise UserError(f"{name} holds {given.dtype} values; give numbers.") from None
 
 

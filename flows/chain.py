@@ -29,15 +29,19 @@ def chain(
     start: str | None = None,
     force: Sequence[str] = (),
     new_release: bool = False,
+    new_people: bool = False,
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
 ) -> str:
-    """Run one pipeline and return the id of its run record.
-
-    A scheduled run with a user error fails with its message, without a traceback.
-    """
+    """Run one pipeline and return the id of its run record."""
     chosen = Selection(only, start, tuple(force))
-    asked = Asked(overrides, replicates, seed, chosen, new_release, workers, block)
+    new = new_release, new_people
+    asked = Asked(overrides, replicates, seed, chosen, *new, workers, block)
+    return perform(pipeline, project, asked)
+
+
+def perform(pipeline: str, project: str, asked: Asked) -> str:
+    """Do, inside a flow, what was asked; return the id of the run record."""
     with planned(pipeline, project, asked) as run:
         for step in run.plan.steps:
             run.submit(_task(step.stage.name), step)

@@ -43,6 +43,7 @@ Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree
 NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Production: release again; spends again.")
 ]
+NewPeople = Annotated[bool, typer.Option("--new-people", help="They are others.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
@@ -65,6 +66,7 @@ def run(
     force: Force = [],  # noqa: B006 - typer copies the default
     overrides: Set = [],  # noqa: B006 - typer copies the default
     new_release: NewRelease = False,
+    new_people: NewPeople = False,
     replicates: Replicates = None,
     seed: Seed = None,
     workers: Workers = None,
@@ -81,6 +83,7 @@ def run(
             "force": force,
             "overrides": overrides,
             "new_release": new_release,
+            "new_people": new_people,
             "replicates": replicates,
             "seed": seed,
             "workers": workers,
@@ -209,7 +212,10 @@ def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
 
 
 @app.command()
-def serve(project: ProjectOption = None) -> None:
+def serve(
+    port: Annotated[int, typer.Option(help="Port on this machine.")] = 4200,
+    project: ProjectOption = None,
+) -> None:
     """Run the pipelines that carry a schedule, until Ctrl-C."""
     from curvote.run.config import PipelinesFile
 
@@ -220,7 +226,7 @@ def serve(project: ProjectOption = None) -> None:
     environment.prepare(place.root)
     from flows.serving import serve as serve_schedules
 
-    serve_schedules(place, schedules)
+    serve_schedules(place, schedules, port=port)
 
 
 @app.command()
@@ -252,9 +258,8 @@ def gc(
     typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
 
 
-app.command()(cli_advise.advise)
-app.command()(cli_audit.audit)
-app.command()(cli_reproduce.reproduce)
+for command in (cli_advise.advise, cli_audit.audit, cli_reproduce.reproduce):
+    app.command()(command)
 
 
 def _project(start: Path | None) -> Any:

@@ -1,26 +1,19 @@
 """The command `curvote client`: the owner's side, without any project.
 
-All it needs is a curve, the published task, an invitation and the client's own ledger.
+All it needs is a curve, the published task and an invitation; what was released, and
+how much may be, stands in the client's own ledger.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
 from curvote.errors import UserError
-
-if TYPE_CHECKING:
-    from curvote.client.ledger import Ledger
-    from curvote.envelope import Invitation
-    from curvote.privacy import Budget
-    from curvote.protocols.message import Known
-    from curvote.task import Task
 
 app = typer.Typer(
     name="client",
@@ -28,7 +21,7 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-TaskFile = Annotated[Path, typer.Option("--task", help="The published task (JSON).")]
+TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
 Curve = Annotated[
     Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
 ]
@@ -39,21 +32,63 @@ InvitationFile = Annotated[
     Path, typer.Option("--invitation", help="The invitation that you were sent (JSON).")
 ]
 LedgerFile = Annotated[
-    Path, typer.Option("--ledger", help="Your record of what was released about you.")
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="Your record of what was released about you (default: one per user).",
+    ),
 ]
-Outbox = Annotated[Path, typer.Option("--outbox", help="Where the envelope is put.")]
-ClientId = Annotated[str, typer.Option("--client", help="Your name in your ledger.")]
-Cap = Annotated[
-    float | None,
-    typer.Option("--cap", help="Most epsilon you spend in all (default: the task's)."),
+Outbox = Annotated[
+    Path | None,
+    typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
+]
+Classes = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--classes",
+        help="The two classes you agree to: a task with others is refused before your"
+        " label is looked at. Say them where no terminal is.",
+    ),
 ]
 NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Draw anew, and spend again.")
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="Agree beforehand: nothing is asked.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Your name in your ledger (default: me).")
+]
+Cap = Annotated[
+    float | None,
+    typer.Option("--cap", help="The most epsilon you will ever spend (default: 2)."),
+]
+CapDelta = Annotated[
+    float | None,
+    typer.Option("--cap-delta", help="The most delta you will ever spend."),
+]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", help="Fingerprint of the only server that you answer."),
+]
 
-LEDGER = Path("curvote-ledger.sqlite")
-OUTBOX = Path("outbox")
+# What options of an earlier curvote became; a task must never set them.
+_FORMER: Final = {
+    "--cap": "your cap stands in your ledger: `curvote client init --cap E` sets it,"
+    " once, and `curvote client raise-cap` raises it",
+    "--client": "your name stands in your ledger: `curvote client init --name N` sets"
+    " it, once",
+}
+
+
+class _Answering(TyperCommand):
+    """A command that says what its former options became."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        for word in args:
+            option = word.partition("=")[0]
+            if option in _FORMER:
+                raise UserError(f"there is no {option} any more: {_FORMER[option]}.")
+        return super().parse_args(ctx, args)
 
 
 def _command(name: str, asks: str | None, text: str) -> None:
@@ -65,17 +100,22 @@ def _command(name: str, asks: str | None, text: str) -> None:
         curve: Curve,
         label: Label,
         invitation: InvitationFile,
-        ledger: LedgerFile = LEDGER,
-        outbox: Outbox = OUTBOX,
-        client: ClientId = "me",
-        cap: Cap = None,
+        ledger: LedgerFile = None,
+        outbox: Outbox = None,
+        classes: Classes = None,
         new_release: NewRelease = False,
+        yes: Yes = False,
         as_json: Json = False,
     ) -> None:
-        who = _Client(ledger, outbox, client, cap, new_release)
-        _say(who.release(asks, task, curve, label, invitation), as_json)
+        from curvote.client import places
+        from flows.answering import Asked, Owner
 
-    app.command(name, help=text)(command)
+        asked = Asked.read(task, invitation, asks)
+        where = places.ledger(ledger), places.outbox(outbox)
+        owner = Owner(*where, classes, anew=new_release, yes=yes)
+        _say(owner.answer(asked, curve, label), as_json)
+
+    app.command(name, help=text, cls=_Answering)(command)
 
 
 _command("report", "report", "Release your noised curve and label, once.")
@@ -83,144 +123,67 @@ _command("vote", "vote", "Release one noised bit: was the classifier right for y
 _command("answer", None, "Release whatever the task asks for, of whatever protocol.")
 
 
-@dataclass(frozen=True)
-class _Client:
-    """Who releases, from which ledger, up to which cap."""
+@app.command()
+def init(
+    ledger: LedgerFile = None,
+    name: Name = None,
+    cap: Cap = None,
+    cap_delta: CapDelta = None,
+    server: Server = None,
+) -> None:
+    """Set up your ledger, once: your name, what you will spend, whom you answer."""
+    from curvote.client import places
+    from curvote.client.register import books
+    from curvote.client.standing import Wanted, begin
+    from curvote.client.words import said
 
-    ledger: Path
-    outbox: Path
-    name: str
-    cap: float | None
-    anew: bool
+    with books(places.ledger(ledger), places.register()) as (own, _):
+        wanted = Wanted(name, cap, cap_delta, server)
+        standing = begin(own, wanted)
+        typer.echo(f"ledger  {own.path}\nname    {standing.name}")
+    typer.echo(f"cap     {said(standing.cap.epsilon, standing.cap.delta)}")
+    typer.echo(f"server  {standing.server or 'the first whose task you answer'}")
 
-    def release(
-        self,
-        asks: str | None,
-        task_file: Path,
-        curve: Path,
-        label: str,
-        invitation: Path,
-    ) -> dict[str, Any]:
-        """Check everything, release at most once, and say what happened."""
-        from curvote.client import outbox
-        from curvote.client.ledger import Ledger
 
-        task = _task(task_file, asks)
-        invited = _invitation(invitation)
-        draw = _Draw.of(task, curve, label, invited)
-        with Ledger(self.ledger) as ledger:
-            known = outbox.latest(ledger, task, self.name)
-            path = outbox.release(
-                draw,
-                task=task,
-                invitation=invited,
-                client=self.name,
-                number=known + 1 if self.anew else max(known, 1),
-                ledger=ledger,
-                cap=self._cap(task),
-                outbox=self.outbox,
+@app.command("raise-cap")
+def raise_cap(
+    cap: Annotated[float, typer.Option("--cap", help="The new cap on epsilon.")],
+    cap_delta: CapDelta = None,
+    ledger: LedgerFile = None,
+    yes: Yes = False,
+) -> None:
+    """Raise what you will spend in all; your ledger keeps a record of it."""
+    from curvote.client import places
+    from curvote.client.register import books
+    from curvote.client.standing import POPULATION, raised
+    from curvote.client.words import factor, said
+    from flows.answering import ask
+
+    with books(places.ledger(ledger), places.register()) as (own, _):
+        before, after = raised(own, cap, cap_delta)
+        for word, budget in (("from", before), ("to", after)):
+            typer.echo(
+                f"{word:4} {said(budget.epsilon, budget.delta)}: odds about you may"
+                f" change by a factor of {factor(budget.epsilon)}",
+                err=True,
             )
-            return self._summary(task, path, ledger) | {"new": draw.done}
-
-    def _cap(self, task: Task) -> Budget:
-        from curvote import validate
-        from curvote.privacy import Budget
-
-        if self.cap is None:
-            return task.budget
-        share = validate.positive(cap=self.cap) / task.epsilon
-        return Budget(self.cap, task.budget.delta * share)
-
-    def _summary(self, task: Task, path: Path, ledger: Ledger) -> dict[str, Any]:
-        from curvote.client.ledger import total
-
-        cap = self._cap(task).epsilon
-        spent, _ = total(ledger.releases_of("self", self.name))
-        return {
-            "message": task.asks,
-            "epsilon": task.epsilon,
-            "delta": task.budget.delta,
-            "envelope": str(path),
-            "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-            "cap": cap,
-            "left": max(cap - spent, 0.0),
-        }
-
-
-@dataclass
-class _Draw:
-    """The client's message, drawn with the operating system's entropy when called."""
-
-    task: Task
-    known: Known
-    done: bool = False
-
-    @classmethod
-    def of(cls, task: Task, curve: Path, label: str, invitation: Invitation) -> _Draw:
-        """Read and check what the message is about; nothing is drawn."""
-        import numpy as np
-
-        from curvote import validate
-        from curvote.client.curve_file import read_curve
-        from curvote.protocols.message import knowledge
-
-        validate.one_of(task.classes, label=label)
-        signs = np.array([1.0 if label == task.classes[1] else -1.0])
-        about = invitation.about
-        judge = None if about is None else np.array([about])
-        values = read_curve(curve, task.encoding.projection.matrix.shape[1])
-        return cls(task, knowledge(task, values, signs, judge))
-
-    def __call__(self) -> dict[str, Any]:
-        from curvote.entropy import SystemEntropy
-        from curvote.protocols.message import message_of, row
-
-        self.done = True
-        message = message_of(self.task)
-        return row(message.draw(self.task, self.known, SystemEntropy()), 0)
-
-
-def _task(path: Path, asks: str | None) -> Task:
-    from curvote.task import Task
-
-    try:
-        task = Task.from_json(_json(path))
-    except (AttributeError, ValueError) as error:
-        raise UserError(f"{path} is no task description: {error}") from None
-    if asks not in (None, task.asks):
-        raise UserError(
-            f"{path} asks for a {task.asks}: use `curvote client {task.asks}`."
-        )
-    return task
-
-
-def _invitation(path: Path) -> Invitation:
-    from curvote.envelope import Invitation
-
-    try:
-        return Invitation.from_json(_json(path))
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-
-
-def _json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except ValueError as error:
-        raise UserError(f"{path} is no JSON document: {error}.") from None
+        ask("Raise it for ever?", yes)
+        own.raise_cap(POPULATION, after)
+    typer.echo(f"cap  {said(after.epsilon, after.delta)}")
 
 
 def _say(done: dict[str, Any], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(done, indent=1))
         return
-    message, epsilon = done["message"], f"epsilon {done['epsilon']:g}"
+    from curvote.client.words import said
+
+    message, budget = done["message"], said(done["epsilon"], done["delta"])
     typer.echo(
-        f"released one {message}, {epsilon}"
+        f"released one {message}, {budget}"
         if done["new"]
         else f"this {message} was released before: nothing was drawn, nothing spent"
     )
     typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
-    typer.echo(f"left      epsilon {done['left']:g} of your cap of {done['cap']:g}")
+    left, cap = (said(done[k], done[f"{k}_delta"]) for k in ("left", "cap"))
+    typer.echo(f"left      {left} of your cap of {cap}")

@@ -14,6 +14,7 @@ from flows.cli_data import ProjectOption
 
 if TYPE_CHECKING:
     from curvote.run.project import Project
+    from curvote.server.inbox import Taken
     from curvote.server.rounds import Round
 
 app = typer.Typer(
@@ -48,9 +49,17 @@ def take(
     if not folder.is_dir():
         raise UserError(f"no folder {folder}; envelopes are looked for in there.")
     with Intake(place.intake) as intake:
-        counts = take_all(intake, folder, place.quarantine(pipeline), check)
-    accepted = counts.pop("accepted", 0)
-    _say_taken(accepted, counts, place.quarantine(pipeline), as_json)
+        taken = take_all(intake, folder, place.quarantine(pipeline), check)
+    _say_taken(taken, place.quarantine(pipeline), as_json)
+
+
+@app.command()
+def key(project: ProjectOption = None) -> None:
+    """Show the fingerprint of the key that signs the tasks, for clients to pin."""
+    from curvote.run.project import find_project
+    from curvote.run.publishing import server_key
+
+    typer.echo(server_key(find_project(project)).fingerprint)
 
 
 @app.command()
@@ -103,19 +112,24 @@ def _state(found: Round) -> str:
     return "complete" if found.complete else "open"
 
 
-def _say_taken(
-    accepted: int, refused: Mapping[str, int], quarantine: Path, as_json: bool
-) -> None:
+def _say_taken(taken: Taken, quarantine: Path, as_json: bool) -> None:
+    refused, left = taken.refused, taken.left
     if as_json:
-        typer.echo(
-            json.dumps({"accepted": accepted, "refused": dict(refused)}, indent=1)
-        )
+        counts = {"accepted": taken.accepted, "refused": refused, "left": left}
+        typer.echo(json.dumps(counts, indent=1))
         return
-    typer.echo(f"accepted {accepted}, refused {sum(refused.values())}")
-    for reason, count in sorted(refused.items()):
-        typer.echo(f"  {reason}: {count}")
+    typer.echo(f"accepted {taken.accepted}, refused {refused.total()}")
+    _say_counts(refused)
     if refused:
         typer.echo(f"reasons in {quarantine}")
+    if left:
+        typer.echo(f"left in the inbox {left.total()}")
+        _say_counts(left)
+
+
+def _say_counts(counts: Mapping[str, int]) -> None:
+    for reason, count in sorted(counts.items()):
+        typer.echo(f"  {reason}: {count}")
 
 
 def _project(start: Path | None, pipeline: str) -> Project:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ from flows.cli_data import ProjectOption
 
 if TYPE_CHECKING:
     from curvote.client.ledger import Entry, Ledger
+    from curvote.privacy import Budget
 
 app = typer.Typer(
     name="ledger",
@@ -105,6 +107,60 @@ def export(
         write(book, kind, out)
 
 
+@app.command("raise-cap")
+def raise_cap(
+    population: Annotated[str, typer.Argument(help="Whose cap: as `show` names it.")],
+    *,
+    epsilon: Annotated[float, typer.Option(help="The most epsilon, from now on.")],
+    delta: Annotated[
+        float | None, typer.Option(help="The most delta (default: as it is).")
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    project: ProjectOption = None,
+    ledger: LedgerOption = None,
+) -> None:
+    """Let more be released about each client of a population, for good.
+
+    The ledger keeps when that was done. Nothing is released by it.
+    """
+    from curvote.privacy import Budget, refuse_delta
+
+    with _opened(project, ledger) or nullcontext() as book:
+        before = book.cap(population) if book else None
+        if book is None or before is None:
+            known = {e.population for e in book.entries()} if book else ()
+            hint = did_you_mean(population, known) if known else ""
+            raise UserError(
+                f"population {population!r} has no cap yet; its first release sets the"
+                f" one of pipelines.yaml.{hint}"
+            )
+        after = Budget(epsilon, refuse_delta(before.delta if delta is None else delta))
+        _agree(population, before, after, len(book.spent(population).clients), yes)
+        book.raise_cap(population, after)
+    typer.echo(f"the cap of {population} is {after}")
+
+
+def _agree(
+    population: str, before: Budget, after: Budget, clients: int, yes: bool
+) -> None:
+    """Say what raising a cap means; without consent end here."""
+    typer.echo(
+        f"The cap of population {population} goes from {before} to {after}, for good:"
+        f" about each of its {clients} clients so much may be released that an"
+        f" observer's odds on anything about one person change by a factor of"
+        f" e^{after.epsilon:g} instead of e^{before.epsilon:g}."
+    )
+    if yes:
+        return
+    if not _on_terminal():
+        raise UserError("nobody is there to ask; --yes says it beforehand.")
+    typer.confirm("Raise it?", abort=True)
+
+
+def _on_terminal() -> bool:
+    return sys.stdin.isatty()
+
+
 def _project(start: Path | None) -> Any:
     from curvote.run.project import find_project
 
@@ -113,7 +169,7 @@ def _project(start: Path | None) -> Any:
 
 def _opened(project: Path | None, path: Path | None) -> Ledger | None:
     """Open the ledger that is meant; None if the project has released nothing yet."""
-    from curvote.run.ledger_check import existing
+    from curvote.client.ledger import existing
 
     found = existing(path or _project(project).ledger)
     if path and found is None:

@@ -62,11 +62,15 @@ def tell_choices(plan: Plan) -> None:
         print(line, file=sys.stderr, flush=True)
 
 
-def tell_blocked(plan: Plan, published: Iterator[Published]) -> None:
-    """Say what the run waits for, and what was published so that it can come."""
+def tell_published(published: Iterator[Published]) -> None:
+    """Say what was published, so that envelopes can come."""
     for opened in published:
         print(f"published: {opened.task}\ninvitations: {opened.invitations}")
-        print(f"waiting for {opened.waits_for} envelopes")
+        print(f"waiting for {opened.waits_for} envelopes", flush=True)
+
+
+def tell_blocked(plan: Plan) -> None:
+    """Say what the run waits for."""
     print(f"blocked ({plan.blocked()[0].reason})", flush=True)
 
 

@@ -13,6 +13,8 @@ _LOOPBACK = "127.0.0.1,localhost"
 # Names the state folder that the variables were set for, to this process and to those
 # it starts: what was set for one project is no wish of the user for another.
 _PREPARED = "CURVOTE_STATE"
+# Set for the runs of `curvote serve`: the one project that it serves.
+SERVED = "CURVOTE_SERVED"
 
 
 def prepare(project_root: Path) -> Path:
@@ -72,6 +74,20 @@ def locked(path: Path) -> Iterator[None]:
     with path.open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def variable(name: str, value: str) -> Iterator[None]:
+    """Set an environment variable for a time, for children too."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = before
 
 
 def _variables(state: Path) -> dict[str, str]:

@@ -38,6 +38,7 @@ def federate(
     start: str | None = None,
     force: Sequence[str] = (),
     new_release: bool = False,
+    new_people: bool = False,
     workers: int | None = None,
     block: int = DEFAULT_BLOCK,
 ) -> str:
@@ -46,7 +47,8 @@ def federate(
     A task does a stage for all servers of all replicates.
     """
     chosen = Selection(only, start, tuple(force))
-    asked = Asked(overrides, replicates, seed, chosen, new_release, workers, block)
+    new = new_release, new_people
+    asked = Asked(overrides, replicates, seed, chosen, *new, workers, block)
     with planned(pipeline, project, asked) as run:
         run.stage(ingest)
         run.stage(project_curves)

@@ -9,7 +9,8 @@ from typing import Any
 from curvote.run.config import PipelinesFile
 from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
-from flows.server import PrefectServer, sweep
+from flows.flow_runs import sweep
+from flows.server import PrefectServer
 
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:

@@ -6,29 +6,28 @@ import contextlib
 import http.client
 import json
 import os
-import signal
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 from urllib.parse import urlsplit
 
-from curvote.errors import UserError
-from flows.environment import is_alive, prepare, process_tag
+from curvote.errors import InternalError, UserError
+from flows.access import (
+    CLIENT_VARIABLE,
+    SERVER_VARIABLE,
+    leave_secret,
+    new_secret,
+    read_secret,
+)
+from flows.environment import is_alive, prepare, process_tag, variable
 
-if TYPE_CHECKING:
-    from prefect.client.schemas.objects import FlowRun, State
-
+HERE = "127.0.0.1"
 START_TIMEOUT = 90.0
 STOP_TIMEOUT = 9.0
 _LOG_LIMIT = 1_000_000
-# A run that nobody tagged yet is given this long to come to its first line.
-_UNTAGGED_GRACE = 120.0
 
 
 class PrefectServer:
@@ -37,16 +36,20 @@ class PrefectServer:
     As a context manager it starts on entry, to be waited for when it is needed, and
     stops on exit. An address that the user put into ``PREFECT_API_URL``, or a server
     that ``curvote serve`` runs for this project, is used as it is and left running.
+    Whoever asks our own must know a secret that each start makes anew: one that was
+    stolen is of no use to anybody later.
 
     Args:
         root: the project folder.
-        services: run Prefect's scheduler too.
+        port: of Prefect's pages, which come with its scheduler (0: any free one);
+            None: neither.
     """
 
-    def __init__(self, root: Path, *, services: bool = False) -> None:
+    def __init__(self, root: Path, *, port: int | None = None) -> None:
         self.home = prepare(root) / "prefect"
-        self.services = services
+        self.port = port
         self.url = ""
+        self._secret: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._undo = contextlib.ExitStack()
 
@@ -61,14 +64,25 @@ class PrefectServer:
         return self.home / "server.json"
 
     @property
+    def secret_file(self) -> Path:
+        """Where ``curvote serve`` leaves what its server asks for, while it runs."""
+        return self.home.parent / "serve.secret"
+
+    @property
     def is_ours(self) -> bool:
         """Whether this object started the server, and so ends it."""
         return self._process is not None
 
     def start(self) -> Self:
-        """Launch the server and return at once; ``PREFECT_API_URL`` is set."""
-        self.url = os.environ.get("PREFECT_API_URL") or self._served() or self._launch()
-        self._undo.enter_context(_variable("PREFECT_API_URL", self.url))
+        """Launch the server and return at once; ``PREFECT_API_URL`` is set.
+
+        UserError: the port cannot be used.
+        """
+        theirs = os.environ.get("PREFECT_API_URL")
+        self.url = theirs or self._served() or self._launch()
+        self._undo.enter_context(variable("PREFECT_API_URL", self.url))
+        if self._secret:
+            self._undo.enter_context(variable(CLIENT_VARIABLE, self._secret))
         return self
 
     def wait(self) -> Self:
@@ -79,6 +93,7 @@ class PrefectServer:
         """
         # Imported here, while the server is still starting.
         from prefect.settings import (
+            PREFECT_API_AUTH_STRING,
             PREFECT_API_URL,
             PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
             temporary_settings,
@@ -89,12 +104,11 @@ class PrefectServer:
             self.stop()
             raise UserError(failure)
         # The heartbeat adds a second to each flow and cannot be switched off by a
-        # variable; the address is said again because Prefect reads variables once.
-        self._undo.enter_context(
-            temporary_settings(
-                {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
-            )
-        )
+        # variable; the rest is said again because Prefect reads variables once.
+        ours = {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+        if self._secret:
+            ours[PREFECT_API_AUTH_STRING] = self._secret
+        self._undo.enter_context(temporary_settings(ours))
         return self
 
     def stop(self) -> None:
@@ -108,8 +122,15 @@ class PrefectServer:
             self._undo.close()
 
     def announce(self) -> None:
-        """Let other commands of this project use this server until it stops."""
+        """Let other commands of this project use this server until it stops.
+
+        So may whoever reads the file that holds its secret: the same user alone.
+        """
+        if self._secret is None:
+            raise InternalError("this server was started by somebody else")
         entry = {"url": self.url, "process": process_tag()}
+        leave_secret(self.secret_file, self._secret)
+        self._undo.callback(self.secret_file.unlink, missing_ok=True)
         self.address_file.write_text(json.dumps(entry))
         self._undo.callback(self.address_file.unlink, missing_ok=True)
 
@@ -129,23 +150,28 @@ class PrefectServer:
     def _served(self) -> str | None:
         """Return the address of a living ``curvote serve`` of this project."""
         entry = served_by(self.home)
-        return entry["url"] if entry and answers(entry["url"], 2.0) else None
+        if entry is None or not answers(entry["url"], 2.0):
+            return None
+        self._secret = read_secret(self.secret_file)
+        return entry["url"]
 
     def _launch(self) -> str:
         self.home.mkdir(parents=True, exist_ok=True)
-        with socket.create_server(("127.0.0.1", 0), backlog=256) as listening:
-            self._process = self._spawn(listening.fileno())
-            return f"http://127.0.0.1:{listening.getsockname()[1]}/api"
+        self._secret = new_secret()
+        with listen(self.port or 0) as listening:
+            self._process = self._spawn(listening.fileno(), self._secret)
+            return f"http://{HERE}:{listening.getsockname()[1]}/api"
 
-    def _spawn(self, listening: int) -> subprocess.Popen[bytes]:
+    def _spawn(self, listening: int, secret: str) -> subprocess.Popen[bytes]:
         """Hand the listening socket over: there is no port to lose to another."""
         command = [sys.executable, "-m", "flows.server_process", "--fd", str(listening)]
         with self.log.open("ab") as log:
             if log.tell() > _LOG_LIMIT:
                 log.truncate(0)
             return subprocess.Popen(
-                [*command, "--services"] if self.services else command,
+                command if self.port is None else [*command, "--services"],
                 cwd=Path(__file__).parents[1],
+                env={**os.environ, SERVER_VARIABLE: secret},
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -161,6 +187,17 @@ class PrefectServer:
             )
         end = self.log.read_text(errors="replace").splitlines()[-15:]
         return "\n".join([f"Prefect's server did not start; {self.log} ends:", *end])
+
+
+def listen(port: int) -> socket.socket:
+    """Return a socket that listens on a port of this machine; else a UserError."""
+    try:
+        return socket.create_server((HERE, port), backlog=256)
+    except (OSError, OverflowError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no such port"
+        raise UserError(
+            f"Port {port} cannot be used: {reason}. Choose another with --port."
+        ) from error
 
 
 def served_by(home: Path) -> dict[str, str] | None:
@@ -191,80 +228,6 @@ def answers(url: str, timeout: float) -> bool:
         connection.close()
 
 
-def mark_alive() -> bool:
-    """Tag the flow run under way with this process, so that no sweep takes it.
-
-    To be called as the first line of a flow; says whether the run was scheduled. Such
-    a run has a process of its own, and also ends when ``curvote serve`` is killed.
-    """
-    from prefect.client.orchestration import get_client
-    from prefect.context import FlowRunContext
-
-    context = FlowRunContext.get()
-    if context is None or context.flow_run is None:
-        return False
-    run = context.flow_run
-    with get_client(sync_client=True) as client:
-        client.update_flow_run(run.id, tags={*run.tags, process_tag()})
-    scheduled = run.deployment_id is not None
-    if scheduled:
-        threading.Thread(target=_end_with_parent, daemon=True).start()
-    return scheduled
-
-
-def sweep() -> int:
-    """Mark the flow runs that a killed process left behind as Crashed; count them."""
-    from prefect.client.orchestration import get_client
-    from prefect.states import Crashed
-
-    state: State[object] = Crashed(message="The process that ran this flow has ended.")
-    with get_client(sync_client=True) as client:
-        stale = [run.id for run in _unfinished() if _is_stale(run)]
-        for run_id in stale:
-            client.set_flow_run_state(run_id, state, force=True)
-    return len(stale)
-
-
-def _unfinished() -> list[FlowRun]:
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import (
-        FlowRunFilter,
-        FlowRunFilterState,
-        FlowRunFilterStateType,
-    )
-    from prefect.client.schemas.objects import StateType
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    kinds = FlowRunFilterStateType(
-        any_=[StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
-    )
-    wanted = FlowRunFilter(state=FlowRunFilterState(type=kinds))
-    with get_client(sync_client=True) as client:
-        # The synchronous client sends its own defaults as null, which is refused.
-        return client.read_flow_runs(
-            flow_run_filter=wanted, sort=FlowRunSort.ID_DESC, limit=200
-        )
-
-
-def _is_stale(run: FlowRun) -> bool:
-    from prefect.types._datetime import now
-
-    owners = [tag for tag in run.tags if tag.startswith("pid:")]
-    if owners:
-        return not any(is_alive(tag) for tag in owners)
-    since = run.state.timestamp if run.state else run.updated
-    return since is not None and (now("UTC") - since).total_seconds() > _UNTAGGED_GRACE
-
-
-def _end_with_parent() -> None:
-    parent = os.getppid()
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(2)
-    os._exit(1)
-
-
 def _send_queued_events() -> None:
     """Task runs reach the server as events, after the fact."""
     worker = sys.modules.get("prefect.events.worker")
@@ -280,16 +243,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-
-
-@contextlib.contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = before

@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from curvote.errors import InternalError
+from flows.access import SERVER_VARIABLE
 from flows.environment import locked
 
 if TYPE_CHECKING:
@@ -58,31 +60,57 @@ def main() -> None:
     arguments = parser.parse_args()
     server: list[uvicorn.Server] = []
     threading.Thread(target=_end_with_parent, args=(server,), daemon=True).start()
-    os.environ.update(_settings(services=arguments.services))
+    listening = socket.socket(fileno=arguments.fd)
+    address = "http://{}:{}".format(*listening.getsockname())
+    os.environ.update(_settings(address, services=arguments.services))
     # Importing the server builds thousands of long-lived classes.
     gc.disable()
-    server.append(_build())
+    server.append(_build(address))
     gc.freeze()
     gc.enable()
-    server[0].run(sockets=[socket.socket(fileno=arguments.fd)])
+    server[0].run(sockets=[listening])
 
 
-def _settings(*, services: bool) -> dict[str, str]:
-    """Return what this server is to do; the task-run recorder is always on."""
+def _settings(address: str, *, services: bool) -> dict[str, str]:
+    """Return what this server is to do; the task-run recorder is always on.
+
+    The names are those that Prefect reads first: no variable of the user's opens what
+    is closed here.
+    """
+    if not os.environ.get(SERVER_VARIABLE):
+        raise InternalError(f"{SERVER_VARIABLE} is not set: anybody could give orders")
+    closed = {
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": address,
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+    }
     off = _NEVER if services else (*_NEVER, *_SCHEDULING)
     disabled = {f"PREFECT_SERVER_SERVICES_{name}_ENABLED": "false" for name in off}
     if not services:
         disabled["PREFECT_SERVER_EVENTS_STREAM_OUT_ENABLED"] = "false"
-    return _LEAN | _PROMPT | disabled
+        return _LEAN | _PROMPT | disabled | closed
+    return _LEAN | _PROMPT | disabled | closed | _pages(address)
 
 
-def _build() -> uvicorn.Server:
+def _pages(address: str) -> dict[str, str]:
+    """Return the settings of Prefect's pages, which else ask port 4200."""
+    return {
+        "PREFECT_SERVER_UI_ENABLED": "true",
+        "PREFECT_SERVER_UI_API_URL": f"{address}/api",
+        # By default they are written into the installed package.
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": f"{os.environ['PREFECT_HOME']}/ui",
+        "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+    }
+
+
+def _build(address: str) -> uvicorn.Server:
     import uvicorn
     from prefect.server.api.server import create_app
 
+    from flows.gate import Gate
+
     _migrate()
     config = uvicorn.Config(
-        create_app(final=True),
+        Gate(create_app(final=True), address, os.environ[SERVER_VARIABLE]),
         log_level="warning",
         timeout_keep_alive=5,
         timeout_graceful_shutdown=2,

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.errors import UserError
 from curvote.run.project import Project
-from flows.server import PrefectServer, served_by, sweep
+from flows.environment import SERVED, variable
+from flows.flow_runs import sweep
+from flows.server import PrefectServer, served_by
 
 if TYPE_CHECKING:
     from prefect import Flow
-    from prefect.deployments.runner import RunnerDeployment
     from prefect.runner import Runner
     from prefect.schedules import Schedule
 
@@ -31,6 +32,8 @@ def serve(
     project: Project,
     schedules: Mapping[str, Mapping[str, Any]],
     flow: Flow[..., Any] | None = None,
+    *,
+    port: int,
 ) -> None:
     """Run each pipeline of ``schedules`` when it is due, one at a time.
 
@@ -40,10 +43,12 @@ def serve(
         project: the project, whose folder is the flow's ``project``.
         schedules: for each pipeline ``{cron, timezone}`` or ``{interval}`` (seconds).
         flow: a flow of an importable module that takes ``pipeline`` and ``project``;
-            the chain unless given.
+            `flows.scheduled.scheduled` unless given.
+        port: of Prefect's pages on this machine; 0 takes any.
 
     Raises:
-        UserError: no pipeline has a schedule, or this project is served already.
+        UserError: no pipeline has a schedule, this project is served already, or the
+            port is taken.
     """
     if not schedules:
         raise UserError(
@@ -54,21 +59,29 @@ def serve(
     # Nobody watches a scheduled run: what fails has to be seen.
     os.environ["PREFECT_LOGGING_LEVEL"] = "ERROR"
     root = project.root.resolve()
-    server = PrefectServer(root, services=True)
+    server = PrefectServer(root, port=port)
     _refuse_second(server)
-    with server:
-        served = _deployments(root, schedules, flow or _chain())
+    with server, variable(SERVED, str(root)):
+        runs = flow or _scheduled()
         server.wait()
         if server.is_ours:
             server.announce()
+            _tell(server)
         sweep()
         _withdraw(root)
         for name, settings in schedules.items():
             print(f"{name}: {_in_words(**settings)}", flush=True)
         try:
-            _run(served)
+            _run(runs, root, schedules)
         finally:
             sweep()
+
+
+def _tell(server: PrefectServer) -> None:
+    """Say where the pages are and how to log in, without the secret itself."""
+    pages, file = server.url.removesuffix("/api"), server.secret_file
+    how = f"log in with the line in {file}, which each start makes anew"
+    print(f"Prefect: {pages} ({how})", flush=True)
 
 
 def _refuse_second(server: PrefectServer) -> None:
@@ -80,30 +93,10 @@ def _refuse_second(server: PrefectServer) -> None:
         )
 
 
-def _chain() -> Flow[..., Any]:
-    from flows.chain import chain
+def _scheduled() -> Flow[..., Any]:
+    from flows.scheduled import scheduled
 
-    return chain
-
-
-def _deployments(
-    root: Path, schedules: Mapping[str, Mapping[str, Any]], flow: Flow[..., Any]
-) -> list[RunnerDeployment]:
-    from prefect.deployments.runner import RunnerDeployment
-    from prefect.types.entrypoint import EntrypointType
-
-    return [
-        RunnerDeployment.from_flow(
-            flow,
-            name,
-            schedule=_schedule(**settings),
-            parameters={"pipeline": name, "project": str(root)},
-            tags=[_TAG],
-            # Imported by name, so it is found from whatever folder this runs in.
-            entrypoint_type=EntrypointType.MODULE_PATH,
-        )
-        for name, settings in schedules.items()
-    ]
+    return scheduled
 
 
 def _in_words(
@@ -143,12 +136,25 @@ def _withdraw(root: Path) -> None:
                 client.delete_deployment(deployment.id)
 
 
-def _run(served: list[RunnerDeployment]) -> None:
+def _run(
+    flow: Flow[..., Any], root: Path, schedules: Mapping[str, Mapping[str, Any]]
+) -> None:
     from prefect.runner import Runner
+    from prefect.types.entrypoint import EntrypointType
 
     runner = Runner(limit=1, query_seconds=_POLL_SECONDS)
-    for deployment in served:
-        runner.add_deployment(deployment)
+    for name, settings in schedules.items():
+        # The flow itself, not its place: whatever the server is told to run instead
+        # of it, or before it, is never looked at.
+        runner.add_flow(
+            flow,
+            name,
+            schedule=_schedule(**settings),
+            parameters={"pipeline": name, "project": str(root)},
+            tags=[_TAG],
+            # Imported by name, so it is found from whatever folder this runs in.
+            entrypoint_type=EntrypointType.MODULE_PATH,
+        )
     with contextlib.suppress(KeyboardInterrupt):
         asyncio.run(_until_stopped(runner))
 

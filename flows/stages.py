@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -15,7 +13,7 @@ from prefect import Task
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from curvote.errors import InternalError, UserError
+from curvote.errors import InternalError
 from curvote.run import history
 from curvote.run.config import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
@@ -26,9 +24,9 @@ from curvote.run.publishing import publish
 from curvote.run.step import Step
 from curvote.run.store import ArtifactRef
 from flows import tracking
-from flows.display import display, tell_blocked, tell_choices, tell_raw
+from flows.display import display, tell_blocked, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
-from flows.server import mark_alive
+from flows.flow_runs import mark_alive
 from tasks.page import page
 from tasks.perform import Context
 
@@ -45,6 +43,7 @@ class Asked:
     seed: int | None = None
     selection: Selection = EVERYTHING
     new_release: bool = False
+    new_people: bool = False
     workers: int | None = None
     block: int = DEFAULT_BLOCK
 
@@ -96,23 +95,14 @@ class Run:
 
 @contextmanager
 def planned(pipeline: str, project: str, asked: Asked) -> Iterator[Run]:
-    """Yield the run of a pipeline, for a flow to submit its steps; then finish it.
-
-    A scheduled run with a user error fails with its message, without a traceback.
-    """
-    scheduled = mark_alive()
+    """Yield the run of a pipeline, for a flow to submit its steps; then finish it."""
+    mark_alive()
     place = Project(Path(project))
     history.end_killed(place, is_alive)
-    try:
-        file = PipelinesFile(place)
-        plan = _plan(place, pipeline, asked, file)
-        with file.placing(pipeline), _recorded(place, plan, asked) as run:
-            yield run
-    except UserError as error:
-        if scheduled:
-            print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
-            logging.disable()  # Prefect would say it again, with a traceback
-        raise
+    file = PipelinesFile(place)
+    plan = _plan(place, pipeline, asked, file)
+    with file.placing(pipeline), _recorded(place, plan, asked) as run:
+        yield run
 
 
 def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) -> Plan:
@@ -126,6 +116,7 @@ def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) ->
             asked.selection,
             fetch=True,
             new_release=asked.new_release,
+            new_people=asked.new_people,
         )
 
 
@@ -151,8 +142,9 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> Iterator[Run]:
 
 
 def _status(project: Project, plan: Plan) -> str:
-    """Return how the run ended; a blocked one first publishes what it waits for."""
+    """Return how the run ended; before that, publish what open rounds wait for."""
+    tell_published(publish(project, plan.configured, plan.steps))
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
-    tell_blocked(plan, publish(project, plan.configured, plan.steps))
+    tell_blocked(plan)
     return "blocked"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +14,7 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import tracking
 from flows.environment import prepare
+from flows.server import listen
 
 _STOP_TIMEOUT = 5.0
 
@@ -28,7 +28,7 @@ def open_ui(project: Project, port: int) -> None:
         UserError: the port is taken, or MLflow ended by itself; holds its last lines.
     """
     state = prepare(project.root)
-    _check_free(port)
+    listen(port).close()
     if not (state / "mlflow.db").exists():
         tracking.initialise(project)
     log = state / "mlflow-ui.log"
@@ -45,16 +45,6 @@ def open_ui(project: Project, port: int) -> None:
     finally:
         _end(pages)
         signal.signal(signal.SIGTERM, before)
-
-
-def _check_free(port: int) -> None:
-    try:
-        socket.create_server(("127.0.0.1", port)).close()
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no such port"
-        raise UserError(
-            f"Port {port} cannot be used: {reason}. Choose another with --port."
-        ) from error
 
 
 def _launch(port: int, log: Path) -> subprocess.Popen[bytes]:

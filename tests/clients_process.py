@@ -12,28 +12,33 @@ from pathlib import Path
 
 import numpy as np
 
-from curvote.client import outbox
-from curvote.client.ledger import Ledger
+from curvote.client import outbox, places
+from curvote.client.register import books
+from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
 from curvote.protocols.message import knowledge, message_of, row
+from curvote.signed import opened
 from curvote.task import Task
 
 
 def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> None:
     """Let every client answer once."""
-    task = Task.from_json(json.loads(Path(task_file).read_text()))
+    signed = opened(Path(task_file).read_bytes()).document
+    task = Task.from_json(signed["task"])
     lines = Path(invitation_file).read_text().splitlines()
     clients = np.load(clients_file)
     for i, line in enumerate(lines[: len(clients["labels"])]):
         invitation = Invitation.from_json(json.loads(line))
-        answer(task, invitation, clients["curves"][i], clients["labels"][i], out, i)
+        mine = clients["curves"][i], clients["labels"][i]
+        answer(task, signed["seal_to"], invitation, *mine, out, i)
     known = {name for name in sys.modules if name.startswith("curvote.")}
     assert not any("server" in name or "run." in name for name in known)
 
 
 def answer(
     task: Task,
+    seal_to: str | None,
     invitation: Invitation,
     curve: np.ndarray,
     label: float,
@@ -44,16 +49,18 @@ def answer(
     judge = None if invitation.about is None else np.array([invitation.about])
     known = knowledge(task, curve[None], np.array([label]), judge)
     kind = message_of(task)
-    with Ledger(Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite") as own:
+    ledger = Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite"
+    with books(ledger, places.register()) as own:
+        own[0].set_up(POPULATION, task.budget)
         outbox.release(
             lambda: row(kind.draw(task, known, SystemEntropy()), 0),
             task=task,
             invitation=invitation,
             client="me",
             number=1,
-            ledger=own,
-            cap=task.budget,
+            books=own,
             outbox=Path(out),
+            seal_to=seal_to,
         )
 
 

@@ -18,7 +18,8 @@ Says = tuple[list[Entry], list[tuple[str, float, float]], list[str]]
 
 def reserve(ledger: Ledger, release: str, ids: Any, budget: Budget = TENTH) -> None:
     """Reserve in population p under a cap of 1."""
-    ledger.reserve(release, ids, budget, population="p", cap=ONE, facts={"number": 1})
+    ledger.set_up("p", ONE)
+    ledger.reserve(release, ids, budget, population="p", facts={"number": 1})
 
 
 def filled(path: Path) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from curvote import signed
 from curvote.datasets import simulated
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, seal
@@ -49,7 +50,7 @@ def asked(server: Server, asks: str) -> tuple[Task, list[Invitation]]:
     task, invitations = server.published(asks)
     lines = invitations.read_text().splitlines()
     invited = [Invitation.from_json(json.loads(line)) for line in lines]
-    return Task.from_json(json.loads(task.read_text())), invited
+    return Task.from_json(signed.opened(task.read_bytes()).document["task"]), invited
 
 
 def answers(server: Server, asks: str, seed: int) -> list[bytes]:

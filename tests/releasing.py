@@ -11,6 +11,8 @@ from typing import Any
 
 from curvote.client.ledger import Entry, Ledger
 from curvote.client.outbox import release, release_id
+from curvote.client.register import books
+from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation, issue
 from curvote.privacy import Budget
@@ -21,18 +23,24 @@ ONE = Budget(1.0)
 
 
 class Client:
-    """A client with a ledger, an outbox and fresh noise."""
+    """A client with a ledger, a register, an outbox and fresh noise."""
 
     def __init__(self, root: Path) -> None:
         self.outbox, self.path = root / "outbox", root / "ledger.sqlite"
+        self.register = root / "register.sqlite"
         self.draws = 0
-        with Ledger(self.path):
-            pass  # it is there before anything that a test looks at
+        with books(self.path, self.register) as (ledger, _):  # before a test looks
+            ledger.set_up(POPULATION, ONE)
+
+    def raise_cap(self, epsilon: float) -> None:
+        """Give the client room for more."""
+        with Ledger(self.path) as ledger:
+            ledger.raise_cap(POPULATION, Budget(epsilon))
 
     def draw(self) -> dict[str, Any]:
         """Return noise that nobody can repeat."""
         self.draws += 1
-        return {"z": SystemEntropy().words(4).tolist(), "label": 1}
+        return {"z": (SystemEntropy().words(4) >> 11).tolist(), "label": 1}
 
     def release(
         self, invitation: Invitation | None = None, **changes: Any
@@ -45,11 +53,10 @@ class Client:
             "invitation": invitation or issue(task, 1)[0],
             "client": "me",
             "number": 1,
-            "cap": ONE,
             "outbox": self.outbox,
         }
-        with Ledger(self.path) as ledger:
-            path = release(ledger=ledger, **(given | changes))
+        with books(self.path, self.register) as opened:
+            path = release(books=opened, **(given | changes))
         return path, path.read_bytes()
 
     def entry(self, number: int = 1, task: Task = REPORTS) -> Entry | None:

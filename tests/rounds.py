@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from curvote import jws
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
+from curvote.signed import ServerKey
+from curvote.strict_json import canonical
 from curvote.task import Candidates, Task
 
 ENCODING = Encoding(identity(4), "max_abs", feature_map="coefficients")
 REPORTS = Task(encoding=ENCODING, classes=("no", "yes"), epsilon=1.0)
+SERVER = ServerKey(Ed25519PrivateKey.generate())
+PARTS = ("protected", "payload", "signature")
 VOTES = replace(
     REPORTS,
     asks="vote",
@@ -33,8 +42,39 @@ def payload(task: Task, invitation: Invitation, seed: int = 0) -> dict[str, Any]
     return row(message_of(task).draw(task, known, SeededEntropy(seed)), 0)
 
 
+def signed(task: Task, seal_to: str | None = None) -> bytes:
+    """Return the task as its server publishes it."""
+    return SERVER.sign({"task": task.to_json(), "seal_to": seal_to})
+
+
+def quiet(*files: Path) -> None:
+    """Let files look as if nobody had written to them for a minute."""
+    for file in files:
+        os.utime(file, (time.time() - 60,) * 2)
+
+
+def old(invitation: Invitation) -> Invitation:
+    """Return an invitation of format 1, with a key of 128 bits."""
+    return replace(invitation, key=invitation.key[:32], server=None)
+
+
 def edited(sealed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
-    """Return the envelope after a change by somebody without the key."""
+    """Return the envelope after a change by somebody without the key.
+
+    ``change`` gets the header, the content and the signature of format 2, or the values
+    of format 1; what comes out is written in the canonical way.
+    """
     found = json.loads(sealed)
-    change(found)
-    return json.dumps(found).encode()
+    if "protected" not in found:
+        change(found)
+        return canonical(found) + b"\n"
+    header, content = (json.loads(jws.decode(found[n])) for n in PARTS[:2])
+    values = {"header": header, "signature": found["signature"], **content}
+    change(values)
+    return line(values.pop("header"), values.pop("signature"), values)
+
+
+def line(header: Any, signature: str, content: Any) -> bytes:
+    """Return the canonical line of a JWS with these parts."""
+    texts = jws.encode(canonical(header)), jws.encode(canonical(content)), signature
+    return canonical(dict(zip(PARTS, texts, strict=True))) + b"\n"

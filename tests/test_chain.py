@@ -67,7 +67,8 @@ def _planted(generator: np.random.Generator, n: int, points: int = 100) -> objec
 
 def _two_runs(project: Project) -> Ran:
     from flows.environment import prepare
-    from flows.server import PrefectServer, sweep
+    from flows.flow_runs import sweep
+    from flows.server import PrefectServer
 
     os.environ.pop("PREFECT_API_URL", None)
     prepare(project.root)

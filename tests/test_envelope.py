@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote import envelope
+from curvote import envelope, jws
 from curvote.envelope import Invitation, genuine, issue, read, seal
 from curvote.errors import UserError
 from curvote.protocols.message import check
+from curvote.strict_json import canonical
 from curvote.task import Task
-from tests.rounds import REPORTS, VOTES, edited, payload
+from tests.rounds import PARTS, REPORTS, VOTES, edited, old, payload
 
 (INVITATION,) = issue(REPORTS, 1)
-SEALED = seal(INVITATION, {"label": 1, "z": [0.5, -0.25, 0.0, 2.0]})
+OLD = old(INVITATION)
+CONTENT = {"label": 1, "z": [0.5, -0.25, 0.0, 2.0]}
+SEALED, SEALED_1 = seal(INVITATION, CONTENT), seal(OLD, CONTENT)
 scalars = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**63), 2**64), st.floats(), st.text()
+    st.none(), st.booleans(), st.integers(-(2**53), 2**53), st.floats(), st.text()
 )
 values = st.recursive(scalars, lambda inner: st.lists(inner, max_size=5), max_leaves=9)
 
@@ -65,12 +70,20 @@ def test_candidates_are_spread_evenly_in_random_order() -> None:
     "change",
     [
         {"id": "00"},
-        {"key": "G" * 32},
+        {"key": "G" * 64},
+        {"key": "0" * 32},
         {"about": -1},
         {"about": "1"},
-        {"format": 2},
+        {"about": 10**400},
+        {"format": 3},
+        {"format": True},
         {"task": None},
+        {"server": "me"},
         {"client": "me"},
+        {"asks": "report" * 99},
+        {"asks": "\ud800"},
+        {"asks": "report\n"},
+        {"asks": ""},
     ],
 )
 def test_what_is_no_invitation_is_refused(change: dict[str, object]) -> None:
@@ -82,66 +95,186 @@ def test_what_is_no_invitation_is_refused(change: dict[str, object]) -> None:
     assert INVITATION.key not in str(caught.value)
 
 
-@pytest.mark.parametrize("other", [None, [], "text", 1])
+@pytest.mark.parametrize("other", [None, [], "text", 1, {"\ud800\n": 1}])
 def test_no_object_is_no_invitation(other: object) -> None:
-    """A JSON value of another kind is a UserError, too."""
-    with pytest.raises(UserError, match="not an invitation"):
+    """A JSON value of another kind is a UserError, too, that can be printed."""
+    with pytest.raises(UserError, match="not an invitation") as caught:
         Invitation.from_json(other)
+    assert str(caught.value).isprintable()
 
 
-def test_an_envelope_says_nothing_but_task_invitation_and_payload() -> None:
-    """One line of sorted ASCII; the key is not in it."""
-    assert SEALED.count(b"\n") == 1
-    assert SEALED.isascii()
-    assert set(json.loads(SEALED)) == {
-        "format",
-        "task",
-        "invitation",
-        "payload",
-        "seal",
+def test_old_invitations_stay_valid() -> None:
+    """One of format 1 is read as it was written, and answered in format 1."""
+    assert OLD.to_json() == {
+        "format": 1,
+        "id": OLD.id,
+        "key": OLD.key,
+        "task": OLD.task,
+        "asks": "report",
+        "about": None,
     }
-    assert INVITATION.key.encode() not in SEALED
+    assert Invitation.from_json(OLD.to_json()) == OLD
+    assert json.loads(SEALED_1)["format"] == read(SEALED_1).format == 1
+    assert genuine(read(SEALED_1), OLD.key)
+
+
+@pytest.mark.parametrize("change", [{"format": True}, {"format": 1.0}, {"server": "0"}])
+def test_what_is_no_old_invitation_is_refused(change: dict[str, object]) -> None:
+    """True and 1.0 are not 1, whatever Python says."""
+    with pytest.raises(UserError, match="not an invitation"):
+        Invitation.from_json(OLD.to_json() | change)
+
+
+def test_an_envelope_says_nothing_but_task_invitation_and_message() -> None:
+    """One line of sorted ASCII; the key is not in it."""
+    for data, invitation in ((SEALED, INVITATION), (SEALED_1, OLD)):
+        assert data.count(b"\n") == 1
+        assert data.isascii()
+        assert invitation.key.encode() not in data
+    found = json.loads(SEALED)
+    assert [*found] == ["payload", "protected", "signature"]
+    header, content = (json.loads(jws.decode(found[n])) for n in PARTS[:2])
+    told = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
+    assert (header, {*content}) == (told, {"message", "task"})
 
 
 @given(content=st.dictionaries(st.text(), values, max_size=4))
 def test_what_is_sealed_is_read_back_and_genuine(content: dict[str, object]) -> None:
-    """For every payload of finite JSON values; others cannot be sealed."""
+    """For every payload of finite JSON values; others are not read."""
     try:
-        sealed = seal(INVITATION, content)
+        found = read(seal(INVITATION, content))
     except ValueError:
-        assert "nan" in repr(content) or "inf" in repr(content)
+        odd = ("nan", "inf", "\\ud", "\\udb", *map(str, range(10)))
+        assert any(each in repr(content) for each in odd)
         return
-    found = read(sealed)
     assert found.payload == content
     assert genuine(found, INVITATION.key)
     assert not genuine(found, issue(REPORTS, 1)[0].key)
+    assert not genuine(found, INVITATION.key[:32])
+
+
+def test_numbers_may_be_written_in_any_way() -> None:
+    """What is sealed are bytes: a client needs no copy of Python's float text.
+
+    Kept is one form of the message, which does not tell who wrote it.
+    """
+    text = b'{ "task": "%s", "message": {"z": [2, 5e-1, 0.50, -0.0], "label":1}}'
+    header = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
+    key = bytes.fromhex(INVITATION.key)
+    octets = text % INVITATION.task.encode()
+    found = read(jws.made(header, octets, lambda signed: jws.hs256(key, signed)))
+    assert genuine(found, INVITATION.key)
+    kept = check(REPORTS, None, found.payload)
+    assert canonical(kept) == b'{"label":1,"z":[2.0,0.5,0.5,0.0]}'
 
 
 def test_whatever_is_altered_breaks_the_seal() -> None:
     """Task, invitation, every number and every key of the payload are under it."""
     other = issue(VOTES, 1)[0]
-    changes = [
-        lambda e: e.update(task=other.task),
-        lambda e: e.update(invitation=other.id),
-        lambda e: e["payload"].update(label=-1),
-        lambda e: e["payload"].update(extra=0),
-        lambda e: e["payload"]["z"].reverse(),
-        lambda e: e["payload"]["z"].__setitem__(0, 0.5000000000000001),
-        lambda e: e.update(seal="0" * 64),
-    ]
-    assert genuine(read(edited(SEALED, lambda _: None)), INVITATION.key)
-    for change in changes:
-        assert not genuine(read(edited(SEALED, change)), INVITATION.key)
+    for data, key, invitation, message in (
+        (SEALED, INVITATION.key, ("header", "kid"), "message"),
+        (SEALED_1, OLD.key, ("invitation",), "payload"),
+    ):
+        changes = [
+            lambda e: e.update(task=other.task),
+            lambda e, at=invitation: _set(e, at, other.id),
+            lambda e, m=message: e[m].update(label=-1),
+            lambda e, m=message: e[m].update(extra=0),
+            lambda e, m=message: e[m]["z"].reverse(),
+            lambda e, m=message: e[m]["z"].__setitem__(0, 0.5000000000000001),
+        ]
+        assert genuine(read(data), key)
+        for change in changes:
+            assert not genuine(read(edited(data, change)), key)
+    assert not genuine(read(edited(SEALED_1, lambda e: e.update(seal="0" * 64))), key)
+
+
+def _set(values: dict[str, Any], at: tuple[str, ...], value: object) -> None:
+    for name in at[:-1]:
+        values = values[name]
+    values[at[-1]] = value
+
+
+def rewritten(data: bytes) -> Iterator[bytes]:
+    """Yield other bytes that say the same to a reader who is not strict."""
+    yield from (data[:-1], data + b"\n", b" " + data, data.replace(b",", b", ", 1))
+    yield data[:-1] + b"\r\n"
+    yield b"\xef\xbb\xbf" + data
+    found = json.loads(data)
+    yield json.dumps(dict(reversed(found.items())), separators=(",", ":")).encode()
+    yield data.replace(b'"', b'"\\u0070', 1) if b'"pay' in data[:5] else data + b" "
+    yield data[:-2] + b',"' + [*found][-1].encode() + b'":' + data.split(b":")[-1]
+
+
+def test_nobody_can_write_an_envelope_in_a_second_way() -> None:
+    """Malleability: a copy in other bytes would be neither the same nor another."""
+    for data in (SEALED, SEALED_1):
+        others = [*rewritten(data)]
+        for other in others:
+            assert refusal(other)
+    ones = [b"true", b"1.0", b"1e0", b'"1"', b"01", b"+1"]
+    for one in ones:
+        assert refusal(SEALED_1.replace(b'"format":1', b'"format":' + one))
+    for zero in (b"-0.0", b"-0", b"0.00", b"0e0"):
+        assert refusal(SEALED_1.replace(b",0.0,", b"," + zero + b","))
+    assert refusal(SEALED_1.replace(b'"seal":"', b'"seal":"A')[:-2])
+
+
+def header(**changes: object) -> bytes:
+    """Return the envelope with another header."""
+    return edited(SEALED, lambda e: e["header"].update(changes))
+
+
+def test_only_the_one_header_is_read() -> None:
+    """No other algorithm, none at all, no extension, no other kind of object."""
+    for odd in ("none", "None", "hs256", "HS512", "RS256", "EdDSA", None, 1):
+        assert refusal(header(alg=odd))
+    assert refusal(header(crit=["exp"]))
+    assert refusal(header(typ="curvote-task"))
+    assert refusal(header(kid=INVITATION.id.upper()))
+    assert refusal(edited(SEALED, lambda e: e["header"].pop("typ")))
+    found = json.loads(SEALED)
+    text = jws.decode(found["protected"])
+    for other in (
+        text.replace(b",", b", "),
+        text.replace(b"{", b'{"alg":"none",'),
+        text + b" ",
+        b'{"kid":"%s","alg":"HS256","typ":"curvote-envelope"}' % INVITATION.id.encode(),
+    ):
+        changed = found | {"protected": jws.encode(other)}
+        assert refusal(canonical(changed) + b"\n")
+    for spare in ("=", "==", "AA", " ", "\n"):
+        changed = found | {"signature": found["signature"] + spare}
+        assert refusal(canonical(changed) + b"\n")
+    last = found["signature"][-1]  # 43 characters hold 258 bits: two are spare
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    spare = found["signature"][:-1] + alphabet[alphabet.index(last) + 1]
+    assert refusal(canonical(found | {"signature": spare}) + b"\n")
+
+
+def test_the_size_tells_nothing_about_the_message() -> None:
+    """As long as the longest: a bit, a label or a number's digits do not show."""
+    sizes = {
+        len(seal(INVITATION, {"label": label, "z": [first, 0.1, -7.25e-300, 3.0]}))
+        for label in (1, -1)
+        for first in (0.0, -1.7976931348623157e308, -2.2250738585072014e-308, 1)
+    }
+    votes = {
+        len(seal(INVITATION, {"learner": learner, "positive": bit}))
+        for learner in (0, 2**53)
+        for bit in (True, False)
+    }
+    assert len(sizes) == len(votes) == 1
 
 
 def test_each_way_of_being_unreadable_has_its_own_reason() -> None:
     """A steward can tell a torn upload from a foreign file."""
-    body = SEALED.decode().strip()
+    body = SEALED_1.decode().strip()
     deep = "[" * 100_000
     reasons = [
         refusal(data)
         for data in (
-            SEALED[:-40],
+            SEALED_1[:-40],
             b"hello",
             b"[1, 2]",
             body.encode("utf-16"),
@@ -152,21 +285,38 @@ def test_each_way_of_being_unreadable_has_its_own_reason() -> None:
             body.replace("0.5", "9" * 5000).encode(),
             body.replace("0.5", deep).encode(),
             body.replace("0.5", "[[[[[[[[[1]]]]]]]]]").encode(),
-            SEALED + b" " * envelope.LARGEST,
-            edited(SEALED, lambda e: e.update(format=2)),
-            edited(SEALED, lambda e: e.update(client="me")),
-            edited(SEALED, lambda e: e.pop("seal")),
-            edited(SEALED, lambda e: e.update(payload=[])),
-            edited(SEALED, lambda e: e.update(seal="ABC")),
+            SEALED_1 + b" " * envelope.LARGEST,
+            edited(SEALED_1, lambda e: e.update(format=3)),
+            edited(SEALED_1, lambda e: e.update(client="me")),
+            edited(SEALED_1, lambda e: e.pop("seal")),
+            edited(SEALED_1, lambda e: e.update(payload=[])),
+            edited(SEALED_1, lambda e: e.update(seal="ABC")),
+            body.replace('"label"', '"\\ud800"').encode(),
+            SEALED_1.replace(b",", b", "),
+            SEALED[:-40],
         )
     ]
-    assert "cut off" in reasons[0]
+    assert "cut off" in reasons[0] == reasons[-1]
     assert "NaN" in reasons[6]
-    assert len(set(reasons)) == len(reasons) - 1  # the two that are nested too deep
-    assert all(len(reason) < 200 for reason in reasons)
+    assert len(set(reasons)) == len(reasons) - 2  # the two too deep, the two cut off
+    assert all(len(reason) < 200 and reason.isprintable() for reason in reasons)
 
 
-@given(data=st.one_of(st.binary(), st.binary().map(lambda b: SEALED[:90] + b)))
+@pytest.mark.parametrize("odd", ["1e400", "-1e400", "9" * 400, "-" + "9" * 19, "NaN"])
+def test_numbers_that_no_float_holds_are_refused(odd: str) -> None:
+    """In what is sealed as well as around it, and never by another error."""
+    text = f'{{"message":{{"z":[{odd}],"label":1}},"task":"{INVITATION.task}"}}'
+    head = {"alg": "HS256", "kid": INVITATION.id, "typ": "curvote-envelope"}
+    assert refusal(jws.made(head, text.encode(), lambda _: b""))
+    assert refusal(SEALED_1.replace(b"0.5", odd.encode()))
+
+
+@given(
+    data=st.one_of(
+        st.binary(),
+        *(st.binary().map(lambda b, s=s: s[:90] + b) for s in (SEALED, SEALED_1)),
+    )
+)
 def test_no_bytes_can_do_more_than_be_refused(data: bytes) -> None:
     """Anything but an envelope is a UserError, never another exception."""
     with pytest.raises(UserError):
@@ -185,8 +335,10 @@ def test_what_an_honest_client_sends_passes_the_check() -> None:
     [
         ({"z": [0.5, 0.5, 0.5]}, "never gives 3 such numbers in z"),
         ({"z": [0.3, 0.5, 0.5, 0.5]}, "never gives 4 such numbers in z"),
-        ({"z": [0, 0.5, 0.5, 0.5]}, "of another kind"),
-        ({"z": [10**19, 0.5, 0.5, 0.5]}, "of another kind"),
+        ({"z": [True, 0.5, 0.5, 0.5]}, "z.0: |of another kind"),
+        ({"z": [10**400, 0.5, 0.5, 0.5]}, "z.0: "),
+        ({"z": [2**53 + 1, 0.5, 0.5, 0.5]}, "of another kind"),
+        ({"label": 1.0}, "label|kind"),
         ({"z": "0000"}, "z: Input should be a valid list"),
         ({"label": 0}, "label: Input should be -1 or 1"),
         ({"label": True}, "label|kind"),
@@ -222,11 +374,7 @@ def test_no_payload_can_do_more_than_be_refused(
 ) -> None:
     """Whatever parses as JSON is accepted or a UserError."""
     try:
-        sealed = seal(INVITATION, content)
-    except ValueError:  # NaN, infinity: not JSON
-        return
-    try:
-        check(task, None, read(sealed).payload)
-    except UserError:
+        check(task, None, read(seal(INVITATION, content)).payload)
+    except ValueError:  # a UserError; NaN, infinity: not JSON
         return
     assert set(content) == set(payload(task, issue(task, 1)[0]))

@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from curvote.envelope import Invitation, canonical, issue, seal
+from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
 from curvote.protocols.message import check
 from curvote.server.intake import Intake, Refused
+from curvote.strict_json import canonical
 from tests.damages import content
 from tests.rounds import REPORTS, VOTES, payload
+from tests.rounds import old as aged
 
 N = 6
 # As the first version wrote it: such files are out there.
@@ -44,11 +46,19 @@ CREATE TABLE messages (
 CREATE INDEX invitations_of ON invitations (round);
 CREATE INDEX messages_of ON messages (round);
 """
+FORMAT_2 = (
+    FORMAT_1
+    + """
+ALTER TABLE messages ADD COLUMN batch INTEGER CHECK (batch > 0);
+"""
+)
+VERSIONS = pytest.mark.parametrize("version", [1, 2])
 
 
-def old(path: Path) -> tuple[list[Invitation], str]:
+def old(path: Path, version: int) -> tuple[list[Invitation], str]:
     """Write an old file: reports closed, three votes in; return votes' invitations."""
-    reports, votes = issue(REPORTS, N), issue(VOTES, N)
+    reports, votes = ([*map(aged, issue(task, N))] for task in (REPORTS, VOTES))
+    batch = ", batch" if version > 1 else ""
     new = path.with_suffix(".new")
     with Intake(new) as intake:
         for task, invited, came in ((REPORTS, reports, N), (VOTES, votes, 3)):
@@ -61,12 +71,14 @@ def old(path: Path) -> tuple[list[Invitation], str]:
         db.executescript(
             f"""PRAGMA journal_mode = WAL;
             PRAGMA application_id = {0x43754969};
-            PRAGMA user_version = 1;
-            {FORMAT_1}
+            PRAGMA user_version = {version};
+            {FORMAT_2 if batch else FORMAT_1}
             ATTACH '{new}' AS new;
-            INSERT INTO rounds SELECT * FROM new.rounds;
+            INSERT INTO rounds SELECT number, id, pipeline, task, digest, needed,
+            accepted_digest FROM new.rounds;
             INSERT INTO invitations SELECT * FROM new.invitations;
-            INSERT INTO messages SELECT row, round, payload FROM new.messages;"""
+            INSERT INTO messages SELECT row, round, payload{batch}
+            FROM new.messages;"""
         )
     return votes, digest
 
@@ -78,10 +90,11 @@ def schema(path: Path) -> list[tuple[str, str | None]]:
         return [*tables.fetchall(), *db.execute("PRAGMA user_version").fetchall()]
 
 
-def test_an_old_file_goes_on(tmp_path: Path) -> None:
+@VERSIONS
+def test_an_old_file_goes_on(tmp_path: Path, version: int) -> None:
     """Closed rounds keep their sets, open ones go on; the file is as a fresh one."""
     path = tmp_path / "intake.sqlite"
-    votes, digest = old(path)
+    votes, digest = old(path, version)
     with Intake(path) as intake:
         closed, still_open = intake.rounds()
         assert (closed.batches, closed.waiting) == ((N,), 0)
@@ -100,10 +113,11 @@ def test_an_old_file_goes_on(tmp_path: Path) -> None:
     assert schema(path) == schema(fresh)
 
 
-def test_many_may_find_the_old_file_at_once(tmp_path: Path) -> None:
+@VERSIONS
+def test_many_may_find_the_old_file_at_once(tmp_path: Path, version: int) -> None:
     """One of them changes it; all go on."""
     path = tmp_path / "intake.sqlite"
-    old(path)
+    old(path, version)
 
     def accepted(_: int) -> list[int]:
         with Intake(path) as intake:
@@ -113,10 +127,11 @@ def test_many_may_find_the_old_file_at_once(tmp_path: Path) -> None:
         assert list(pool.map(accepted, range(8))) == [[N, 3]] * 8
 
 
-def test_a_damaged_old_file_is_refused_and_kept(tmp_path: Path) -> None:
+@VERSIONS
+def test_a_damaged_old_file_is_refused_and_kept(tmp_path: Path, version: int) -> None:
     """It is checked as the old file it is, before anything is changed."""
     path = tmp_path / "intake.sqlite"
-    old(path)
+    old(path, version)
     os.truncate(path, path.stat().st_size - 1)
     before = content(path)
     with pytest.raises(UserError, match="damaged"):

@@ -48,9 +48,8 @@ def released(empty: Project) -> Project:
                 "number": number,
             }
             budget = Budget(0.1 * number, 1e-7)
-            ledger.reserve(
-                f"r{number}", ids, budget, population="p", cap=None, facts=facts
-            )
+            ledger.set_up("p", Budget(2, 1e-6))
+            ledger.reserve(f"r{number}", ids, budget, population="p", facts=facts)
         ledger.confirm("r1", place="data/artifacts/privatize/k1", digest=published)
         ledger.spend("r2", "killed")
     return empty
@@ -151,7 +150,7 @@ def _torn(project: Project) -> None:
 def _cancelled(project: Project) -> None:
     _unrecorded(project)
     with Ledger(project.ledger) as ledger:
-        ledger.reserve("r9", ["a"], Budget(1), population="p", cap=None, facts={})
+        ledger.reserve("r9", ["a"], Budget(1), population="p", facts={})
         ledger.cancel("r9")
 
 

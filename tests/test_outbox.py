@@ -13,9 +13,9 @@ import pytest
 from curvote.client import outbox
 from curvote.client.ledger import Ledger
 from curvote.client.outbox import latest, release
+from curvote.client.register import Register, books
 from curvote.envelope import issue, read
 from curvote.errors import UserError
-from curvote.privacy import Budget
 from tests.releasing import ONE, Client, kill_round, undisturbed
 from tests.rounds import REPORTS, VOTES
 
@@ -34,7 +34,7 @@ def test_a_release_is_published_and_confirmed(client: Client) -> None:
     """One envelope named by its invitation; the ledger knows place and bytes."""
     (invitation,) = issue(REPORTS, 1)
     path, data = client.release(invitation)
-    assert path.name == f"{invitation.id}.json"
+    assert path.name == invitation.file_name
     assert read(data).invitation == invitation.id
     entry = client.entry()
     assert entry is not None
@@ -46,7 +46,7 @@ def test_a_release_is_published_and_confirmed(client: Client) -> None:
 def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
     """Whatever invitation they bring: averaging reruns teaches nobody anything."""
     first = client.release()
-    with Ledger(client.path) as ledger:
+    with books(client.path, client.register) as opened:
         for invitation in issue(REPORTS, 1000):
             again = release(
                 client.draw,
@@ -54,13 +54,12 @@ def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
                 invitation=invitation,
                 client="me",
                 number=1,
-                ledger=ledger,
-                cap=ONE,
+                books=opened,
                 outbox=client.outbox,
             )
             assert again == first[0]
             assert again.read_bytes() == first[1]
-        assert len(ledger.entries()) == 1
+        assert len(opened[0].entries()) == 1
     assert client.draws == 1
     assert client.files() == {"envelope"}
 
@@ -73,7 +72,8 @@ def test_a_second_release_needs_room_in_the_cap(client: Client) -> None:
             client.release(**changes)
     assert client.draws == 1
     assert client.files() == {"envelope"}
-    _, second = client.release(number=2, cap=Budget(2.0))
+    client.raise_cap(2)
+    _, second = client.release(number=2)
     assert second != first
     with Ledger(client.path) as ledger:
         assert latest(ledger, REPORTS, "me") == 2
@@ -88,9 +88,10 @@ def test_an_invitation_is_for_one_task_and_one_release(client: Client) -> None:
     assert not client.outbox.exists()
     (invitation,) = issue(REPORTS, 1)
     path, data = client.release(invitation)
+    client.raise_cap(2)
     for _ in range(2):
         with pytest.raises(UserError, match="used for another release"):
-            client.release(invitation, number=2, cap=Budget(2.0))
+            client.release(invitation, number=2)
         path.rename(path.with_suffix(".sent")) if path.exists() else None
     assert client.state(2) is None
     assert path.with_suffix(".sent").read_bytes() == data
@@ -151,6 +152,7 @@ STEPS: list[tuple[Any, str, bool, str | None, set[str], str | None]] = [
     (os, "fsync", False, None, {".tmp"}, None),
     (Ledger, "reserve", False, None, {".tmp"}, None),
     (Ledger, "reserve", True, "reserved", {".tmp"}, "cancelled"),
+    (Register, "enter", True, "reserved", {".tmp"}, "cancelled"),
     (outbox, "seal", True, "reserved", {".tmp"}, "cancelled"),
     (Path, "rename", False, "reserved", {".tmp"}, "cancelled"),
     (Path, "rename", True, "reserved", {"envelope"}, "confirmed"),
@@ -194,6 +196,7 @@ def test_a_kill_at_any_step_is_settled_by_the_next_call(
 @pytest.mark.parametrize(
     ("first", "second", "settled"),
     [
+        ((Path, "rename", False), (Register, "withdraw", False), "reserved"),
         ((Path, "rename", False), (Ledger, "cancel", False), "reserved"),
         ((Path, "rename", False), (Ledger, "cancel", True), "cancelled"),
         ((Ledger, "confirm", False), (Ledger, "confirm", False), "reserved"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.privacy import Budget
 from curvote.protocols.roles import split
 from curvote.run import chain, fingerprint, garbage, ledger_check, releasing
 from curvote.run.config import PipelinesFile
@@ -111,6 +113,10 @@ def test_a_new_release_needs_room(real: Project) -> None:
 
     first = production.bytes_of(real, production.plan(real))
     production.write(real.root, ledger={"per_client": {"epsilon": 8}})
+    with pytest.raises(UserError, match="raise-cap simulated --epsilon 8`"):
+        production.run(real, new_release=True)
+    with Ledger(real.ledger) as ledger:
+        ledger.raise_cap("simulated", Budget(8))
     made = production.run(real, new_release=True)
     second = production.bytes_of(real, made)
     assert {first[stage] != second[stage] for stage in BOTH} == {True}
@@ -146,11 +152,12 @@ def test_without_its_ledger_nothing_is_released(real: Project) -> None:
     """A fresh ledger would give everybody their budget back."""
     for file in real.state.glob("ledger.sqlite*"):
         file.unlink()
-    told = {step.stage.name: step.reason for step in production.plan(real).blocked()}
-    assert "restore the ledger" in told["privatize"]
-    production.write(real.root, seed=8)
-    with pytest.raises(UserError, match="Restore it from a backup"):
-        production.run(real)
+    for changes in ({}, {"seed": 8}):
+        production.write(real.root, **changes)
+        for look in (production.run, partial(production.plan, run=False)):
+            with pytest.raises(UserError, match=r"gone\. .* Restore it from a backup"):
+                look(real)
+    assert not real.ledger.exists()
 
 
 @pytest.mark.parametrize(

@@ -134,6 +134,7 @@ def _changed(index: int, value: float) -> Array:
     [
         (lambda: projection("fourier", 6, LINE), "odd: 5 or 7, not 6"),
         (lambda: projection("bspline", 3, LINE), "order 4 need a size of at least 4"),
+        (lambda: projection("bspline", 9, LINE, order=7), "order is 7"),
         (lambda: projection("bspline", 31, LINE), "only 30 grid points"),
         (lambda: projection("fourier", 5, LINE[:5]), "at most 4 functions"),
         (lambda: projection("forier", 5, LINE), "Did you mean 'fourier'"),

@@ -8,13 +8,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
 from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import environment
-from flows.server import PrefectServer, answers, mark_alive, served_by, sweep
+from flows.flow_runs import mark_alive, sweep
+from flows.server import PrefectServer, answers, served_by
 from flows.serving import serve
 from tests.processes import processes_of, until
 
@@ -25,7 +28,7 @@ STAND_IN = """
 import os, time
 from pathlib import Path
 from prefect import flow
-from flows.server import mark_alive
+from flows.flow_runs import mark_alive
 
 @flow
 def chain(pipeline: str, project: str) -> None:
@@ -42,7 +45,7 @@ from flows.environment import prepare
 prepare(Path(sys.argv[1]))
 from standin import chain
 from flows.serving import serve
-serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain)
+serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain, port=0)
 """
 
 linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
@@ -55,6 +58,16 @@ def _environment() -> Iterator[None]:
     yield
     os.environ.clear()
     os.environ.update(before)
+
+
+def _posted(url: str) -> int:
+    """Return how the server answers somebody on this machine who knows no secret."""
+    order = Request(f"{url}/flow_runs/filter", b"{}", method="POST")
+    try:
+        with urlopen(order, timeout=30) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        return error.code
 
 
 def _rows(root: Path, query: str) -> list[tuple[str, int]]:
@@ -77,6 +90,8 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
         assert answers(server.url, 5.0)
         assert os.environ["PREFECT_API_URL"] == server.url
         assert served_by(server.home) is None
+        assert _posted(server.url) == 401
+        assert not server.secret_file.exists()
 
         @task
         def one(i: int) -> int:
@@ -172,7 +187,7 @@ def test_an_unreachable_address_of_the_user_is_named(
 def test_serve_without_a_schedule_says_how_to_add_one(tmp_path: Path) -> None:
     """The error holds a line that works."""
     with pytest.raises(UserError, match="interval: 3600"):
-        serve(Project(tmp_path), {})
+        serve(Project(tmp_path), {}, port=0)
 
 
 def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
@@ -182,7 +197,7 @@ def test_serve_refuses_a_second_server_of_one_project(tmp_path: Path) -> None:
     entry = {"url": "http://127.0.0.1:9/api", "process": environment.process_tag()}
     (home / "server.json").write_text(json.dumps(entry))
     with pytest.raises(UserError, match="served already"):
-        serve(Project(tmp_path), {"demo": {"interval": 60}})
+        serve(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
 
 
 def test_what_the_user_set_is_left_alone(

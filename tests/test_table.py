@@ -11,6 +11,7 @@ import pytest
 from pydantic import ValidationError
 
 from curvote.datasets import table
+from curvote.datasets.own.arrow_cells import SPELT
 from curvote.errors import UserError
 
 GIVEN: dict[str, Any] = {
@@ -142,7 +143,7 @@ def test_everything_is_reported_at_once(tmp_path: Path) -> None:
         "age is not a finite number (1): row 2 'thirty'.",
         "weight is not a finite number (2): row 1 'inf', row 2 '7O'.",
         "person is empty (1): row 4.",
-        "person repeats an earlier one (1): row 2 'p3'.",
+        f"person repeats an earlier one{SPELT} (1): row 2 'p3'.",
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,9 +12,10 @@ import numpy as np
 from curvote.audit import examples
 from curvote.audit.memo import Memo
 from curvote.client import outbox
-from curvote.client.ledger import Ledger
+from curvote.client.register import books
+from curvote.client.standing import POPULATION
 from curvote.entropy import SeededEntropy
-from curvote.envelope import issue
+from curvote.envelope import issue, read
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.task import Task
 from curvote.validate import FloatArray
@@ -48,18 +48,19 @@ def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
     invitation = issue(task, 1)[0]
 
     def again() -> FloatArray:
-        with Ledger(Path(folder.name) / "ledger.sqlite") as ledger:
+        home = Path(folder.name)
+        with books(home / "ledger.sqlite", home / "register.sqlite") as opened:
+            opened[0].set_up(POPULATION, task.budget)
             path = outbox.release(
                 lambda: _drawn(task, known, entropy),
                 task=task,
                 invitation=invitation,
                 client="me",
                 number=1,
-                ledger=ledger,
-                cap=task.budget,
-                outbox=Path(folder.name) / "outbox",
+                books=opened,
+                outbox=home / "outbox",
             )
-        return _numbers(json.loads(path.read_bytes())["payload"])
+        return _numbers(read(path.read_bytes()).payload)
 
     return again
 

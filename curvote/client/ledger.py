@@ -8,39 +8,33 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from curvote.client import ledger_problems, ledger_rows
+from curvote.client import ledger_chain, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_entries import (
     CANCELLED,
     CONFIRMED,
     RESERVED,
-    SELECT,
     SPENT,
     Entry,
     Spent,
-    read,
     total,
 )
+from curvote.client.ledger_reading import LedgerReader
 from curvote.client.ledger_rows import Clients
-from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
+from curvote.durable import journals
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 
 Facts = Mapping[str, str | int | float]
 
-__all__ = ["Clients", "Entry", "Facts", "Ledger", "Spent", "total"]
+__all__ = ["Clients", "Entry", "Facts", "Ledger", "Spent", "existing", "total"]
 
 
-class Ledger:
+class Ledger(LedgerReader):
     """The ledger in the SQLite file ``path``, which is created if there is none.
 
     Any number of processes may use one file at a time, each through a Ledger of its
@@ -48,24 +42,64 @@ class Ledger:
     or cannot be written is a UserError, at opening or later; a call that fails has
     changed nothing.
 
-    Clients are known by their id within a population. Ids are compared as text, exactly
-    as written: 7 and "7" are one client, "07" is another. The same person in two
-    populations is two clients.
+    Clients are known by their id within a population. Ids are compared as text, as
+    `curvote.identifier.normal` spells it: 7, " 7" and "7.0" are one client, "07" is
+    another. The same person in two populations is two clients.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = Path(path)
-        self._db = LEDGER.connect(self.path)
+    def set_up(self, population: str, cap: Budget) -> None:
+        """Set the cap of a population for ever: the most that a client may spend in it.
 
-    def __enter__(self) -> Ledger:
-        return self
+        Again with the same cap: nothing happens. Another one: UserError; only
+        `raise_cap` changes it.
+        """
+        if not population:
+            raise UserError("a cap needs a population; its name is empty.")
+        with self._transaction("IMMEDIATE"):
+            known = ledger_rows.cap(self._db, population)
+            if known is None:
+                ledger_rows.set_cap(self._db, population, Amount.of(cap))
+            elif known != Amount.of(cap):
+                raise UserError(
+                    f"the cap of population {population!r} was set to {known}, once; it"
+                    f" cannot become {cap}. `raise-cap` raises it."
+                )
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def raise_cap(self, population: str, cap: Budget) -> None:
+        """Raise the cap of a population that has one; the chain says so for ever.
 
-    def close(self) -> None:
-        """Close the file; closing twice is no error."""
-        self._db.close()
+        UserError: a cap that lies below in either part, or is the same.
+        """
+        with self._transaction("IMMEDIATE"):
+            known, wanted = ledger_rows.cap(self._db, population), Amount.of(cap)
+            if known is None:
+                raise UserError(
+                    f"population {population!r} has no cap yet that could be raised."
+                )
+            if not wanted.at_least(known) or wanted == known:
+                raise UserError(
+                    f"the cap of population {population!r} is {known}; {cap} does not"
+                    " raise it, and a cap is never lowered."
+                )
+            ledger_rows.set_cap(self._db, population, wanted)
+
+    def settle_once(self, name: str, value: str) -> None:
+        """Write a setting for ever: again with the same value nothing happens.
+
+        Another value: UserError.
+        """
+        if not name:
+            raise InternalError("a setting has no name")
+        with self._transaction("IMMEDIATE"):
+            known = self._setting(name)
+            if known is None:
+                self._db.execute("INSERT INTO settings VALUES (?, ?)", (name, value))
+                ledger_chain.append(self._db, "setting", name, value=value)
+            elif known != value:
+                raise UserError(
+                    f"the ledger says {name} is {known!r}, once and for all; it cannot"
+                    f" become {value!r}."
+                )
 
     def reserve(
         self,
@@ -74,35 +108,39 @@ class Ledger:
         budget: Budget,
         *,
         population: str,
-        cap: Budget | None,
         facts: Facts,
+        limit: Budget | None = None,
     ) -> None:
         """Count ``budget`` for every client, or for none if one of them lacks room.
 
         ``release`` is the digest that names the release, ``clients`` the ids (n,), each
         once. Every client's total in ``population``, this release included, must stay
-        within ``cap``, epsilon and delta each (sequential composition; None: no limit),
-        exact up to one part in 10^12 of the cap. Otherwise, and for ids that are empty
-        or repeated: UserError. ``facts`` are small and public. A cancelled release may
-        be reserved again; one that counts is an InternalError.
+        within the population's cap, epsilon and delta each (sequential composition),
+        exact up to 1e-10 and 1e-18, and within ``limit``, which can only be the lower
+        of the two. Otherwise, without a cap (`set_up`), and for ids that are empty or
+        repeated: UserError. ``facts`` are small and public. A cancelled release may be
+        reserved again; one that counts is an InternalError.
         """
         if not population or not release:
             raise UserError("a release needs a name and a population; one is empty.")
         cohort = ledger_rows.names(clients)
-        need, limit = Amount.of(budget), Amount.of(cap) if cap else None
-        row = _row(release, need, limit, facts) | {"n_clients": len(cohort)}
+        need = Amount.of(budget)
         with self._transaction("IMMEDIATE"):
+            cap = _known_cap(ledger_rows.cap(self._db, population), population)
+            cap = cap.least(Amount.of(limit)) if limit else cap
+            row = _row(need, cap, facts) | {"n_clients": len(cohort)}
             found = self.entry(release)
             if found and found.counts:
                 raise InternalError(f"release {release} is {found.state} already")
             ledger_rows.drop(self._db, release)
-            number = ledger_rows.enter(self._db, row, population, cohort)
+            number = ledger_rows.enter(self._db, release, row, population, cohort)
             before = ledger_rows.balances(self._db, number)
-            if limit:
-                ledger_rows.check_room(before, need, limit, population)
+            ledger_rows.check_room(before, need, cap, population)
             ledger_rows.move(
                 self._db, number, {b.id: b.amount.plus(need) for b in before}
             )
+            about = {"population": population, "clients": ledger_chain.digest(cohort)}
+            ledger_chain.append(self._db, "reserved", release, **row, **about)
 
     def confirm(self, release: str, *, place: str, digest: str) -> None:
         """Record that a reserved release was published at ``place``.
@@ -143,118 +181,49 @@ class Ledger:
         reason: str | None = None,
     ) -> tuple[int, Amount]:
         """Leave the state reserved; return the release's number and budget."""
+        columns = (state, ledger_chain.now(), place, digest, reason)
         row = self._db.execute(
             """UPDATE releases SET state = ?, settled = ?, place = ?, digest = ?,
             reason = ? WHERE release = ? AND state = 'reserved'
             RETURNING number, epsilon, delta""",
-            (state, _now(), place, digest, reason, release),
+            (*columns, release),
         ).fetchone()
         if row is None:
             found = self.entry(release)
             now = f"is {found.state}" if found else "is not in the ledger"
             raise InternalError(f"release {release} {now}: it cannot become {state}")
+        told = dict(zip(ledger_chain.SETTLED, columns, strict=True))
+        ledger_chain.append(self._db, "settled", release, **told)
         return row[0], Amount.read(*row[1:])
 
-    def entry(self, release: str) -> Entry | None:
-        """Return one release, or None if it was never reserved."""
-        found = self._entries("WHERE release = ?", release)
-        return found[0] if found else None
 
-    def entries(self, population: str | None = None) -> list[Entry]:
-        """Return all releases, or those of one population, in order of reservation."""
-        if population is None:
-            return self._entries("ORDER BY number")
-        return self._entries("WHERE name = ? ORDER BY number", population)
+def existing(path: Path) -> Ledger | None:
+    """Open a ledger to look into it; None, and no new file, where there is none."""
+    left = os.path.lexists(path) or journals(path)
+    return Ledger(path) if left else None
 
-    def releases_of(self, population: str, client: str | int) -> list[Entry]:
-        """Return the releases about one client, cancelled ones too."""
-        return self._entries(
-            """WHERE name = ? AND EXISTS (SELECT 1 FROM members m
-              WHERE m.release = releases.number AND m.client = (
-                SELECT c.number FROM clients c
-                WHERE c.population = releases.population AND c.client = ?))
-            ORDER BY number""",
-            population,
-            str(client),
+
+def _known_cap(cap: Amount | None, population: str) -> Amount:
+    if cap is None:
+        raise UserError(
+            f"the ledger has no cap for population {population!r}; nothing is released"
+            " before one is set."
         )
-
-    def members(self, release: str) -> NDArray[np.str_]:
-        """Return the ids (n,) of the clients that a release is about."""
-        rows = self._rows(
-            """SELECT clients.client FROM releases
-            JOIN members ON members.release = releases.number
-            JOIN clients ON clients.number = members.client
-            WHERE releases.release = ?""",
-            release,
-        )
-        return np.array([name for (name,) in rows], dtype=np.str_)
-
-    def spent(self, population: str) -> Spent:
-        """Return the totals of all clients who have spent anything."""
-        query = """SELECT client, total FROM clients
-            JOIN populations ON populations.id = population
-            WHERE name = ? AND total <> ?"""
-        with self._transaction("DEFERRED"):
-            rows = self._rows(query, population, NOTHING_SPENT)
-            kinds = self._rows("SELECT id, epsilon, delta FROM totals")
-            floats = {id_: Amount.read(*texts).floats() for id_, *texts in kinds}
-        if not {total for _, total in rows} <= floats.keys():
-            raise LEDGER.damaged(self.path)
-        amounts = np.array([floats[total] for _, total in rows]).reshape(-1, 2)
-        names = np.array([name for name, _ in rows], dtype=np.str_)
-        return Spent(names, amounts[:, 0], amounts[:, 1])
-
-    def counts(self) -> tuple[int, int]:
-        """Return how many releases count, and about how many clients they are."""
-        ((releases, clients),) = self._rows(
-            """SELECT (SELECT count(*) FROM releases WHERE state <> 'cancelled'),
-            (SELECT count(*) FROM clients WHERE total <> ?)""",
-            NOTHING_SPENT,
-        )
-        return releases, clients
-
-    def problems(self) -> list[str]:
-        """Check everything and return what is wrong, a line each; empty: sound.
-
-        SQLite's own checks, the states, the numbers of clients, and all totals and caps
-        once more, added up from the first release on.
-        """
-        with self._transaction("DEFERRED"):
-            return ledger_problems.problems(self._db)
-
-    def _entries(self, rest: str, *values: str) -> list[Entry]:
-        with LEDGER.errors(self.path):
-            return [read(row) for row in self._rows(f"{SELECT} {rest}", *values)]
-
-    def _rows(self, query: str, *values: str | int) -> list[Any]:
-        with LEDGER.errors(self.path):
-            return self._db.execute(query, values).fetchall()
-
-    def _transaction(
-        self, kind: Literal["IMMEDIATE", "DEFERRED"]
-    ) -> AbstractContextManager[None]:
-        return LEDGER.transaction(self._db, self.path, kind)
+    return cap
 
 
-def _row(
-    release: str, need: Amount, limit: Amount | None, facts: Facts
-) -> dict[str, str | int | None]:
+def _row(need: Amount, cap: Amount, facts: Facts) -> dict[str, str | int | None]:
     """Return the columns of a new release."""
     if any(isinstance(v, float) and not math.isfinite(v) for v in facts.values()):
-        raise InternalError(f"release {release}: a fact is not finite")
+        raise InternalError("a fact of a release is not finite")
     epsilon, delta = need.texts()
-    cap_epsilon, cap_delta = limit.texts() if limit else (None, None)
+    cap_epsilon, cap_delta = cap.texts()
     return {
-        "release": release,
         "state": RESERVED,
         "epsilon": epsilon,
         "delta": delta,
         "cap_epsilon": cap_epsilon,
         "cap_delta": cap_delta,
         "facts": json.dumps(dict(facts), sort_keys=True),
-        "reserved": _now(),
+        "reserved": ledger_chain.now(),
     }
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -17,8 +17,10 @@ from curvote.privacy import Budget
 # Sums of doubles, 1e-324 to 1e308, need fewer than 700 digits; rounding is an error.
 EXACT = Context(prec=1000, traps=[Inexact, InvalidOperation, DivisionByZero])
 # A cap that was divided by n in floating point must hold n such releases: parts may be
-# some units in the last place too large. One part in 10^12 is room enough for that.
-ALLOWANCE = Decimal("1.000000000001")
+# some units in the last place too large. The room for that is absolute: a share of the
+# cap would grow with it. A cap without delta has no room for any.
+EPSILON_ROOM = Decimal("1e-10")
+DELTA_ROOM = Decimal("1e-18")
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,23 @@ class Amount:
         )
 
     def within(self, cap: Amount) -> bool:
-        """Say whether neither part exceeds the cap by over one part in 10^12."""
-        return self.epsilon <= EXACT.multiply(
-            cap.epsilon, ALLOWANCE
-        ) and self.delta <= EXACT.multiply(cap.delta, ALLOWANCE)
+        """Say whether neither part exceeds the cap by more than its rounding."""
+        room = DELTA_ROOM if cap.delta else Decimal(0)
+        return self.epsilon <= EXACT.add(
+            cap.epsilon, EPSILON_ROOM
+        ) and self.delta <= EXACT.add(cap.delta, room)
+
+    def at_least(self, other: Amount) -> bool:
+        """Say whether neither part is below the other's, exactly."""
+        return self.epsilon >= other.epsilon and self.delta >= other.delta
+
+    def budget(self) -> Budget:
+        """Return it as a budget whose decimal text is not below it."""
+        return Budget(*self.floats())
+
+    def least(self, other: Amount) -> Amount:
+        """Return the lower of each part."""
+        return Amount(min(self.epsilon, other.epsilon), min(self.delta, other.delta))
 
     def floats(self) -> tuple[float, float]:
         """Return epsilon and delta as doubles whose decimal text is not below them."""

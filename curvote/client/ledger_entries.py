@@ -78,16 +78,12 @@ def read(row: Any) -> Entry:
         release,
         population,
         state,
-        _budget(epsilon, delta),
-        None if cap_epsilon is None else _budget(cap_epsilon, cap_delta),
+        Amount.read(epsilon, delta).budget(),
+        None if cap_epsilon is None else Amount.read(cap_epsilon, cap_delta).budget(),
         n_clients,
         json.loads(facts),
         *rest,
     )
-
-
-def _budget(epsilon: str, delta: str) -> Budget:
-    return Budget(*Amount.read(epsilon, delta).floats())
 
 
 def total(entries: Iterable[Entry]) -> tuple[float, float]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.client import ledger_chain
 from curvote.client.ledger_amounts import Amount
 
 Numbers = NDArray[np.int64]
@@ -20,7 +21,10 @@ def problems(db: sqlite3.Connection) -> list[str]:
     What SQLite itself finds comes alone: nothing else can be trusted then.
     """
     found = [*_integrity(db), *_dangling(db)]
-    return found or [*_members(db), *_strangers(db), *_sums(db)]
+    if found:
+        return found
+    sums = [*_members(db), *_strangers(db), *_sums(db)]
+    return [*sums, *ledger_chain.problems(db)]
 
 
 def _integrity(db: sqlite3.Connection) -> Iterator[str]:

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.client import ledger_chain
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_schema import NOTHING_SPENT
 from curvote.errors import UserError
+from curvote.identifier import normal
 
 Clients = NDArray[np.int64] | NDArray[np.str_] | Sequence[str]
 
@@ -58,7 +60,14 @@ def _texts(clients: Clients) -> list[Any]:
         raise UserError(f"clients has shape {clients.shape}; it must be (n,).")
     if isinstance(clients, np.ndarray) and clients.dtype.kind in "iu":
         return list(map(str, clients.tolist()))
-    return [str(c) if isinstance(c, str) else c for c in clients]
+    return [_text(client) for client in clients]
+
+
+def _text(client: Any) -> Any:
+    """Return one id as text in its one spelling; what is none is left to be refused."""
+    if isinstance(client, float) and client.is_integer():
+        return str(int(client))
+    return normal(str(client)) if isinstance(client, str) else client
 
 
 def _check_text(found: list[str]) -> None:
@@ -73,21 +82,22 @@ def _check_text(found: list[str]) -> None:
 
 def enter(
     db: sqlite3.Connection,
-    release: Mapping[str, str | int | None],
+    release: str,
+    row: Mapping[str, str | int | None],
     population: str,
     cohort: Sequence[str],
 ) -> int:
     """Insert a release, its clients where they are new, and who is in it.
 
-    ``release`` holds the columns of its row. Returns its number.
+    ``row`` holds the other columns of its row. Returns its number.
     """
     group = _population(db, population)
-    columns = ", ".join(release)
-    marks = ", ".join("?" * len(release))
+    columns = ", ".join(row)
+    marks = ", ".join("?" * len(row))
     (number,) = db.execute(
-        f"INSERT INTO releases ({columns}, population) VALUES ({marks}, ?)"  # noqa: S608 - names of columns are ours
-        " RETURNING number",
-        (*release.values(), group),
+        f"INSERT INTO releases ({columns}, release, population)"  # noqa: S608 - names of columns are ours
+        f" VALUES ({marks}, ?, ?) RETURNING number",
+        (*row.values(), release, group),
     ).fetchone()
     db.execute("CREATE TEMP TABLE cohort (client TEXT)")
     db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in cohort))
@@ -109,6 +119,22 @@ def _population(db: sqlite3.Connection, name: str) -> int:
     db.execute("INSERT OR IGNORE INTO populations (name) VALUES (?)", (name,))
     row = db.execute("SELECT id FROM populations WHERE name = ?", (name,)).fetchone()
     return int(row[0])
+
+
+def cap(db: sqlite3.Connection, population: str) -> Amount | None:
+    """Return the cap of a population, if one was set."""
+    row = db.execute(
+        """SELECT epsilon, delta FROM caps JOIN populations ON id = population
+        WHERE name = ?""",
+        (population,),
+    ).fetchone()
+    return Amount.read(*row) if row else None
+
+
+def set_cap(db: sqlite3.Connection, population: str, amount: Amount) -> None:
+    """Set or replace the cap of a population, which is entered if it is new."""
+    _population(db, population)
+    ledger_chain.write_cap(db, population, *amount.texts())
 
 
 def drop(db: sqlite3.Connection, release: str) -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
 from typing import Final
 
+from curvote.client import ledger_chain
 from curvote.durable import DurableFile
+from curvote.errors import UserError
 
 # The one row of `totals` that every client starts from.
 NOTHING_SPENT: Final = 1
@@ -12,7 +17,7 @@ NOTHING_SPENT: Final = 1
 # Amounts are decimal text, which adds up exactly. A client's running total is kept as a
 # reference to one of few distinct totals, so a reservation takes time in proportion to
 # its cohort, whatever was released before. `members` only ever grows at its end.
-_SCHEMA: Final = """
+_FIRST: Final = """
 CREATE TABLE populations (
   id INTEGER PRIMARY KEY,
   name TEXT NOT NULL UNIQUE CHECK (name <> '')
@@ -61,10 +66,66 @@ CREATE TABLE members (
 INSERT INTO totals VALUES (1, '0', '0');
 """
 
-LEDGER: Final = DurableFile(
-    kind="ledger",
-    record="what was released about each client",
-    application=0x4375566F,  # "CuVo"
-    version=1,
-    schema=_SCHEMA,
+# What no setting and no task may say: the cap of a population and facts written once.
+# `chain` holds all that was ever entered, each link over the one before it.
+_TERMS: Final = (
+    """CREATE TABLE caps (
+  population INTEGER PRIMARY KEY REFERENCES populations,
+  epsilon TEXT NOT NULL CHECK (CAST(epsilon AS REAL) > 0),
+  delta TEXT NOT NULL CHECK (CAST(delta AS REAL) BETWEEN 0 AND 1)
+) STRICT""",
+    """CREATE TABLE settings (
+  name TEXT PRIMARY KEY CHECK (name <> ''),
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE chain (
+  number INTEGER PRIMARY KEY,
+  event TEXT NOT NULL,
+  link TEXT NOT NULL UNIQUE CHECK (length(link) = 64)
+) STRICT""",
 )
+
+
+class _LedgerFile(DurableFile):
+    """The file of a ledger; one of an earlier format becomes one of today's."""
+
+    def connect(self, path: Path) -> sqlite3.Connection:
+        """Open the file at ``path`` as any durable file, an earlier one upgraded."""
+        try:
+            return super().connect(path)
+        except UserError:
+            with suppress(UserError):  # it is no earlier one either: said once more
+                self._upgrade(path)
+            return super().connect(path)
+
+    def _write(self, path: Path) -> None:
+        super()._write(path)
+        with closing(sqlite3.connect(path)) as db, db:
+            ledger_chain.begin(db)
+
+    def _upgrade(self, path: Path) -> None:
+        """Add caps and chain to a file of format 1, all or nothing."""
+        with (
+            closing(_FORMAT_1.connect(path)) as db,
+            self.transaction(db, path, "IMMEDIATE"),
+        ):
+            (found,) = db.execute("PRAGMA user_version").fetchone()
+            if found == _FORMAT_1.version:  # else another process was first
+                for statement in (*_TERMS, f"PRAGMA user_version = {self.version}"):
+                    db.execute(statement)
+                ledger_chain.begin(db)
+                ledger_chain.adopt(db)
+
+
+def _format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
+    return kind(
+        kind="ledger",
+        record="what was released about each client",
+        application=0x4375566F,  # "CuVo"
+        version=version,
+        schema=schema,
+    )
+
+
+_FORMAT_1: Final = _format(DurableFile, 1, _FIRST)
+LEDGER: Final = _format(_LedgerFile, 2, f"{_FIRST}{';'.join(_TERMS)};")

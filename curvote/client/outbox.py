@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,25 +18,35 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from curvote.client.ledger import Entry, Ledger
-from curvote.client.ledger_entries import CANCELLED, CONFIRMED, RESERVED
+from curvote.client.consent import refuse_delta
+from curvote.client.ledger import Entry, Facts, Ledger
+from curvote.client.ledger_entries import CONFIRMED, RESERVED
+from curvote.client.register import Register
+from curvote.client.standing import POPULATION
 from curvote.durable import sync_folder
-from curvote.envelope import Invitation, canonical, seal
+from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.strict_json import canonical
 from curvote.task import Task
 
 Draw = Callable[[], dict[str, Any]]
+Books = tuple[Ledger, Register]
 NEW = "--new-release draws anew, if the cap has room for it."
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a release is written, and where it is published: never a client's name."""
+    """Where a release is written, and where it is published: never a client's name.
+
+    ``attempt`` is a random name of the one try that writes there.
+    """
 
     outbox: Path
     release: str
     invitation: str
+    attempt: str
+    name: str
 
     @property
     def temporary(self) -> Path:
@@ -43,7 +54,7 @@ class _Place:
 
     @property
     def final(self) -> Path:
-        return self.outbox / f"{self.invitation}.json"
+        return self.outbox / self.name
 
 
 def release(
@@ -53,42 +64,48 @@ def release(
     invitation: Invitation,
     client: str,
     number: int,
-    ledger: Ledger,
-    cap: Budget,
+    books: Books,
     outbox: Path,
-    population: str = "self",
+    seal_to: str | None = None,
 ) -> Path:
     """Publish a client's message for ``task`` in ``outbox`` and return its envelope.
 
     ``draw`` returns the noised message; it is called at most once in the life of
     (task, client, ``number``). A repeat returns the same file, draws nothing and spends
-    nothing, whatever its invitation. All that the client released, this included, must
-    stay within ``cap``.
+    nothing, whatever its invitation. ``books`` are the client's ledger, to whose cap
+    all that it released is held, this included, and the register of its user.
+
+    ``seal_to`` is the key of the signed task that envelopes are closed to.
 
     UserError, and nothing is drawn: an invitation to another task, or one used for
-    another release; no room; a release whose file was altered, was sent away, or of
-    which nobody knows whether it left.
+    another release, from whatever ledger; no room, or too much delta; a release whose
+    file was altered, was sent away, or of which nobody knows whether it left.
     """
     _refuse_other_task(invitation, task)
-    here = outbox.resolve()
-    place = _Place(here, release_id(task, client, number), invitation.id)
-    _recover(ledger, client, population, here)
+    refuse_delta(task.budget.delta)
+    here, attempt = outbox.resolve(), secrets.token_hex(16)
+    release_ = release_id(task, client, number)
+    place = _Place(here, release_, invitation.id, attempt, invitation.file_name)
+    recover(books, client, here)
+    ledger, register = books
     with _alone(here):
         known = ledger.entry(place.release)
-        if known is not None and known.state != CANCELLED:
+        if known is not None and known.counts:
             return _released(known, here)
-        _refuse_used(ledger.releases_of(population, client), place)
-        reserve = partial(
-            ledger.reserve,
-            place.release,
-            [client],
-            task.budget,
-            population=population,
-            cap=cap,
-            facts=_facts(place, task, number),
-        )
-        _publish(place, reserve, lambda: seal(invitation, draw()), ledger)
+        _refuse_used(ledger.releases_of(POPULATION, client), place, register)
+        facts = _facts(place, task, number)
+        reserve = partial(_reserve, books, place, client, task.budget, facts)
+        _publish(place, reserve, lambda: seal(invitation, draw(), seal_to), books)
     return place.final
+
+
+def _reserve(
+    books: Books, place: _Place, client: str, budget: Budget, facts: Facts
+) -> None:
+    """Count the release in the ledger, then claim its invitation for all ledgers."""
+    ledger, register = books
+    ledger.reserve(place.release, [client], budget, population=POPULATION, facts=facts)
+    register.enter(place.invitation, place.attempt, ledger)
 
 
 def _refuse_other_task(invitation: Invitation, task: Task) -> None:
@@ -106,6 +123,8 @@ def _facts(place: _Place, task: Task, number: int) -> dict[str, str | int | floa
         "asks": task.asks,
         "number": number,
         "invitation": place.invitation,
+        "attempt": place.attempt,
+        "file": place.name,
         "outbox": str(place.outbox),
     }
 
@@ -123,11 +142,17 @@ def latest(ledger: Ledger, task: Task, client: str) -> int:
     return number
 
 
+def was_released(ledger: Ledger, task: Task, client: str, number: int) -> bool:
+    """Say whether a release counts, so that `release` will draw nothing for it."""
+    known = ledger.entry(release_id(task, client, number))
+    return known is not None and known.counts
+
+
 def _publish(
     place: _Place,
     reserve: Callable[[], None],
     make: Callable[[], bytes],
-    ledger: Ledger,
+    books: Books,
 ) -> None:
     """Reserve, draw, write, rename, confirm; a kill between any two is recoverable.
 
@@ -143,32 +168,35 @@ def _publish(
             stream.flush()
             os.fsync(stream.fileno())
     except UserError:
-        _give_back(ledger, place)
+        _give_back(books, place)
         raise
     place.temporary.rename(place.final)
     sync_folder(place.outbox)
-    _confirm(ledger, place.release, place.final)
+    _confirm(books[0], place.release, place.final)
 
 
-def _give_back(ledger: Ledger, place: _Place) -> None:
+def _give_back(books: Books, place: _Place) -> None:
     """Undo what was refused before anything was published."""
+    ledger, register = books
     entry = ledger.entry(place.release)
     if entry is not None and entry.state == RESERVED:
+        register.withdraw(place.attempt)
         ledger.cancel(place.release)
     place.temporary.unlink(missing_ok=True)
 
 
-def _recover(ledger: Ledger, client: str, population: str, here: Path) -> None:
+def recover(books: Books, client: str, outbox: Path) -> None:
     """Settle the client's releases whose process was killed, each in its outbox.
 
     Under its lock nobody is alive there; one lock at a time, so that none waits for us.
     """
-    unsettled = [e for e in ledger.releases_of(population, client) if _open(e)]
+    ledger, here = books[0], outbox.resolve()
+    unsettled = [e for e in ledger.releases_of(POPULATION, client) if _open(e)]
     for home in {_home(entry, here) for entry in unsettled}:
         with _alone(home):
-            for entry in ledger.releases_of(population, client):
+            for entry in ledger.releases_of(POPULATION, client):
                 if _open(entry) and _home(entry, here) == home:
-                    _settle(ledger, entry, home)
+                    _settle(books, entry, home)
 
 
 def _open(entry: Entry) -> bool:
@@ -181,16 +209,26 @@ def _home(entry: Entry, here: Path) -> Path:
     return recorded if recorded.exists() else here
 
 
-def _settle(ledger: Ledger, entry: Entry, home: Path) -> None:
-    place = _Place(home, entry.release, str(entry.facts["invitation"]))
+def _settle(books: Books, entry: Entry, home: Path) -> None:
+    ledger, register = books
+    place = _place(entry, home)
     if place.final.exists():
         sync_folder(home)
         _confirm(ledger, entry.release, place.final)
     elif place.temporary.exists():
+        register.withdraw(place.attempt)
         ledger.cancel(entry.release)  # first: the file proves that nothing left
         place.temporary.unlink()
     else:
         ledger.spend(entry.release, "reserved, but neither file is in the outbox")
+
+
+def _place(entry: Entry, home: Path) -> _Place:
+    """Return where a release was written; an earlier curvote said less of it."""
+    invitation = str(entry.facts["invitation"])
+    attempt = str(entry.facts.get("attempt", entry.release))
+    name = str(entry.facts.get("file", f"{invitation}.json"))
+    return _Place(home, entry.release, invitation, attempt, name)
 
 
 def _confirm(ledger: Ledger, release_: str, final: Path) -> None:
@@ -219,15 +257,17 @@ def _released(entry: Entry, here: Path) -> Path:
     )
 
 
-def _refuse_used(entries: list[Entry], place: _Place) -> None:
-    counting = [e for e in entries if e.counts]
-    if place.final.exists() or any(
-        e.facts.get("invitation") == place.invitation for e in counting
-    ):
-        raise UserError(
-            "this invitation was used for another release; a server takes one message"
-            " an invitation. Ask for a new one."
-        )
+def _refuse_used(entries: list[Entry], place: _Place, register: Register) -> None:
+    used = UserError(
+        "this invitation was used for another release; a server takes one message"
+        " an invitation. Ask for a new one."
+    )
+    counting = (entry for entry in entries if entry.counts)
+    if any(e.facts.get("invitation") == place.invitation for e in counting):
+        raise used
+    register.refuse_answered(place.invitation, place.attempt)
+    if place.final.exists():
+        raise used
 
 
 @contextmanager

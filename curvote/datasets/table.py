@@ -175,7 +175,7 @@ def _ids(
 ) -> Integers:
     if parameters.id is None:
         return np.arange(1, n + 1)
-    column = columns[parameters.id]
+    column = cells.trimmed(columns[parameters.id])
     empty = np.asarray(column.is_null())
     _count(violations, f"{parameters.id} is empty", empty)
     with usable(violations.path, parameters.id, column):
@@ -184,7 +184,8 @@ def _ids(
     _, first = np.unique(ids, return_index=True)
     again = ~empty
     again[first] = False
-    _count(violations, f"{parameters.id} repeats an earlier one", again, column)
+    what = f"{parameters.id} repeats an earlier one{cells.SPELT}"
+    _count(violations, what, again, column)
     return ids
 
 

@@ -6,7 +6,7 @@ new protocol brings its own and changes none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Protocol
@@ -17,13 +17,14 @@ from pydantic import BaseModel, ValidationError
 
 from curvote import validate
 from curvote.entropy import Entropy
-from curvote.envelope import canonical, said
 from curvote.errors import UserError
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import Senders
 from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import Encoded
+from curvote.strict_json import said
 from curvote.task import Task
+from curvote.validate import shown
 
 Array = NDArray[np.float64]
 Setting = Callable[[str], Any]
@@ -76,8 +77,19 @@ class Message(Protocol):
         """Return a task of this round with stand-ins for what the server would add."""
         ...
 
+    def admit(self, task: Task) -> None:
+        """Refuse (UserError) a task that is not one of this message, in every field.
+
+        After that a client may draw: what its record holds makes no difference.
+        """
+        ...
+
     def worst_loss(self, task: Task) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
+        ...
+
+    def numbers(self, task: Task) -> int:
+        """Return how many noised numbers a message holds, beside classes and bits."""
         ...
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
@@ -132,6 +144,23 @@ def knowledge(
     return Known(encoded.coefficients, encoded.z, labels, judge)
 
 
+def check_fields(
+    task: Task, *, params: Collection[str] | None = (), candidates: bool = False
+) -> None:
+    """Refuse a task with other parameters than ``params``, or (no) candidates.
+
+    With None the parameters are the mechanism's own, which checks them.
+    """
+    if params is not None and set(task.params) != set(params):
+        raise UserError(
+            f"params holds {shown(sorted(task.params))}; a {task.asks} of"
+            f" {task.protocol} takes {', '.join(sorted(params)) or 'none'}."
+        )
+    if (task.candidates is not None) != candidates:
+        there = "no candidates" if candidates else "candidates"
+        raise UserError(f"a {task.asks} of {task.protocol} with {there}.")
+
+
 def rows(payloads: list[dict[str, Any]]) -> Columns:
     """Return payloads as columns, one row each; all have the same keys."""
     return {name: np.array([p[name] for p in payloads]) for name in payloads[0]}
@@ -142,18 +171,19 @@ def row(messages: Columns, index: int) -> dict[str, Any]:
     return {name: values[index].tolist() for name, values in messages.items()}
 
 
-def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> None:
+def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse what no honest client sends who is invited to judge candidate ``about``.
 
-    ``about`` is None in a report round. UserError: the payload has not the message's
-    form, holds values that the mechanism never gives, or is about another candidate.
+    ``about`` is None in a report round. Return the message in its one form: 2.0 where
+    2 or 2e0 was sent. UserError: the payload has not the message's form, holds values
+    that the mechanism never gives, or is about another candidate.
     """
     message = message_of(task)
     try:
         sent = message.payload.model_validate(payload).model_dump()
     except ValidationError as error:
         raise UserError(f"not a {message.name}: {said(error)}.") from None
-    if canonical(sent) != canonical(payload):  # True for 1, or 1 for 1.0
+    if not _same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
     if not message.possible(task, rows([sent]))[0]:
         raise UserError(
@@ -165,6 +195,25 @@ def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> None:
             f"a vote about candidate {sent['learner']}; the invitation asks about"
             f" candidate {about}."
         )
+    return _positive_zeros(sent)
+
+
+def _same(sent: Any, given: Any) -> bool:
+    """Say whether two JSON values are the same, whole numbers being floats, too."""
+    if isinstance(sent, dict):
+        return all(_same(value, given[name]) for name, value in sent.items())
+    if isinstance(sent, list):
+        return all(map(_same, sent, given))
+    kinds = (int, float) if type(sent) is float else (type(sent),)
+    return type(given) in kinds and bool(sent == given)
+
+
+def _positive_zeros(sent: dict[str, Any]) -> dict[str, Any]:
+    """Return the message with 0.0 for -0.0: one value is not kept in two forms."""
+    return {
+        name: [each + 0.0 for each in value] if isinstance(value, list) else value
+        for name, value in sent.items()
+    }
 
 
 def _shape(sent: Mapping[str, Any]) -> str:

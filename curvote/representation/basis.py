@@ -21,6 +21,8 @@ Domain = tuple[float, float]
 
 STEP_TOLERANCE = 1e-3
 CLEAR = 1e-6
+# FITPACK, which integrates splines for scikit-fda, crashes the process beyond.
+MOST_ORDER = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,6 +152,8 @@ def check_size(
             f"size is {size}; B-splines of order {order} need a size of at least"
             f" {order}."
         )
+    if basis == "bspline" and order > MOST_ORDER:
+        raise UserError(f"order is {order}; B-splines have at most {MOST_ORDER}.")
     if points is not None:
         _check_fit(basis, size, points)
 

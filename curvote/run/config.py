@@ -15,6 +15,7 @@ from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.run import schema
 from curvote.run.choosing import parts
 from curvote.run.meaning import meaning_problems
+from curvote.run.overrides import refuse_in_production
 from curvote.run.project import Project
 from curvote.run.settings import named, put, settings
 from curvote.run.source import files_of
@@ -80,7 +81,8 @@ class PipelinesFile:
     ) -> Configured:
         """Return pipeline ``name`` with defaults, ``a.b=v`` overrides and fixed values.
 
-        Raises one UserError with all problems, each with its line.
+        Raises one UserError with all problems, each with its line; in production most
+        overrides are one (`curvote.run.overrides`).
         """
         pipelines = self.values["pipelines"]
         if name not in pipelines:
@@ -89,14 +91,18 @@ class PipelinesFile:
         if not isinstance(pipelines[name], dict):
             problem = Problem(f"{name} must be a mapping of settings.", where)
             raise self.located(UserError.several([problem]))
-        merged = self._with_defaults(pipelines[name])
+        stated = self._with_defaults(pipelines[name])
+        merged = deepcopy(stated)
         for override in overrides:
             _override(merged, override)
-        merged |= {key: value for key, value in fixed.items() if value is not None}
+        given = {key: value for key, value in fixed.items() if value is not None}
+        merged |= given
+        asked = [*overrides, *(f"{key}={value}" for key, value in given.items())]
         try:
+            refuse_in_production(stated, merged, where)
             return _configured(name, merged, where, tuple(overrides))
         except UserError as error:
-            raise self.located(error, overrides) from None
+            raise self.located(error, asked) from None
 
     def check(self) -> None:
         """Check every pipeline; one UserError with the problems of all of them."""
@@ -115,8 +121,7 @@ class PipelinesFile:
             _validate(schema.Defaults, defaults, ("defaults",))
         except UserError as error:
             raise self.located(error) from None
-        copied: dict[str, Any] = deepcopy(dict(given))
-        return {**defaults, **copied}
+        return {**deepcopy(defaults), **deepcopy(dict(given))}
 
     @contextmanager
     def placing(self, name: str) -> Iterator[None]:

@@ -8,10 +8,13 @@ production that would release again; there the steps up to the last message are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from curvote.protocols.message import messages
 from curvote.protocols.roles import ROLES, split
 from curvote.run import fingerprint
 from curvote.run.config import Configured
@@ -28,8 +31,21 @@ def asked(pipeline: Pipeline) -> dict[str, Any]:
     return pipeline.model_dump(mode="json", exclude_defaults=True)
 
 
-def cohort(configured: Configured, paths: Mapping[str, str]) -> str:
-    """Return the digest of who plays which role, whatever their curves look like."""
+@dataclass(frozen=True)
+class People:
+    """The clients of a pipeline, whatever their curves look like.
+
+    ``cohort`` is the digest of who plays which role, ``senders`` the ids of those who
+    release something, ``everybody`` all ids of the source.
+    """
+
+    cohort: str
+    senders: NDArray[np.int64]
+    everybody: NDArray[np.int64]
+
+
+def people(configured: Configured, paths: Mapping[str, str]) -> People:
+    """Return who takes part; reads the source's ids, not its curves."""
     pipeline = configured.pipeline
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
@@ -38,7 +54,9 @@ def cohort(configured: Configured, paths: Mapping[str, str]) -> str:
     known = groups if pipeline.source.get("groups") else None
     roles = split(pipeline.seed, 0, len(ids), sizes, known)
     members = {role: sorted(ids[roles[role]].tolist()) for role in ROLES}
-    return fingerprint.of_json({"population": pipeline.population, **members})
+    digest = fingerprint.of_json({"population": pipeline.population, **members})
+    rows = [m.senders.rows(roles) for m in messages(pipeline.protocol).values()]
+    return People(digest, ids[np.unique(np.concatenate(rows))], ids)
 
 
 def _who(params: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,8 @@ from importlib import import_module
 
 from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
-from curvote.errors import Problem
+from curvote.errors import Problem, UserError
+from curvote.privacy import refuse_delta
 from curvote.protocols.message import Message, messages
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
@@ -87,6 +88,14 @@ def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
         yield Problem(message, ("mode",))
         return
     cap, delta = pipeline.ledger.per_client, pipeline.privatize.params.get("delta", 0)
+    for where, stated in (
+        (("privatize", "params"), delta),
+        (("ledger", "per_client"), cap.delta),
+    ):
+        try:
+            refuse_delta(stated)
+        except UserError as error:
+            yield Problem(str(error), where)
     if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
         message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
         yield Problem(message, ("ledger", "per_client"))

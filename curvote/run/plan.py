@@ -67,6 +67,7 @@ def make_plan(
     *,
     fetch: bool = False,
     new_release: bool = False,
+    new_people: bool = False,
 ) -> Plan:
     """Return the plan, with an action and its reason for every step.
 
@@ -79,7 +80,8 @@ def make_plan(
         placeholder = tuple(Raw(name, "absent", "", "") for name in raw.names)
         steps = list(expand(configured, placeholder))
         return Plan(configured, tuple(_blocked(steps, raw)))
-    steps = _expanded(project, configured, raw, new_release, fetch)
+    told = {"new_release": new_release, "new_people": new_people}
+    steps = _expanded(project, configured, raw, told, fetch)
     forced = selection.forced([step.stage.name for step in steps])
     production.refuse_force(steps, forced)
     latest = latest_keys(project, configured.name)
@@ -95,19 +97,17 @@ def _expanded(
     project: Project,
     configured: Configured,
     raw: tuple[Raw, ...],
-    new_release: bool,
+    told: Mapping[str, bool],
     closing: bool,
 ) -> list[Step]:
     if not configured.pipeline.production:
-        if new_release:
+        if any(told.values()):
             raise UserError(
-                f"--new-release: {configured.name} is a study; its noise comes from the"
-                " seed and is drawn anew with --seed."
+                f"--new-release, --new-people: {configured.name} is a study; its noise"
+                " comes from the seed and is drawn anew with --seed."
             )
         return list(expand(configured, raw))
-    known = production.standing(
-        project, configured, raw, new_release=new_release, closing=closing
-    )
+    known = production.standing(project, configured, raw, **told, closing=closing)
     return list(expand(configured, raw, known))
 
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from curvote.client.ledger import Entry
+from curvote.client.ledger import Entry, existing
 from curvote.errors import InternalError, UserError
 from curvote.protocols.message import messages
-from curvote.run import identity
+from curvote.run import before_releasing, identity
 from curvote.run.config import Configured
 from curvote.run.falls import has_fallen
-from curvote.run.ledger_check import existing
 from curvote.run.project import Project
 from curvote.run.step import Raw, Release, Standing, Step
 from curvote.run.store import artifact
@@ -25,12 +24,15 @@ def standing(
     raw: tuple[Raw, ...],
     *,
     new_release: bool = False,
+    new_people: bool = False,
     closing: bool = False,
 ) -> Standing:
     """Return cohort, release numbers and complete rounds of a production pipeline.
 
-    ``closing`` freezes a round that has enough envelopes, or folds in what came to one
-    that stays open: a run does, a plan does not.
+    UserError: the ledger, its cap or the clients are not those of earlier releases
+    (``new_people``: the user says that these are others). ``closing`` freezes a round
+    that has enough envelopes, or folds in what came to one that stays open: a run does,
+    a plan does not.
     """
     pipeline = configured.pipeline
     done = _numbers(project, configured)
@@ -54,7 +56,11 @@ def standing(
 
     cohort = "by envelope"
     if pipeline.intake is None:
-        cohort = identity.cohort(configured, {file.name: file.path for file in raw})
+        people = identity.people(configured, {file.name: file.path for file in raw})
+        before_releasing.check(
+            project, configured, people, new_people=new_people, writing=closing
+        )
+        cohort = people.cohort
     return Standing(cohort, number, accepted)
 
 

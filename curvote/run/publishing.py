@@ -13,15 +13,17 @@ from pathlib import Path
 
 from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError, UserError
+from curvote.protocols.judging import judged
 from curvote.protocols.message import messages
 from curvote.run.config import Configured
 from curvote.run.production import minimum, needed, round_of
 from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
-from curvote.run.store import artifact, write_json, write_lines
+from curvote.run.store import artifact, write_lines, write_text
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round
+from curvote.signed import ServerKey
 from curvote.task import Task
 
 
@@ -37,11 +39,21 @@ class Published:
 def publish(
     project: Project, configured: Configured, steps: tuple[Step, ...]
 ) -> Iterator[Published]:
-    """Open the rounds whose inputs are there, and yield what was published."""
+    """Open the rounds whose inputs are there, and yield what was published.
+
+    Only clients elsewhere are invited: a release of clients that are here publishes
+    nothing, whatever blocks it. An open round whose task is not there as this server
+    signs it, such as one of an earlier version, is published again.
+    """
     for step in steps:
-        waiting = step.action == "blocked" and step.release is not None
-        if waiting and _ready(project, step) and not round_of(project, _round(step)):
-            yield _open(project, configured, step)
+        if step.release is None or not step.release.by_envelope:
+            continue
+        known = round_of(project, step.release.id)
+        if known is None:
+            if step.action == "blocked" and _ready(project, step):
+                yield _open(project, configured, step)
+        elif not known.closed and _sign(project, known):
+            yield Published(*_places(project, known.pipeline, known.task), known.needed)
 
 
 def close_early(project: Project, configured: Configured) -> Round:
@@ -70,10 +82,6 @@ def close_early(project: Project, configured: Configured) -> Round:
     return closed
 
 
-def _round(step: Step) -> str:
-    return needed(step).id
-
-
 def _ready(project: Project, step: Step) -> bool:
     return all(
         artifact(project, *source).problem(content=True) is None
@@ -83,34 +91,60 @@ def _ready(project: Project, step: Step) -> bool:
 
 def _open(project: Project, configured: Configured, step: Step) -> Published:
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    task = released.task_of(inputs, step.params)
-    folder = project.published(configured.name)
-    folder.mkdir(parents=True, exist_ok=True)
-    stem = f"{task.asks}-{task.number}"
-    public, secret = folder / f"{stem}.task.json", folder / f"{stem}.invitations.jsonl"
-    write_json(public, task.to_json())
+    task = judged(released.task_of(inputs, step.params).to_json())  # as clients will
+    waits, name = configured.pipeline.intake, needed(step).id
+    public, secret = _places(project, configured.name, task)
+    public.parent.mkdir(parents=True, exist_ok=True)
     senders = messages(task.protocol)[task.asks].senders
     invited = senders.count(configured.pipeline.clients.model_dump())
-    invitations = _invitations(secret, task, invited)
-    least = minimum(configured, step)
+    server = server_key(project).fingerprint
+    invitations = _invitations(secret, task, invited, server)
     with Intake(project.intake) as intake:
         intake.open_round(
-            _round(step),
+            name,
             pipeline=configured.name,
             task=task,
-            needed=least,
+            needed=minimum(configured, step),
             invitations=invitations,
+            sealed=waits is not None and waits.sealed,
         )
-    return Published(public, secret, least)
+        opened = intake.round(name)
+    if opened is None:
+        raise InternalError(f"round {name} is gone")
+    _sign(project, opened)  # last: only now it is known what to seal to
+    return Published(public, secret, opened.needed)
 
 
-def _invitations(path: Path, task: Task, count: int) -> list[Invitation]:
+def _places(project: Project, pipeline: str, task: Task) -> tuple[Path, Path]:
+    """Return where a round's task and its invitations are published."""
+    stem = project.published(pipeline) / f"{task.asks}-{task.number}"
+    return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
+
+
+def _sign(project: Project, opened: Round) -> bool:
+    """Publish a round's task with the server's signature; False: it is there."""
+    public, _ = _places(project, opened.pipeline, opened.task)
+    document = {"task": opened.task.to_json(), "seal_to": opened.seal_to}
+    text = server_key(project).sign(document).decode()
+    if public.is_file() and public.read_bytes() == text.encode():
+        return False
+    public.parent.mkdir(parents=True, exist_ok=True)
+    write_text(public, text)
+    return True
+
+
+def server_key(project: Project) -> ServerKey:
+    """Return the key that the project's tasks are signed with, made if needed."""
+    return ServerKey.at(project.state / "server.key")
+
+
+def _invitations(path: Path, task: Task, count: int, server: str) -> list[Invitation]:
     """Issue invitations, or go on with those that a killed run has written down."""
     if path.exists():
         lines = path.read_text(encoding="utf-8").splitlines()
         known = [Invitation.from_json(json.loads(line)) for line in lines]
         if known and all(invitation.task == task.digest() for invitation in known):
             return known
-    issued = issue(task, count)
+    issued = issue(task, count, server)
     write_lines(path, [invitation.to_json() for invitation in issued])
     return issued

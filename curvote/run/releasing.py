@@ -6,9 +6,10 @@ nobody anything: the reservation is taken back. After it nothing is drawn again.
 
 from __future__ import annotations
 
+import json
 import shutil
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from curvote.client.ledger import Ledger
 from curvote.durable import sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.run import caps, evidence, releases_log
 from curvote.run.fingerprint import of_file
 from curvote.run.production import LOST, needed
 from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
-from curvote.run.store import MANIFEST, Artifact, artifact, commit
+from curvote.run.store import MANIFEST, Artifact, artifact, commit, write_json
 from curvote.task import Task
 
 Compute = Callable[[], Path]
@@ -32,11 +34,12 @@ Compute = Callable[[], Path]
 def release(project: Project, step: Step, target: Path, compute: Compute) -> Artifact:
     """Return the artifact of a release, drawn now or before; the caller holds its lock.
 
-    ``compute`` makes the finished temporary folder. UserError: a client has no room
-    (nothing is drawn), or the release is spent and its artifact is not there.
+    ``compute`` makes the finished temporary folder. UserError: the ledger is not the
+    one that counted earlier releases, a client has no room (nothing is drawn), or the
+    release is spent and its artifact is not there.
     """
-    refuse_lost_ledger(project)
-    with Ledger(project.ledger) as ledger:
+    evidence.refuse_other_ledger(project)
+    with Ledger(project.ledger) as ledger, _copied(project, ledger):
         settle(ledger, project, step, target)
         if target.exists():
             return Artifact(target)
@@ -45,7 +48,8 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
         sync_folder(target.parent)
         try:
             _reserve(ledger, project, step)
-            made = commit(compute(), target)
+            releases_log.catch_up(project, ledger)  # before anything is drawn
+            made = commit(_with_head(compute(), ledger.head()), target)
         except BaseException:
             _take_back(ledger, step.key, target, temporary)
             raise
@@ -53,17 +57,22 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
     return made
 
 
-def refuse_lost_ledger(project: Project) -> None:
-    """Refuse to begin a fresh ledger where releases were made: UserError.
+@contextmanager
+def _copied(project: Project, ledger: Ledger) -> Iterator[None]:
+    """Keep the second copy in step; one that cannot be written stops it all before."""
+    releases_log.catch_up(project, ledger)
+    try:
+        yield
+    finally:
+        releases_log.catch_up(project, ledger)
 
-    An empty ledger would give every client their whole budget back.
-    """
-    made = (Artifact(path.parent) for path in project.artifacts.glob(f"*/*/{MANIFEST}"))
-    if not project.ledger.exists() and any("release" in a.manifest for a in made):
-        raise UserError(
-            f"{project.ledger} is gone, but {project.artifacts} holds releases that it"
-            " counted. Restore it from a backup; nothing is released without it."
-        )
+
+def _with_head(folder: Path, head: str) -> Path:
+    """Let a finished manifest say what the ledger must know from now on."""
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    manifest["release"]["head"] = head
+    write_json(folder / MANIFEST, manifest)
+    return folder
 
 
 def temporary_of(target: Path) -> Path:
@@ -116,14 +125,15 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     task = released.task_of(inputs, step.params)
     clients = inputs["ingest"].columns("clients", 0)
     mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
-    cap = facts["cap"]
+    stated = Budget(**facts["cap"])
+    caps.set_up(ledger, facts["population"], stated)
     ledger.reserve(
         step.key,
         mine,
         task.budget,
         population=facts["population"],
-        cap=Budget(cap["epsilon"], cap["delta"]),
         facts=_facts(step, task),
+        limit=stated,
     )
 
 

@@ -192,7 +192,8 @@ class Intake(Strict):
     """How many envelopes a round waits for; by default one from everybody invited.
 
     ``online`` leaves a complete round of votes open: each run folds in the votes that
-    were accepted since the last one, ``fold`` of them at least.
+    were accepted since the last one, ``fold`` of them at least. ``sealed`` gives each
+    new round a key that envelopes are sealed to: who carries them learns sizes only.
     """
 
     min_reports: Whole | None = None
@@ -201,6 +202,7 @@ class Intake(Strict):
     online: bool = False
     # One vote alone, folded in, would belong to the one invitation that was just used.
     fold: Annotated[int, Field(ge=2, strict=True)] = 50
+    sealed: bool = False
 
 
 class Pipeline(Strict):

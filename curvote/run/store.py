@@ -199,6 +199,11 @@ def write_json(path: Path, values: Any) -> None:
     _write(path, json.dumps(values, indent=1, allow_nan=False))
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a public text whole or not at all, and make it durable."""
+    _write(path, text)
+
+
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
     """Write secret rows as JSON Lines, readable by the owner only."""
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)

@@ -2,69 +2,128 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
-from curvote.server.intake import USED, Check, Intake, Refused
+from curvote.errors import UserError
+from curvote.server.admission import Check, Refused
+from curvote.server.inbox_files import File, Left, envelopes, names, opened
+from curvote.server.intake import Intake
+from curvote.server.quarantine import Quarantine
 
-ACCEPTED = "accepted"
+# So many envelopes, or bytes of them, are accepted in one transaction.
+BATCH: Final = 500
+BATCH_BYTES: Final = 2**24
 
 
-def take_all(
-    intake: Intake, inbox: Path, quarantine: Path, check: Check
-) -> Counter[str]:
-    """Take every envelope in ``inbox``; return the counts, ``accepted`` or a reason.
+@dataclass
+class Taken:
+    """How many envelopes were accepted, refused (by reason), files left (by reason).
+
+    Nothing is deleted but what was accepted, what is kept in the quarantine, and copies
+    with a used invitation; all else is left.
+    """
+
+    accepted: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    left: Counter[str] = field(default_factory=Counter)
+
+
+def take_all(intake: Intake, inbox: Path, quarantine: Path, check: Check) -> Taken:
+    """Take every envelope in ``inbox``.
 
     ``*.json`` holds one envelope, ``*.jsonl`` one a line; other files stay. An accepted
-    one is deleted; a refused one goes to ``quarantine`` with its reason beside it. Of
-    one with a used invitation only the reason is kept: it may be a copy of an accepted
-    one, and would tell who sent that.
+    one is deleted; a refused one goes to ``quarantine``. What cannot be read, is no
+    regular file, is too large or still being written stays and stops none of the
+    others.
     """
-    counts: Counter[str] = Counter()
-    for path in _in_random_order(inbox):
-        for name, data in _envelopes(path):
-            try:
-                intake.take(data, check)
-            except Refused as refused:
-                counts[refused.reason] += 1
-                _set_aside(quarantine, name, data, refused)
-            else:
-                counts[ACCEPTED] += 1
-        path.unlink(missing_ok=True)
-    return counts
+    taking = _Taking(intake, Quarantine(quarantine), check)
+    with _folder(inbox) as folder:
+        for name in names(folder):
+            taking.take(folder, name)
+        taking.flush()
+    return taking.done
 
 
-def _in_random_order(inbox: Path) -> list[Path]:
-    """Return the files so that the order of acceptance says nothing."""
-    found = [path for path in inbox.glob("*.json*") if path.is_file()]
-    found = [p for p in found if p.suffix in {".json", ".jsonl"}]
-    secrets.SystemRandom().shuffle(found)
-    return found
-
-
-def _envelopes(path: Path) -> Iterator[tuple[str, bytes]]:
+@contextmanager
+def _folder(path: Path) -> Iterator[int]:
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        return  # another process took it
-    if path.suffix == ".json":
-        yield path.name, data
-        return
-    lines = [
-        (f"{path.stem}-{i}.json", line) for i, line in enumerate(data.split(b"\n"))
-    ]
-    lines = [(name, line) for name, line in lines if line.strip()]
-    secrets.SystemRandom().shuffle(lines)
-    yield from lines
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise UserError(f"the inbox {path}: {error.strerror or error}.") from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
 
 
-def _set_aside(quarantine: Path, name: str, data: bytes, refused: Refused) -> None:
-    quarantine.mkdir(parents=True, exist_ok=True)
-    free = quarantine / name
-    while (reason := free.with_name(f"{free.name}.reason.txt")).exists():
-        free = quarantine / f"{Path(name).stem}-{secrets.token_hex(4)}.json"
-    if refused.reason != USED:
-        free.write_bytes(data)
-    reason.write_text(f"{refused.reason}: {refused}\n", encoding="utf-8")
+@dataclass
+class _Source:
+    """A file on its way; it stays where something of it could not be kept."""
+
+    file: File
+    stays: bool = False
+
+
+class _Taking:
+    """Envelopes on their way: read, then accepted in batches, then deleted."""
+
+    def __init__(self, intake: Intake, quarantine: Quarantine, check: Check) -> None:
+        self._intake, self._quarantine, self._check = intake, quarantine, check
+        self._waiting: list[tuple[_Source, bytes]] = []
+        self._bytes = 0
+        self._ended: list[_Source] = []
+        self.done = Taken()
+
+    def take(self, folder: int, name: str) -> None:
+        """Read a file; whatever is wrong with it is counted."""
+        with self._leaving(), opened(folder, name) as (file, stream):
+            source = _Source(file)
+            for data in envelopes(file, stream):
+                self._add(source, data)
+            self._ended.append(source)
+
+    def _add(self, source: _Source, data: bytes) -> None:
+        self._waiting.append((source, data))
+        self._bytes += len(data)
+        if len(self._waiting) >= BATCH or self._bytes >= BATCH_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Accept what waits, then delete the files that are done with."""
+        secrets.SystemRandom().shuffle(self._waiting)
+        sent = [data for _, data in self._waiting]
+        told = self._intake.take_batch(sent, self._check)
+        for (source, data), refused in zip(self._waiting, told, strict=True):
+            if refused is None:
+                self.done.accepted += 1
+            else:
+                self._refuse(source, data, refused)
+        for source in self._ended:
+            if not source.stays:
+                with self._leaving():
+                    source.file.remove()
+        self._waiting, self._ended, self._bytes = [], [], 0
+
+    def _refuse(self, source: _Source, data: bytes, refused: Refused) -> None:
+        self.done.refused[refused.reason] += 1
+        try:
+            words = "" if self._quarantine.keep(data, refused) else "quarantine is full"
+        except OSError as error:
+            words = f"quarantine: {error.strerror or error}"
+        if words:
+            self.done.left[words] += 1
+            source.stays = True
+
+    @contextmanager
+    def _leaving(self) -> Iterator[None]:
+        try:
+            yield
+        except Left as left:
+            self.done.left[str(left)] += 1

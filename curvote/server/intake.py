@@ -7,46 +7,22 @@ keys. No column, no order and no time links a message to the invitation it came 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from curvote import envelope, validate
-from curvote.envelope import Envelope, Invitation
+from curvote import validate
+from curvote.envelope import Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
+from curvote.sealed import new_key
+from curvote.server.admission import Check, Refused, admitted
 from curvote.server.intake_file import INTAKE
-from curvote.server.rounds import ROUNDS, Payload, Round, digest, read_task, shuffled
+from curvote.server.rounds import ROUNDS, Payload, Round, digest, shuffled
+from curvote.strict_json import canonical
 from curvote.task import Task
-
-# The message may be one that was accepted: such an envelope should not be kept.
-USED = "used invitation"
-Check = Callable[[Task, int | None, Payload], None]
-
-
-class Refused(UserError):  # noqa: N818 - what happened to an envelope
-    """An envelope is not accepted; ``reason`` is the short form, for counts."""
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
-
-
-@dataclass(frozen=True)
-class _Invited:
-    """What the file knows about the invitation of an envelope."""
-
-    key: str
-    about: int | None
-    used: bool
-    number: int
-    round: str
-    digest: str
-    task: str
-    closed: bool
 
 
 class Intake:
@@ -60,6 +36,7 @@ class Intake:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         self._db = INTAKE.connect(self.path)
+        self._came = False
 
     def __enter__(self) -> Intake:
         return self
@@ -67,7 +44,11 @@ class Intake:
     def __exit__(self, *_: object) -> None:
         # The last one to leave also removes the write-ahead log, whose order of pages
         # would tell which message came with which invitation.
-        self._db.close()
+        try:
+            if self._came:
+                self._forget_arrivals()
+        finally:
+            self._db.close()
 
     def open_round(
         self,
@@ -77,9 +58,11 @@ class Intake:
         task: Task,
         needed: int,
         invitations: Sequence[Invitation],
+        sealed: bool = False,
     ) -> None:
         """Open a round with its invitations; again with the same: nothing happens.
 
+        A ``sealed`` round gets a key of its own, to which envelopes are sealed.
         ``needed`` alone may change, until the round is closed. More needed than
         invited is a UserError; anything else that differs is an InternalError.
         """
@@ -95,8 +78,9 @@ class Intake:
         with self._writing():
             known = self.round(round_id)
             if known is None:
-                text = envelope.canonical(task.to_json()).decode()
-                row = round_id, pipeline, text, task_digest, needed
+                text = canonical(task.to_json()).decode()
+                seal = new_key() if sealed else None
+                row = round_id, pipeline, text, task_digest, needed, seal
                 self._insert(row, invitations)
                 return
             if (known.pipeline, known.digest) != (pipeline, task_digest):
@@ -108,8 +92,8 @@ class Intake:
 
     def _insert(self, row: tuple[Any, ...], invitations: Sequence[Invitation]) -> None:
         number = self._db.execute(
-            "INSERT INTO rounds (id, pipeline, task, digest, needed)"
-            " VALUES (?, ?, ?, ?, ?)",
+            "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
+            " VALUES (?, ?, ?, ?, ?, ?)",
             row,
         ).lastrowid
         self._db.executemany(
@@ -139,50 +123,33 @@ class Intake:
     def take(self, data: bytes, check: Check) -> None:
         """Accept one envelope, or raise `Refused` with the reason and change nothing.
 
-        ``check(task, about, payload)`` raises a UserError for what no honest client can
-        have sent. Invitation and message change in one transaction.
+        ``check(task, about, payload)`` returns the message to keep; it raises a
+        UserError for what no honest client can have sent. Invitation and message change
+        in one transaction.
         """
-        sent = _read(data)
+        (refused,) = self.take_batch([data], check)
+        if refused:
+            raise refused
+
+    def take_batch(self, sent: Sequence[bytes], check: Check) -> list[Refused | None]:
+        """Accept envelopes as `take` does, all in one transaction.
+
+        Return for each why it was refused, None where it was accepted.
+        """
+        self._came = True
         with self._writing():
-            invited = self._invited(sent)
-            self._check_invitation(sent, invited)
-            _check_payload(sent, invited, check)
-            mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-            self._db.execute(mark, (sent.invitation,))
-            text = envelope.canonical(sent.payload).decode()
-            row = (secrets.randbits(63), invited.number, text)
-            keep = "INSERT INTO messages (row, round, payload) VALUES (?, ?, ?)"
-            self._db.execute(keep, row)
+            return [self._take(data, check) for data in sent]
 
-    def _invited(self, sent: Envelope) -> _Invited:
-        query = """SELECT key, about, used, number, rounds.id, digest, task,
-            accepted_digest IS NOT NULL FROM invitations
-            JOIN rounds ON rounds.number = round WHERE invitations.id = ?"""
-        rows = self._rows(query, sent.invitation)
-        if not rows:
-            raise Refused(
-                "unknown invitation",
-                f"invitation {sent.invitation} was never issued here.",
-            )
-        return _Invited(*rows[0])
-
-    def _check_invitation(self, sent: Envelope, invited: _Invited) -> None:
-        if invited.used:
-            raise Refused(USED, "this invitation was used before.")
-        if sent.task != invited.digest:
-            if self._rows("SELECT id FROM rounds WHERE digest = ?", sent.task):
-                raise Refused(
-                    "another round",
-                    f"an invitation to round {invited.round}, used for another round.",
-                )
-            raise Refused("unknown task", f"task {sent.task[:12]} has no round here.")
-        if invited.closed:
-            raise Refused("round closed", f"round {invited.round} is closed.")
-        if not envelope.genuine(sent, invited.key):
-            raise Refused(
-                "wrong seal",
-                "the seal is wrong: something was altered, or the key is another.",
-            )
+    def _take(self, data: bytes, check: Check) -> Refused | None:
+        try:
+            came = admitted(data, check, self._rows)
+        except Refused as refused:
+            return refused
+        mark = "UPDATE invitations SET used = 1 WHERE id = ?"
+        self._db.execute(mark, (came.invitation,))
+        keep = "INSERT INTO messages (row, round, payload) VALUES (?, ?, ?)"
+        self._db.execute(keep, (secrets.randbits(63), came.round, came.text))
+        return None
 
     def fold(self, round_id: str, least: int) -> str | None:
         """Fold in the messages that wait, if there are ``least``; the round stays open.
@@ -229,10 +196,13 @@ class Intake:
     def _forget_arrivals(self) -> None:
         """Rewrite the file by key: no trace of arrival is left.
 
-        Whether or not anything changed: the last one may have been killed before this.
+        SQLite puts a row where there is room on its page, so that places follow arrival
+        until then. Whether or not anything changed: the last one may have been killed
+        before this.
         """
         with INTAKE.errors(self.path):
             self._db.execute("VACUUM")
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def folded(self, round_id: str) -> str | None:
         """Return the digest of what was folded in, as `fold` does, changing nothing."""
@@ -278,17 +248,3 @@ class Intake:
     def _writing(self) -> AbstractContextManager[None]:
         """One transaction: all of it, or nothing."""
         return INTAKE.transaction(self._db, self.path, "IMMEDIATE")
-
-
-def _read(data: bytes) -> Envelope:
-    try:
-        return envelope.read(data)
-    except UserError as error:
-        raise Refused("unreadable", str(error)) from None
-
-
-def _check_payload(sent: Envelope, invited: _Invited, check: Check) -> None:
-    try:
-        check(read_task(invited.task), invited.about, sent.payload)
-    except UserError as error:
-        raise Refused("impossible message", str(error)) from None

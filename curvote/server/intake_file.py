@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +47,12 @@ _BATCHES: Final = (
 )
 
 
+# The private half of the key that a round's envelopes are sealed to, 64 hex digits.
+_SEALS: Final = ("ALTER TABLE rounds ADD COLUMN seal TEXT",)
+# What each format added to the one before it, the second first.
+_CHANGES: Final = (_BATCHES, _SEALS)
+
+
 class _IntakeFile(DurableFile):
     """The file of an intake; one of an earlier format becomes one of today's."""
 
@@ -54,31 +61,35 @@ class _IntakeFile(DurableFile):
         try:
             return super().connect(path)
         except UserError:
-            with suppress(UserError):  # it is no earlier one either: said once more
-                self._upgrade(path)
+            for old in _EARLIER:
+                with suppress(UserError):  # it is none of that format: said once more
+                    self._upgrade(path, old)
             return super().connect(path)
 
-    def _upgrade(self, path: Path) -> None:
+    def _upgrade(self, path: Path, old: DurableFile) -> None:
         with (
-            closing(_FORMAT_1.connect(path)) as db,
+            closing(old.connect(path)) as db,
             self.transaction(db, path, "IMMEDIATE"),
         ):
             (found,) = db.execute("PRAGMA user_version").fetchone()
-            if found == _FORMAT_1.version:  # else another process was first
-                for statement in (*_BATCHES, f"PRAGMA user_version = {self.version}"):
-                    db.execute(statement)
+            if found != old.version:
+                return  # another process was first
+            for statement in chain(*_CHANGES[old.version - 1 :]):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {self.version}")
 
 
-def _format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
+def _format(kind: type[DurableFile], version: int) -> DurableFile:
+    # Altered like an old file: the text of both is the same.
+    changes = chain(*_CHANGES[: version - 1])
     return kind(
         kind="intake",
         record="which invitations were used",
         application=0x43754969,  # "CuIi"
         version=version,
-        schema=schema,
+        schema="".join((_FIRST, *(f"{change};" for change in changes))),
     )
 
 
-_FORMAT_1: Final = _format(DurableFile, 1, _FIRST)
-# Altered like an old file: the text of both is the same.
-INTAKE: Final = _format(_IntakeFile, 2, f"{_FIRST}{';'.join(_BATCHES)};")
+_EARLIER: Final = tuple(_format(DurableFile, k + 1) for k in range(len(_CHANGES)))
+INTAKE: Final = _format(_IntakeFile, len(_CHANGES) + 1)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from curvote.sealed import public
 from curvote.task import Task
 
 Payload = dict[str, Any]
@@ -19,7 +20,8 @@ ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_digest,
 (SELECT count(*) FROM invitations i WHERE i.round = r.number),
 (SELECT count(*) FROM messages m WHERE m.round = r.number),
 (SELECT group_concat(n) FROM (SELECT count(*) AS n FROM messages m
-  WHERE m.round = r.number AND batch IS NOT NULL GROUP BY batch ORDER BY batch))
+  WHERE m.round = r.number AND batch IS NOT NULL GROUP BY batch ORDER BY batch)),
+seal
 FROM rounds r"""
 
 
@@ -29,7 +31,7 @@ class Round:
 
     ``digest`` is the task's. ``needed`` messages make it complete; ``accepted_digest``
     names the accepted set once the round is closed. ``batches`` counts the messages
-    that were folded in, each time.
+    that were folded in, each time. Envelopes are sealed to ``seal_to``, None: to none.
     """
 
     id: str
@@ -41,14 +43,17 @@ class Round:
     needed: int
     accepted_digest: str | None
     batches: tuple[int, ...] = ()
+    seal_to: str | None = None
 
     @classmethod
     def of(cls, row: Any) -> Round:
         """Return the round of one row of `ROUNDS`."""
-        name, pipeline, task, named, needed, final, issued, accepted, sizes = row
+        name, pipeline, task, named, needed, final, issued, accepted, sizes, seal = row
         counts = issued, accepted, needed
         batches = tuple(int(size) for size in (sizes or "").split(",") if size)
-        return cls(name, pipeline, read_task(task), named, *counts, final, batches)
+        seal_to = public(seal) if seal else None
+        known = name, pipeline, read_task(task), named
+        return cls(*known, *counts, final, batches, seal_to)
 
     @property
     def asks(self) -> str:

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.identifier import normal
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
@@ -19,6 +21,8 @@ MICROSECONDS = 1e6
 VOCABULARY = 12  # two labels are right; more are only shown
 # Eighteen digits fit int64; a leading zero or a plus makes it another text.
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
+# What a message adds about ids that came twice.
+SPELT = " (spaces around an id, and .0 after a number, do not count)"
 _DATE = r"^\d{4}-\d{2}-\d{2}"
 _ZONE = r"(\d{2}:\d{2}.*?)\s*(Z|[+-]\d{2}:?\d{2})$"
 
@@ -86,9 +90,10 @@ def labels(column: Any, known: dict[str, int]) -> Integers:
 def identities(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
     """Return each text's or number's client_id, and a mark that tells texts apart.
 
-    A whole number in its plain spelling stays what it is (mark 0). Any other text
-    becomes 63 bits of its BLAKE2b digest and 32 further bits as its mark: two ids
-    that agree in the first but not in the second are different texts.
+    Texts are compared as `identifier.normal` spells them. A whole number in its plain
+    spelling stays what it is (mark 0). Any other text becomes 63 bits of its BLAKE2b
+    digest and 32 further bits as its mark: two ids that agree in the first but not in
+    the second are different texts.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -96,6 +101,7 @@ def identities(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
     marks = np.zeros(len(column), dtype=np.uint32)
     if not is_text(column):
         return np.array(column.cast(pa.int64())), marks
+    column = _normal(column)
     whole = pc.match_substring_regex(column, _WHOLE)
     ids = np.array(pc.if_else(whole, column, "0").cast(pa.int64()))
     other = ~np.asarray(whole)
@@ -105,6 +111,26 @@ def identities(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
     ids[other] = (words[:, 0] >> np.uint64(1)).astype(np.int64)
     marks[other] = (words[:, 1] >> np.uint64(32)) | np.uint64(1)
     return ids, marks
+
+
+def _normal(column: Any) -> Any:
+    """Return texts as they are compared; only those that no short rule covers cost."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    plain_ones = pc.match_substring_regex(column, r"^[0-9A-Za-z]+$")
+    others = column.filter(pc.invert(plain_ones)).to_pylist()
+    if not others:
+        return column
+    spelt = pa.array(map(normal, others), type=column.type)
+    return pc.replace_with_mask(column, pc.invert(plain_ones), spelt)
+
+
+def trimmed(column: Any) -> Any:
+    """Return ids with nothing around them; one of spaces alone becomes a null."""
+    import pyarrow.compute as pc
+
+    return plain(pc.utf8_trim_whitespace(column)) if is_text(column) else column
 
 
 def is_text(column: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.datasets.own.arrow_cells import SPELT
 from curvote.datasets.own.given import Violations
 
 Integers = NDArray[np.int64]
@@ -52,7 +53,8 @@ class Identifiers:
         texts = marks[earlier] != marks[later]
         for what, chosen in (
             (
-                "an id comes back after another client's rows; sort the file by id",
+                "an id comes back after another client's rows; sort the file by id"
+                + SPELT,
                 ~texts,
             ),
             ("two ids have one 63-bit number; rename one of the two", texts),

@@ -129,6 +129,7 @@ class Reader:
     def _runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:
         import pyarrow.compute as pc
 
+        column = cells.trimmed(column)
         self._empty(self.names.id, np.asarray(pc.is_null(column)))
         # An empty cell is reported already; from here on it counts as the row above.
         encoded = pc.run_end_encode(pc.fill_null_forward(column))

@@ -21,7 +21,7 @@ INTERCEPT = 0.45
 WIDEST = 198
 # The part of the clients who report in the first of two rounds.
 FIRST = 0.3
-_PUBLISHED = ("intercept", "share", "square")
+PUBLISHED = ("intercept", "share", "square")
 
 
 def vectors(arm: str, d: int, rescale: str, intercept: float | str) -> Directions:
@@ -31,26 +31,31 @@ def vectors(arm: str, d: int, rescale: str, intercept: float | str) -> Direction
     moment of more than ``WIDEST`` numbers is a UserError.
     """
     share, square = SHARES[validate.one_of(SHARES, arm=arm)], SQUARE[rescale]
-    if share < 1 and d > WIDEST:
-        raise UserError(
-            f"arm {arm} would send a second moment of {d} numbers, {WIDEST} at most;"
-            " take arm mean, or fewer numbers."
-        )
+    check_width(d, share)
     s = INTERCEPT * np.sqrt(d * square) if isinstance(intercept, str) else intercept
     return Directions(d, float(s), share, square)
 
 
+def check_width(d: int, share: float) -> None:
+    """Refuse a second moment of more than ``WIDEST`` numbers."""
+    if share < 1 and d > WIDEST:
+        raise UserError(
+            f"a report would hold a second moment of {d} numbers, {WIDEST} at most;"
+            " take arm mean, or fewer numbers."
+        )
+
+
 def to_params(given: Directions) -> dict[str, float]:
     """Return what a task publishes of the vectors."""
-    return {name: float(getattr(given, name)) for name in _PUBLISHED}
+    return {name: float(getattr(given, name)) for name in PUBLISHED}
 
 
 def from_params(d: int, params: Mapping[str, Any]) -> Directions:
     """Return the vectors that a task publishes; UserError: it lacks a constant."""
-    missing = [name for name in _PUBLISHED if name not in params]
+    missing = [name for name in PUBLISHED if name not in params]
     if missing:
         raise UserError(f"the task states no {', '.join(missing)} of its vectors.")
-    return Directions(d, **{name: params[name] for name in _PUBLISHED})
+    return Directions(d, **{name: params[name] for name in PUBLISHED})
 
 
 def handed_on(source: Source) -> Facts:

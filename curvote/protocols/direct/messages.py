@@ -10,12 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
+from curvote import validate
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import Entropy
+from curvote.errors import UserError
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.direct.arms import from_params, to_params, vectors
+from curvote.protocols.direct.arms import (
+    PUBLISHED,
+    check_width,
+    from_params,
+    to_params,
+    vectors,
+)
 from curvote.protocols.direct.refine import SECOND, whitening_of
-from curvote.protocols.message import Known, Setting
+from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.direction import Directions, Whitening
@@ -42,6 +50,7 @@ class Direction:
     table: str = "directions"
     payload: type[BaseModel] = DirectionPayload
     bounded: bool = False
+    fields: tuple[str, ...] = PUBLISHED
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the arm and the intercept; `task` makes numbers of them."""
@@ -68,9 +77,20 @@ class Direction:
         own = replace(stated, mechanism=PrivUnit.name, params=params)
         return self.task(own, {})
 
+    def admit(self, task: Task) -> None:
+        """Refuse another mechanism, constants out of range and candidates."""
+        check_fields(task, params=self.fields)
+        validate.one_of((PrivUnit.name,), mechanism=task.mechanism)
+        given = from_params(task.encoding.d, task.params)
+        check_width(given.d, given.share)
+
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one vector."""
         return self._reporter(task).mechanism.worst_log_ratio()
+
+    def numbers(self, task: Task) -> int:
+        """Return the size of the vector."""
+        return self._vectors(task).size
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
@@ -111,6 +131,7 @@ class Refinement(Direction):
     senders: Senders = SECOND
     name: str = "refinement"
     stage: str = "refine"
+    fields: tuple[str, ...] = (*PUBLISHED, "matrix", "centre")
 
     def task(self, stated: Task, inputs: Inputs) -> Task:
         """Return the first round's task with the whitening that came of it."""
@@ -123,6 +144,16 @@ class Refinement(Direction):
         first = Direction().rehearsal(stated)
         return self._with(first, Whitening(matrix, np.full(d, 0.25)))
 
+    def admit(self, task: Task) -> None:
+        """Refuse whitened coordinates of another number, beside all else."""
+        super().admit(task)
+        made = self._whitening(task)
+        if made.centre.shape != (task.encoding.d,):
+            raise UserError(
+                f"the whitening is of {made.centre.size} numbers; the encoding has"
+                f" {task.encoding.d}."
+            )
+
     def _with(self, stated: Task, made: Whitening) -> Task:
         own = {"matrix": made.matrix.tolist(), "centre": made.centre.tolist()}
         return replace(stated, asks=self.name, params={**stated.params, **own})
@@ -131,7 +162,9 @@ class Refinement(Direction):
         return super()._vectors(task).whitened
 
     def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        made = Whitening(
+        return self._whitening(task).apply(known.z), known.labels
+
+    def _whitening(self, task: Task) -> Whitening:
+        return Whitening(
             np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
         )
-        return made.apply(known.z), known.labels

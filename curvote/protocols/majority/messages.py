@@ -14,7 +14,7 @@ from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR, signs
-from curvote.protocols.message import Known, Setting
+from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY
 from curvote.protocols.stage import Columns, Inputs
 from curvote.task import Task
@@ -52,9 +52,18 @@ class Label:
         """Return the stated task with the one mechanism that it may name."""
         return replace(stated, mechanism=BinaryRR.name, params={})
 
+    def admit(self, task: Task) -> None:
+        """Refuse another mechanism, parameters and candidates."""
+        check_fields(task)
+        validate.one_of((BinaryRR.name,), mechanism=task.mechanism)
+
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one label."""
         return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+
+    def numbers(self, task: Task) -> int:
+        """Return 0: the message is a class alone."""
+        return 0
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""

@@ -16,7 +16,7 @@ from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import Known, Setting
+from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.protocols.stage import Columns, Inputs
@@ -67,11 +67,20 @@ class Report:
         """Return the stated task."""
         return stated
 
+    def admit(self, task: Task) -> None:
+        """Refuse parameters from which no mechanism can be built, and candidates."""
+        check_fields(task, params=None)
+        Reporter.of(task)
+
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the features and of the label together."""
         reporter = Reporter.of(task)
         parts = reporter.features, reporter.label
         return sum(part.worst_log_ratio() for part in parts)
+
+    def numbers(self, task: Task) -> int:
+        """Return d, the numbers of z."""
+        return task.encoding.d
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return z (n, d) and label (n,), both noised."""
@@ -127,9 +136,17 @@ class Vote:
         up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
         return replace(stated, asks=self.name, candidates=up, params={})
 
+    def admit(self, task: Task) -> None:
+        """Refuse a task without candidates, or with parameters: the bit has none."""
+        check_fields(task, candidates=True)
+
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one bit."""
         return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+
+    def numbers(self, task: Task) -> int:
+        """Return 0: a vote is one bit."""
+        return 0
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""

@@ -1,0 +1,152 @@
+"""What a ledger can be asked."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.client import ledger_chain, ledger_problems, ledger_rows
+from curvote.client.ledger_amounts import Amount
+from curvote.client.ledger_chain import Movement
+from curvote.client.ledger_entries import SELECT, Entry, Spent, read
+from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
+from curvote.identifier import normal
+from curvote.privacy import Budget
+
+
+class LedgerReader:
+    """The questions of a `Ledger`; each sees one state of the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self._db = LEDGER.connect(self.path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; closing twice is no error."""
+        self._db.close()
+
+    def entry(self, release: str) -> Entry | None:
+        """Return one release, or None if it was never reserved."""
+        found = self._entries("WHERE release = ?", release)
+        return found[0] if found else None
+
+    def entries(self, population: str | None = None) -> list[Entry]:
+        """Return all releases, or those of one population, in order of reservation."""
+        if population is None:
+            return self._entries("ORDER BY number")
+        return self._entries("WHERE name = ? ORDER BY number", population)
+
+    def releases_of(self, population: str, client: str | int) -> list[Entry]:
+        """Return the releases about one client, cancelled ones too."""
+        return self._entries(
+            """WHERE name = ? AND EXISTS (SELECT 1 FROM members m
+              WHERE m.release = releases.number AND m.client = (
+                SELECT c.number FROM clients c
+                WHERE c.population = releases.population AND c.client = ?))
+            ORDER BY number""",
+            population,
+            normal(str(client)),
+        )
+
+    def members(self, release: str) -> NDArray[np.str_]:
+        """Return the ids (n,) of the clients that a release is about."""
+        rows = self._rows(
+            """SELECT clients.client FROM releases
+            JOIN members ON members.release = releases.number
+            JOIN clients ON clients.number = members.client
+            WHERE releases.release = ?""",
+            release,
+        )
+        return np.array([name for (name,) in rows], dtype=np.str_)
+
+    def spent(self, population: str) -> Spent:
+        """Return the totals of all clients who have spent anything."""
+        query = """SELECT client, total FROM clients
+            JOIN populations ON populations.id = population
+            WHERE name = ? AND total <> ?"""
+        with self._transaction("DEFERRED"):
+            rows = self._rows(query, population, NOTHING_SPENT)
+            kinds = self._rows("SELECT id, epsilon, delta FROM totals")
+            floats = {id_: Amount.read(*texts).floats() for id_, *texts in kinds}
+        if not {total for _, total in rows} <= floats.keys():
+            raise LEDGER.damaged(self.path)
+        amounts = np.array([floats[total] for _, total in rows]).reshape(-1, 2)
+        names = np.array([name for name, _ in rows], dtype=np.str_)
+        return Spent(names, amounts[:, 0], amounts[:, 1])
+
+    def cap(self, population: str) -> Budget | None:
+        """Return the most that a client may spend in ``population``, if it was set."""
+        with LEDGER.errors(self.path):
+            found = ledger_rows.cap(self._db, population)
+        return found.budget() if found else None
+
+    def setting(self, name: str) -> str | None:
+        """Return what was settled once under ``name``, or None."""
+        with LEDGER.errors(self.path):
+            return self._setting(name)
+
+    def head(self) -> str:
+        """Return the newest link of the chain over all that was ever entered."""
+        with LEDGER.errors(self.path):
+            return ledger_chain.head(self._db)
+
+    def origin(self) -> str:
+        """Return the first link of the chain: it names this ledger and its copies."""
+        with LEDGER.errors(self.path):
+            return ledger_chain.origin(self._db)
+
+    def knows(self, head: str) -> bool:
+        """Say whether ``head`` was ever the newest link: else the ledger is older."""
+        with LEDGER.errors(self.path):
+            return ledger_chain.knows(self._db, head)
+
+    def movements(self) -> list[Movement]:
+        """Return the reservations and settlements, in the order of the chain."""
+        with LEDGER.errors(self.path):
+            return list(ledger_chain.movements(self._db))
+
+    def counts(self) -> tuple[int, int]:
+        """Return how many releases count, and about how many clients they are."""
+        ((releases, clients),) = self._rows(
+            """SELECT (SELECT count(*) FROM releases WHERE state <> 'cancelled'),
+            (SELECT count(*) FROM clients WHERE total <> ?)""",
+            NOTHING_SPENT,
+        )
+        return releases, clients
+
+    def problems(self) -> list[str]:
+        """Check everything and return what is wrong, a line each; empty: sound.
+
+        SQLite's own checks, the states, the numbers of clients, all totals and caps
+        once more, added up from the first release on, and the chain of entries.
+        """
+        with self._transaction("DEFERRED"):
+            return ledger_problems.problems(self._db)
+
+    def _setting(self, name: str) -> str | None:
+        rows = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,))
+        found = rows.fetchone()
+        return found[0] if found else None
+
+    def _entries(self, rest: str, *values: str) -> list[Entry]:
+        with LEDGER.errors(self.path):
+            return [read(row) for row in self._rows(f"{SELECT} {rest}", *values)]
+
+    def _rows(self, query: str, *values: str | int) -> list[Any]:
+        with LEDGER.errors(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _transaction(
+        self, kind: Literal["IMMEDIATE", "DEFERRED"]
+    ) -> AbstractContextManager[None]:
+        return LEDGER.transaction(self._db, self.path, kind)

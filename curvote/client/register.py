@@ -1,0 +1,169 @@
+"""The register of a user: which invitations were answered, and from which ledger.
+
+A ledger knows what it released. The register knows of all ledgers of a user, so that a
+second one, an older copy or a new file in the place of a lost one is recognised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from curvote.client.ledger import Ledger
+from curvote.durable import DurableFile
+from curvote.errors import UserError
+
+# `attempt` is a random name of the one try that answered; `chain` names the ledger and
+# its copies, `head` is its newest link then, `ledger` its path. A row is the right to
+# draw: two processes cannot both insert it.
+_SCHEMA: Final = """
+CREATE TABLE answers (
+  number INTEGER PRIMARY KEY,
+  invitation TEXT NOT NULL UNIQUE CHECK (invitation <> ''),
+  attempt TEXT NOT NULL UNIQUE CHECK (attempt <> ''),
+  ledger TEXT NOT NULL CHECK (ledger <> ''),
+  chain TEXT NOT NULL,
+  head TEXT NOT NULL,
+  entered TEXT NOT NULL
+) STRICT;
+"""
+
+REGISTER: Final = DurableFile(
+    kind="register",
+    record="which invitations were answered, and from which ledger",
+    application=0x43755267,  # "CuRg"
+    version=1,
+    schema=_SCHEMA,
+)
+
+
+class Register:
+    """The register in the SQLite file ``path``, which is created if there is none.
+
+    Any number of processes may use one file. A file that is damaged, foreign or cannot
+    be written is a UserError and stays as it is: nothing is released without it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self._db = REGISTER.connect(self.path)
+
+    def __enter__(self) -> Register:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._db.close()
+
+    def check_place(self, ledger: Path) -> None:
+        """Refuse to begin a new ledger where one stood from which was answered."""
+        known = self._newest("ledger", str(ledger))
+        if known and not ledger.exists():
+            raise UserError(
+                f"the ledger {ledger} is gone; on {known[1]} an invitation was answered"
+                " from it. Put it back, or its latest backup: only it knows what was"
+                " released."
+            )
+
+    def check_ledger(self, ledger: Ledger) -> None:
+        """Refuse a ledger that has forgotten an answer; take in what it alone knows."""
+        self._refuse_older(ledger)
+        self._take_in(ledger)
+
+    def _refuse_older(self, ledger: Ledger) -> None:
+        """Ask the ledger for the newest answer from its place, and from its chain.
+
+        The second recognises an older copy wherever it stands.
+        """
+        place = self._newest("ledger", str(ledger.path.resolve()))
+        for known in (place, self._newest("chain", ledger.origin())):
+            if known and not ledger.knows(known[0]):
+                raise UserError(
+                    f"the ledger {ledger.path} does not know what was answered from it"
+                    f" on {known[1]}: it is an older copy, or another one. Put the"
+                    " newest in its place. Nothing was drawn."
+                )
+
+    def refuse_answered(self, invitation: str, attempt: str) -> None:
+        """Refuse an ``invitation`` that another ``attempt`` answered, from any ledger.
+
+        Its own may stand there already: another process took it in from the ledger.
+        """
+        rows = self._rows(
+            "SELECT ledger, entered FROM answers WHERE invitation = ? AND attempt <> ?",
+            *(invitation, attempt),
+        )
+        for place, entered in rows:
+            raise UserError(
+                f"this invitation was used for another release: on {entered} it was"
+                f" answered from the ledger {place}. A second ledger cannot answer it"
+                " again. Nothing was drawn."
+            )
+
+    def enter(self, invitation: str, attempt: str, ledger: Ledger) -> None:
+        """Claim an ``invitation`` before its noise is drawn; UserError: answered."""
+        with self._transaction():  # what was checked before may have changed
+            self._refuse_older(ledger)
+            self.refuse_answered(invitation, attempt)
+            self._insert([(invitation, attempt)], ledger)
+
+    def withdraw(self, attempt: str) -> None:
+        """Give back what an ``attempt`` has claimed, as its noise never left."""
+        with self._transaction():
+            self._db.execute("DELETE FROM answers WHERE attempt = ?", (attempt,))
+
+    def _take_in(self, ledger: Ledger) -> None:
+        """Enter what a ledger has answered before, or under another register."""
+        answered = (entry for entry in ledger.entries() if entry.counts)
+        pairs = [
+            (str(e.facts["invitation"]), str(e.facts.get("attempt", e.release)))
+            for e in answered
+            if "invitation" in e.facts
+        ]
+        with self._transaction():
+            self._insert(pairs, ledger)
+
+    def _insert(self, pairs: Iterable[tuple[str, str]], ledger: Ledger) -> None:
+        place = str(ledger.path.resolve())
+        rest = place, ledger.origin(), ledger.head(), _now()
+        self._db.executemany(
+            "INSERT OR IGNORE INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
+            ((*pair, *rest) for pair in pairs),
+        )
+
+    def _newest(
+        self, column: Literal["ledger", "chain"], value: str
+    ) -> tuple[str, str] | None:
+        """Return the head of a ledger at its newest answer, and when that was."""
+        rows = self._rows(
+            f"SELECT head, entered FROM answers WHERE {column} = ?"  # noqa: S608 - ours
+            " ORDER BY number DESC LIMIT 1",
+            value,
+        )
+        return rows[0] if rows else None
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        with REGISTER.errors(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _transaction(self) -> AbstractContextManager[None]:
+        return REGISTER.transaction(self._db, self.path, "IMMEDIATE")
+
+
+@contextmanager
+def books(ledger: Path, register: Path) -> Iterator[tuple[Ledger, Register]]:
+    """Open a client's ledger together with the register of its user.
+
+    UserError: the ledger has forgotten what was answered from it.
+    """
+    with Register(register) as known:
+        known.check_place(ledger)
+        with Ledger(ledger) as own:
+            known.check_ledger(own)
+            yield own, known
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,0 +1,22 @@
+"""What names a client: the text of an id, in the one spelling that is compared."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_INTEGRAL = re.compile(r"([+-]?[0-9]+)\.0+")
+
+
+def normal(text: str) -> str:
+    """Return an id as it is compared: NFC, trimmed, an integral number without ``.0``.
+
+    A spreadsheet that exports 1000 as ``1000.0``, or another system that writes an
+    accent as a sign of its own, makes no new client. Leading zeros stay: ``01000`` may
+    well be somebody else than ``1000``. What stays is unchanged by a second call.
+    """
+    if text.isascii() and text.isalnum():  # nearly all ids
+        return text
+    trimmed = unicodedata.normalize("NFC", text).strip()
+    whole = _INTEGRAL.fullmatch(trimmed)
+    return whole.group(1) if whole else trimmed

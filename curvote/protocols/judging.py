@@ -1,0 +1,91 @@
+"""What a client asks of a task before it reads its own record: refusals tell nothing.
+
+A refusal that depends on the record is an answer without noise. So everything that can
+be wrong with a task is found here, from the task alone; what a record can do afterwards
+is bounded (`curvote.task_form`), and `curvote.protocols.answering` never refuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from curvote import validate
+from curvote.entropy import SeededEntropy
+from curvote.envelope import Invitation
+from curvote.errors import UserError
+from curvote.protocols.answering import fixed
+from curvote.protocols.message import message_of
+from curvote.representation import canonical
+from curvote.representation.rescale import rescale
+from curvote.task import Task
+from curvote.task_form import SMALLEST_SCALE
+
+# What separates words in a list: "yes, certainly" would be two classes in one.
+SEPARATORS = ",;|/"
+
+
+def judged(document: Any) -> Task:
+    """Return the task that a document holds, if a client may answer it at all.
+
+    UserError: another form, numbers out of range, a basis that is not the one it is
+    called, classes that are no words, an unknown question, or a mechanism that cannot
+    be built. Neither a record nor the system's entropy is touched.
+    """
+    task = Task.from_json(document)
+    _guarded(_admit, task)
+    return task
+
+
+def check_invitation(task: Task, invitation: Invitation) -> None:
+    """Refuse an invitation to another task, or about what is not up for a vote."""
+    if invitation.task != task.digest() or invitation.asks != task.asks:
+        raise UserError(
+            f"the invitation is to task {invitation.task[:12]}, but the task is"
+            f" {task.digest()[:12]}; they belong to different rounds."
+        )
+    about, up = invitation.about, task.candidates
+    if up is None and about is not None:
+        raise UserError("the invitation is about a candidate, but none is up for one.")
+    if up is not None and (about is None or not 0 <= about < len(up.coef)):
+        raise UserError(
+            f"the invitation is about candidate {about}; up for a vote are 0 to"
+            f" {len(up.coef) - 1}."
+        )
+
+
+def _guarded(admit: Callable[[Task], None], task: Task) -> None:
+    """Call ``admit``; whatever fails on somebody else's task is the task's fault."""
+    try:
+        with np.errstate(all="ignore"):
+            admit(task)
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a task must never crash its client
+        raise UserError(
+            f"this task cannot be answered: it fails with {type(error).__name__}."
+        ) from None
+
+
+def _admit(task: Task) -> None:
+    for word in task.classes:
+        if set(word) & set(SEPARATORS):
+            raise UserError(
+                f"class {validate.shown(word)} is no single word or phrase: it holds"
+                f" one of {' '.join(SEPARATORS)}."
+            )
+    encoding = task.encoding
+    canonical.check(encoding.projection)
+    rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
+    if encoding.rescale == "min_max":
+        _check_width(encoding.constants)
+    message_of(task).admit(task)
+    # The first draw of all is about a record that everybody knows.
+    message_of(task).draw(task, fixed(task, 0), SeededEntropy(0))
+
+
+def _check_width(constants: Any) -> None:
+    if not (constants["upper"] - constants["lower"] >= 2 * SMALLEST_SCALE).all():
+        raise UserError(f"upper must be at least {2 * SMALLEST_SCALE:g} above lower.")

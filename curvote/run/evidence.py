@@ -1,0 +1,154 @@
+"""What tells of releases beside the ledger, and whether the ledger knows them.
+
+A ledger that is gone, fresh, or older than it was gives clients a budget that they have
+spent. Each release leaves three traces elsewhere: the manifest of its artifact, a line
+of the append-only copy, and the record of its run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from curvote.client.ledger import Entry, Ledger, existing
+from curvote.errors import UserError
+from curvote.protocols.registry import PROTOCOLS
+from curvote.run import history, releases_log
+from curvote.run.project import Project
+from curvote.run.store import MANIFEST
+
+WAY_OUT = (
+    "Put the newest ledger back: clients have spent what another one does not know."
+    " Restore it from a backup made after the last release, without changing anything"
+    " else; nothing is released before"
+)
+Manifests = list[tuple[Path, dict[str, Any] | None]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What tells of a release: where, and the head of the chain at the time.
+
+    ``left`` says that the release left; else it was reserved at least.
+    """
+
+    where: str
+    release: object
+    head: str | None = None
+    left: bool = True
+
+
+def refuse_other_ledger(project: Project) -> None:
+    """Refuse to go on with a ledger that does not know all releases: UserError."""
+    told = traces(project)
+    with existing(project.ledger) or nullcontext() as ledger:
+        refuse_other(project, told, ledger)
+
+
+def refuse_other(
+    project: Project, told: Sequence[Trace], ledger: Ledger | None
+) -> None:
+    """Refuse an opened ledger, or none, that does not know all that is told of."""
+    found = list(unknown(told, ledger))
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        gone = "" if ledger else f"{project.ledger} is gone. "
+        raise UserError(f"{gone}{found[0]}{more}. {WAY_OUT}.")
+
+
+def unknown(traces: Sequence[Trace], ledger: Ledger | None) -> Iterator[str]:
+    """Yield what a ledger (None: there is none) should know and does not, a line each.
+
+    The traces come first: what is released while we look is then no surprise. A release
+    that several of them tell of is named once.
+    """
+    entries = {e.release: e for e in ledger.entries()} if ledger else {}
+    told: set[object] = set()
+    for trace in traces:
+        problem = _problem(trace, ledger, entries)
+        if problem and trace.release not in told:
+            told.add(trace.release)
+            yield f"{trace.where}: {problem}"
+
+
+def manifests(project: Project) -> Manifests:
+    """Return the artifacts with their manifests, None where one cannot be read.
+
+    Temporary folders never left; those set aside as altered may have.
+    """
+    folders = sorted(project.artifacts.glob("*/*"))
+    left = (f for f in folders if f.is_dir() and not f.name.startswith(".tmp-"))
+    return [(folder, _manifest(folder)) for folder in left]
+
+
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def traces(project: Project) -> list[Trace]:
+    """Return all that tells of a release in manifests, copy and run records."""
+    return [*_published(project), *_copied(project), *_recorded(project)]
+
+
+def _published(project: Project) -> Iterator[Trace]:
+    for folder, manifest in manifests(project):
+        if manifest and "release" in manifest:
+            said = manifest["release"] if isinstance(manifest["release"], dict) else {}
+            where = folder.relative_to(project.root)
+            yield Trace(str(where), said.get("id"), said.get("head"))
+
+
+def _copied(project: Project) -> Iterator[Trace]:
+    copy = releases_log.path_of(project).relative_to(project.root)
+    for line in releases_log.lines(project):
+        yield Trace(str(copy), line["release"], line["head"], left=False)
+
+
+def _recorded(project: Project) -> Iterator[Trace]:
+    for record in history.load_all(project):
+        for release in _released(record):
+            yield Trace(f"the record of run {record.id}", release)
+
+
+def _released(record: history.RunRecord) -> Iterator[str]:
+    """Yield the releases of clients that a run made, or found made."""
+    config = record.config
+    if config.get("mode") != "production" or config.get("intake"):
+        return
+    stages = _releasing(str(config.get("protocol")))
+    done = record.status in {"completed", "partial"}
+    for step in record.steps:
+        if step["stage"] in stages and (done or step["action"] == "reuse"):
+            yield step["key"]
+
+
+def _releasing(protocol: str) -> set[str]:
+    if protocol not in PROTOCOLS:
+        return set()
+    chain = import_module(PROTOCOLS[protocol]).PRODUCTION
+    return {stage.name for stage in chain if stage.message}
+
+
+def _problem(
+    trace: Trace, ledger: Ledger | None, entries: Mapping[str, Entry]
+) -> str | None:
+    """Return what is wrong with the ledger by one trace, or None."""
+    name = trace.release
+    if not isinstance(name, str):
+        return "a release without an id"
+    if name not in entries:
+        return f"release {name} is not in the ledger"
+    if trace.head is not None and not (ledger and ledger.knows(trace.head)):
+        return f"release {name}: the ledger is older than that, or another one"
+    if trace.left and not entries[name].counts:
+        return f"release {name} is there, but {entries[name].state} in the ledger"
+    return None

@@ -1,0 +1,77 @@
+"""Whether people who are new to the ledger are really other people.
+
+A new name of the population, or ids that another program wrote, would give the same
+people a new budget. Nobody but the user can know that they are others: ``--new-people``
+says so, once for a cohort, and the ledger keeps it.
+"""
+
+from __future__ import annotations
+
+from curvote.client.ledger import Ledger
+from curvote.client.ledger_rows import names
+from curvote.errors import UserError
+from curvote.run.config import Configured
+from curvote.run.identity import People
+
+
+def refuse_strangers(
+    ledger: Ledger, configured: Configured, people: People, *, new_people: bool
+) -> None:
+    """Refuse a cohort that looks like known people under a new name: UserError.
+
+    With ``new_people`` the ledger is told that they are others instead.
+    """
+    suspicion = _suspicion(ledger, configured, people)
+    declared = f"new people {people.cohort}"
+    if suspicion is None or ledger.setting(declared) is not None:
+        return
+    if new_people:
+        ledger.settle_once(declared, configured.pipeline.population)
+        return
+    raise UserError(
+        f"{suspicion} Nothing is released. Only if these are other people: `curvote"
+        f" run {configured.name} --new-people`.",
+        where=("ledger", "population"),
+    )
+
+
+def _suspicion(ledger: Ledger, configured: Configured, people: People) -> str | None:
+    """Return why a cohort may be known people, or None."""
+    population = configured.pipeline.population
+    counting = [e for e in ledger.entries() if e.counts]
+    if not counting or any(e.facts.get("cohort") == people.cohort for e in counting):
+        return None
+    mine = [
+        e.population for e in counting if e.facts.get("pipeline") == configured.name
+    ]
+    if mine and population not in mine:
+        return _renamed(configured.name, mine[-1], population)
+    senders = set(names(people.senders))
+    known = _known(ledger, population)
+    new = len(senders - known)
+    if 2 * new <= len(senders):
+        return None
+    for other in sorted({e.population for e in counting} - {population}):
+        if 2 * len(senders & _known(ledger, other)) > len(senders):
+            return _renamed(configured.name, other, population)
+    absent = len(known.difference(names(people.everybody)))
+    if absent and absent >= min(new, len(known) / 2):
+        return (
+            f"{new} of {len(senders)} clients of {configured.name} are new to"
+            f" population {population!r}, while {absent} of its {len(known)} known"
+            " clients are not in the source any more: if their ids were only written in"
+            " another way (1000 as p1000 or 01000), write them as before."
+        )
+    return None
+
+
+def _known(ledger: Ledger, population: str) -> set[str]:
+    return set(ledger.spent(population).clients.tolist())
+
+
+def _renamed(name: str, before: str, population: str) -> str:
+    return (
+        f"the clients of {name} are known in population {before!r}, where they have"
+        f" spent; as population {population!r} they would begin anew. Write"
+        f" `population: {before}` again."
+    )

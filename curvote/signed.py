@@ -1,0 +1,221 @@
+"""Signed tasks: what a client is asked comes from the server that it knows.
+
+A published task is a JWS (RFC 7515) by EdDSA (RFC 8037) over a document of two values:
+the task, and the key that envelopes are to be sealed to (None: they are not sealed).
+A client pins the fingerprint of the key; the key itself stands in the header.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Final, Literal
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import (
+    Ed25519PrivateKey,
+    Ed25519PublicKey,
+)
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from curvote import jws
+from curvote.durable import sync_folder
+from curvote.errors import UserError
+from curvote.strict_json import canonical, parse, said
+
+LARGEST: Final = 2**26  # bytes: a thousand candidates of a thousand numbers fit
+_TYPE: Final = "curvote-task"
+LOST: Final = (
+    "Put its backup in its place. Only if it is lost for good, delete both files: a new"
+    " key is made then, and every client must be told its fingerprint"
+)
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A document whose signature is good, and who signed it.
+
+    ``document`` holds ``task`` and ``seal_to``; ``fingerprint`` is the SHA-256 of the
+    signer's public key, 64 hex digits.
+    """
+
+    document: dict[str, Any]
+    fingerprint: str
+
+
+class _Document(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    task: dict[str, Any]
+    seal_to: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None
+
+
+class _Key(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    kty: Literal["OKP"]
+    crv: Literal["Ed25519"]
+    x: str
+
+
+class _Header(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    alg: Literal["EdDSA"]
+    jwk: _Key
+    typ: Literal["curvote-task"]
+
+
+class ServerKey:
+    """The Ed25519 key that a server signs its tasks with."""
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self._public = key.public_key().public_bytes_raw()
+
+    @classmethod
+    def at(cls, path: Path) -> ServerKey:
+        """Return the key in the file ``path``, which is made if there never was one.
+
+        Its fingerprint is remembered beside it: clients have pinned it, and another key
+        would be a stranger to them. UserError: a file that others may read, that is
+        none, that holds no key or not the one that is remembered, or that is missing.
+        """
+        known = path.with_suffix(".fingerprint")
+        pinned = _remembered(known)
+        if not os.path.lexists(path):
+            if pinned is not None:
+                raise _refusal(path, f"it is missing, {known.name} is there. {LOST}")
+            _make(path)
+        key = cls(_read(path))
+        if pinned is None:
+            _write(known, f"{key.fingerprint}\n".encode(), 0o644)
+        elif pinned != key.fingerprint:
+            raise _refusal(path, f"it is another key than {known.name} says. {LOST}")
+        return key
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the public key: what clients pin."""
+        return fingerprint(self._public)
+
+    def sign(self, document: dict[str, Any]) -> bytes:
+        """Return the document as the line that is published."""
+        return jws.made(_header(self._public), canonical(document), self._key.sign)
+
+
+def fingerprint(public: bytes) -> str:
+    """Return what names a public key, given as its 32 bytes: 64 hex digits."""
+    return hashlib.sha256(public).hexdigest()
+
+
+def opened(data: bytes) -> Signed:
+    """Return the document that was signed, and the fingerprint of who signed it.
+
+    UserError: unsigned, altered, or written in any other way than the canonical one.
+    Whose key it is, and what the task asks, is for the caller to judge.
+    """
+    try:
+        return _opened(data)
+    except UserError as error:
+        raise UserError(f"not a signed task: {error}") from None
+
+
+def _opened(data: bytes) -> Signed:
+    parts = jws.parts(data, LARGEST)
+    public = _signer(parts)
+    try:
+        Ed25519PublicKey.from_public_bytes(public).verify(parts.signature, parts.signed)
+    except (InvalidSignature, ValueError):
+        raise UserError("its signature is wrong: something was altered.") from None
+    document = parse(parts.payload, LARGEST)
+    try:
+        _Document.model_validate(document)
+    except ValidationError as error:
+        raise UserError(f"{said(error)}.") from None
+    if canonical(document) != parts.payload:
+        raise UserError("its document is not written in the one canonical way.")
+    return Signed(document, fingerprint(public))
+
+
+def _signer(parts: jws.Parts) -> bytes:
+    """Return the public key in the header, which must say that and nothing else."""
+    try:
+        header = _Header.model_validate(parse(parts.protected, LARGEST))
+    except ValidationError as error:
+        raise UserError(f"header {said(error)}.") from None
+    public = jws.decode(header.jwk.x)
+    if canonical(_header(public)) != parts.protected:
+        raise UserError("its header is not written in the one canonical way.")
+    return public
+
+
+def _header(public: bytes) -> dict[str, Any]:
+    key = {"crv": "Ed25519", "kty": "OKP", "x": jws.encode(public)}
+    return {"alg": "EdDSA", "jwk": key, "typ": _TYPE}
+
+
+def _make(path: Path) -> None:
+    made = Ed25519PrivateKey.generate()
+    text = made.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    _write(path, text, 0o600)
+
+
+def _write(path: Path, text: bytes, mode: int) -> None:
+    """Write a file aside and link it to its name, whole or not at all."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder:
+            aside = Path(folder) / path.name
+            handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+            with open(handle, "wb") as stream:  # noqa: PTH123 - a handle has no path
+                stream.write(text)
+                stream.flush()
+                os.fsync(stream.fileno())
+            try:
+                os.link(aside, path)
+            except FileExistsError:
+                return  # another process was first
+        sync_folder(path.parent)
+    except OSError as error:
+        raise _refusal(path, f"it cannot be made: {error.strerror or error}") from None
+
+
+def _remembered(path: Path) -> str | None:
+    try:
+        return path.read_text("ascii").strip() if path.exists() else None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _refusal(path, f"it cannot be read: {error}") from None
+
+
+def _read(path: Path) -> Ed25519PrivateKey:
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with open(handle, "rb") as stream:  # noqa: PTH123 - a handle has no path
+            found = os.fstat(handle)
+            text = stream.read(4096) if stat.S_ISREG(found.st_mode) else b""
+    except OSError as error:
+        raise _refusal(path, f"it cannot be read: {error.strerror or error}") from None
+    if stat.S_IMODE(found.st_mode) & 0o077:
+        raise _refusal(path, "others may read it; `chmod 600` it if nobody has")
+    try:
+        key = load_pem_private_key(text, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _refusal(path, "it holds no Ed25519 key; put its backup in its place")
+    return key
+
+
+def _refusal(path: Path, words: str) -> UserError:
+    return UserError(f"the server's key {path}: {words}. Nothing was signed.")

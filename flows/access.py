@@ -1,0 +1,50 @@
+"""Who may use the server of a project: its user's own processes and browser.
+
+Prefect asks every request for one secret (basic authentication). A run's own server
+keeps it in memory; ``curvote serve`` leaves it in a file that its user alone reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from pathlib import Path
+
+from curvote.errors import UserError
+
+_USER = "curvote"
+# What the server's process is given, and what its clients are.
+SERVER_VARIABLE = "PREFECT_SERVER_API_AUTH_STRING"
+CLIENT_VARIABLE = "PREFECT_API_AUTH_STRING"
+_AGAIN = "End `curvote serve` and start it again: that makes a new one."
+
+
+def new_secret() -> str:
+    """Return a fresh ``user:password`` with 256 random bits."""
+    return f"{_USER}:{secrets.token_urlsafe(32)}"
+
+
+def leave_secret(path: Path, secret: str) -> None:
+    """Write the secret into a new file of mode 0600, whatever stood there before."""
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{secret}\n")
+
+
+def read_secret(path: Path) -> str:
+    """Return what `leave_secret` wrote.
+
+    UserError: it is gone, or not this user's, or others may have read it.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}). {_AGAIN}") from None
+    with os.fdopen(descriptor) as file:
+        about = os.fstat(descriptor)
+        if about.st_mode & 0o077 or about.st_uid != os.getuid():
+            raise UserError(f"{path} is open to others. {_AGAIN}")
+        return file.read().strip()

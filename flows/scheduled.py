@@ -1,0 +1,54 @@
+"""What `curvote serve` runs: a pipeline as its file has it, nothing else."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prefect import flow
+
+from curvote.errors import UserError
+from curvote.run.config import PipelinesFile
+from curvote.run.project import Project
+from flows.chain import perform
+from flows.environment import SERVED
+from flows.stages import RUNNER, Asked
+
+
+@flow(name="scheduled", flow_run_name="{pipeline}", task_runner=RUNNER)
+def scheduled(pipeline: str, project: str) -> str:
+    """Run one pipeline of the served project that carries a schedule, as it stands.
+
+    Whoever may use the server names a pipeline and no more: no override, no release
+    anew, no other project. Returns the id of the run record. UserError: another one.
+    """
+    with _told(pipeline):
+        _check(pipeline, project)
+        return perform(pipeline, project, Asked())
+
+
+@contextmanager
+def _told(pipeline: str) -> Iterator[None]:
+    """Let a user error end the run with its message, without a traceback."""
+    try:
+        yield
+    except UserError as error:
+        print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
+        logging.disable()  # Prefect would say it again, with a traceback
+        raise
+
+
+def _check(pipeline: str, project: str) -> None:
+    served = os.environ.get(SERVED)
+    if project != served:
+        raise UserError(f"{project!r} is not served here; {served} is.")
+    known = PipelinesFile(Project(Path(project))).schedules()
+    if pipeline not in known:
+        raise UserError(
+            f"{pipeline!r} carries no schedule in pipelines.yaml; served are"
+            f" {', '.join(known)}."
+        )

@@ -1,0 +1,101 @@
+"""A client's folder, and the servers that send signed tasks and invitations to it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from curvote.client import places
+from curvote.client.ledger import Entry, Ledger
+from curvote.envelope import Invitation, issue
+from curvote.errors import UserError
+from curvote.signed import ServerKey
+from curvote.task import Task
+from flows import cli_client
+from tests.rounds import REPORTS
+
+CURVE = "0.5,-1,2.25,0\n"
+
+
+class Home:
+    """A client's working folder: curve, task, invitation."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        root.mkdir()
+        monkeypatch.chdir(root)
+        self.server = ServerKey.at(root.parent / "server.pem")
+        (root / "curve.csv").write_text(CURVE)
+        self.invite(REPORTS)
+
+    def invite(self, task: Task, server: ServerKey | None = None) -> Invitation:
+        """Put a task and a new invitation to it into the folder."""
+        by = server or self.server
+        (invitation,) = issue(task, 1, by.fingerprint)
+        self.publish(task.to_json(), by)
+        (self.root / "invitation.json").write_text(json.dumps(invitation.to_json()))
+        return invitation
+
+    def publish(
+        self,
+        task: dict[str, Any],
+        server: ServerKey | None = None,
+        seal_to: str | None = None,
+    ) -> None:
+        """Sign whatever a server may call a task."""
+        document = {"task": task, "seal_to": seal_to}
+        data = (server or self.server).sign(document)
+        (self.root / "task.json").write_bytes(data)
+
+    def words(self, command: str, **changes: str) -> list[str]:
+        """Return the command line of a release."""
+        given = {"task": "task.json", "curve": "curve.csv", "label": "yes"}
+        given |= {"invitation": "invitation.json"} | changes
+        return [command, *(w for k, v in given.items() for w in (f"--{k}", v))]
+
+    def client(self, command: str, *more: str, **changes: str) -> Result:
+        """Run `curvote client report`, `vote` or `answer`."""
+        return run(*self.words(command, **changes), *more)
+
+    def refusal(self, command: str, *more: str, **changes: str) -> str:
+        """Return what a refused command says; nothing was reserved or published."""
+        before = self.entries(), envelopes()
+        result = self.client(command, *more, **changes)
+        assert isinstance(result.exception, UserError), result.output
+        assert (self.entries(), envelopes()) == before
+        return str(result.exception)
+
+    def entries(self) -> list[Entry]:
+        """Return what the user's own ledger counts."""
+        path = places.ledger()
+        if not path.exists():
+            return []
+        with Ledger(path) as ledger:
+            return ledger.entries()
+
+
+def run(*words: str) -> Result:
+    """Run `curvote client`."""
+    return CliRunner().invoke(cli_client.app, words)
+
+
+def refused(*words: str) -> str:
+    """Return what a refused command says."""
+    result = run(*words)
+    assert isinstance(result.exception, UserError), result.output
+    return str(result.exception)
+
+
+def envelopes() -> set[Path]:
+    """Return what the user's outbox holds, also what was begun there."""
+    return set(places.outbox().glob("*")) - {places.outbox() / ".lock"}
+
+
+def printed(result: Result) -> Any:
+    """Return the JSON document that a command printed."""
+    assert result.exit_code == 0, result.exception
+    return json.loads(result.stdout)

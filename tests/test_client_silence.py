@@ -1,0 +1,120 @@
+"""The real command: what leaves a client, and what it says, for records of all kinds.
+
+The harness of many tasks is `tests/test_silence.py`; here the process is the same as an
+owner's, so that exit code, both streams, folder and ledger are those of the product.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.client.ledger import Ledger
+from curvote.envelope import Invitation
+from curvote.protocols.message import check
+from curvote.task import Task
+from tests.fuzzing import invited, shape
+from tests.valid_tasks import document, tasks
+
+RECORDS = ("0.5", "nan", "-1e999", "1e308", "9" * 400)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything that somebody may see of one call."""
+
+    code: int
+    out: str
+    err: str
+    files: tuple[str, ...]
+    ledger: tuple[Any, ...]
+    form: Any
+
+
+def publish(folder: Path, text: Any, invitation: Invitation) -> list[str]:
+    """Write what the server sent, and return the options that name it."""
+    (folder / "task.json").write_text(json.dumps(text))
+    (folder / "invitation.json").write_text(json.dumps(invitation.to_json()))
+    return ["--task", "task.json", "--invitation", "invitation.json"]
+
+
+def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task) -> Any:
+    """Answer a task about a record of one repeated value in a folder of its own."""
+    folder.mkdir()
+    points = task.encoding.projection.matrix.shape[1]
+    (folder / "curve.csv").write_text("\n".join([cell] * points) + "\n")
+    own = ["--curve", "curve.csv", "--label", "yes", "--ledger", "l.sqlite"]
+    words = ["answer", *publish(folder, text, invitation), *own, "--outbox", "outbox"]
+    done = subprocess.run(
+        [sys.executable, "-m", "flows", "client", *words],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"XDG_STATE_HOME": str(folder / "state")},
+        stdin=subprocess.DEVNULL,
+        timeout=120,
+        check=False,
+    )
+    files = tuple(sorted(str(p.relative_to(folder)) for p in folder.rglob("*.json")))
+    sealed = [*folder.glob("outbox/*.json")]
+    payload = json.loads(sealed[0].read_text())["payload"] if sealed else None
+    if payload is not None:
+        check(task, invitation.about, payload)
+    out = re.sub(r"[0-9a-f]{64}", "DIGEST", done.stdout).replace(str(folder), "HOME")
+    entries = _entries(folder / "l.sqlite")
+    return Shown(done.returncode, out, done.stderr, files, entries, shape(payload))
+
+
+def _entries(path: Path) -> tuple[Any, ...]:
+    if not path.exists():
+        return ()
+    with Ledger(path) as ledger:
+        found = ledger.entries()
+    return tuple((e.release, e.state, e.budget, e.facts["task"]) for e in found)
+
+
+@pytest.mark.parametrize("name", ["mrma-report-0", "direct_two-refinement-7"])
+def test_the_command_shows_the_same_for_every_record(tmp_path: Path, name: str) -> None:
+    """One envelope each, no warning, the same words; only the noise differs."""
+    task = tasks()[name]
+    invitation = invited(task, 1)
+    seen = [
+        show(tmp_path / str(i), document(task), invitation, cell, task)
+        for i, cell in enumerate(RECORDS)
+    ]
+    assert (seen[0].code, len(seen[0].files)) == (0, 3)
+    assert all(each == seen[0] for each in seen)
+
+
+@pytest.mark.parametrize("kind", ["threshold", "free matrix", "huge", "classes"])
+def test_the_command_refuses_a_bad_task_before_the_record(
+    tmp_path: Path, kind: str
+) -> None:
+    """Exit 2, one sentence, no ledger: although the record's file is nonsense."""
+    task = tasks()["mrma-report-0"]
+    bent = document(task)
+    if kind == "threshold":
+        bent["encoding"] |= {"rescale": "standard"}
+        bent["encoding"]["constants"] = {"centre": 1.7e308, "scale": 1.0}
+    elif kind == "free matrix":
+        bent["encoding"]["matrix"][0][0] += 1
+    elif kind == "huge":
+        bent["epsilon"] = 10**400
+    else:
+        bent["classes"] = ["yes, certainly", "no"]
+    seen = {
+        show(tmp_path / str(i), bent, invited(task, None), cell, task)
+        for i, cell in enumerate(("0.5", "no number"))
+    }
+    (one,) = seen
+    assert (one.code, one.out, one.ledger) == (2, "", ())
+    assert one.err.startswith("curvote: ")
+    assert "Traceback" not in one.err

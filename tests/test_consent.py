@@ -1,0 +1,424 @@
+"""What a client agrees to: its own caps, one server, and a line that it has read."""
+
+from __future__ import annotations
+
+import math
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote import jws, signed
+from curvote.client import outbox, places, standing
+from curvote.client.consent import line, refuse_budget
+from curvote.client.ledger import Ledger
+from curvote.client.ledger_amounts import Amount
+from curvote.client.register import books
+from curvote.client.standing import POPULATION, Standing
+from curvote.client.words import factor, printable
+from curvote.entropy import SeededEntropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.privacy import Budget
+from curvote.protocols.described import described
+from curvote.protocols.message import knowledge, messages, row
+from curvote.protocols.registry import PROTOCOLS
+from curvote.signed import ServerKey
+from curvote.strict_json import canonical
+from curvote.task import Task
+from tests.invited import Home, envelopes, printed, refused, run
+from tests.rounds import REPORTS, VOTES
+
+GAUSSIAN = replace(REPORTS, mechanism="gaussian", params={"delta": 0.5})
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return the folder of a client who was invited to report."""
+    return Home(tmp_path / "home", monkeypatch)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the counts of system words that are asked for, while they are."""
+    counts: list[int] = []
+    words = SystemEntropy.words
+
+    def counting(self: SystemEntropy, n: int) -> Any:
+        counts.append(n)
+        return words(self, n)
+
+    monkeypatch.setattr(SystemEntropy, "words", counting)
+    return counts
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> ServerKey:
+    """Return the key of another server."""
+    return ServerKey.at(tmp_path / "other.pem")
+
+
+def delta_of(delta: float, epsilon: float = 1.0) -> Task:
+    """Return a task whose mechanism fails with probability ``delta``."""
+    return replace(GAUSSIAN, epsilon=epsilon, params={"delta": delta})
+
+
+@pytest.mark.parametrize(
+    "task", [replace(REPORTS, epsilon=50.0), delta_of(0.5, 50.0), delta_of(0.5)]
+)
+def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(
+    home: Home, drawn: list[int], task: Task
+) -> None:
+    """Exit 2; no word of entropy, no entry, no file: whatever the task calls a cap."""
+    home.invite(task)
+    said = home.refusal("report")
+    assert ("room" if task.mechanism == "laplace" else "delta is 0.5") in said
+    assert drawn == []
+    command = [sys.executable, "-m", "flows", "client", *home.words("report")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert (home.entries(), envelopes()) == ([], set())
+
+
+def test_a_fresh_user_reads_one_line_of_consent_and_sends_one_envelope(
+    home: Home,
+) -> None:
+    """Who, what, to whom, for how much, and what is left; the house's cap aloud."""
+    done = home.client("report")
+    assert done.exit_code == 0
+    (consent,) = [x for x in done.stderr.splitlines() if "sends one noised" in x]
+    server = home.server.fingerprint
+    assert consent == (
+        "me sends one noised report (4 numbers, a class of no/yes) to server"
+        f" {server[:12]}.. (new): epsilon 1 (whoever reads it may change any odds about"
+        " you by a factor of at most 2.72), delta 0; 1 of your cap of 2 is left after"
+        " it"
+    )
+    assert "the house's holds from now on: epsilon 2, delta 0" in done.stderr
+    assert f"server {server} is new" in done.stderr
+    assert [entry.state for entry in home.entries()] == ["confirmed"]
+    assert len(envelopes()) == 1
+    home.invite(VOTES)
+    again = home.client("vote", "--json")
+    assert printed(again)["left"] == 0
+    assert len(again.stderr.splitlines()) == 1
+    assert "one bit about candidate" in again.stderr
+    assert f"{server[:12]}.. (pinned)" in again.stderr
+
+
+@pytest.mark.parametrize("epsilon", [1e9, 1e13, 1.0000001, 1e308])
+def test_after_an_honest_release_a_huge_task_is_refused(
+    home: Home, drawn: list[int], epsilon: float
+) -> None:
+    """A cap of the task's own, or an allowance that grows with it, let it pass.
+
+    The cap alone would refuse it, however a task is judged.
+    """
+    home.client("report")
+    drawn.clear()
+    home.invite(replace(REPORTS, epsilon=epsilon, number=2))
+    home.refusal("report")
+    assert drawn == []
+    with Ledger(places.ledger()) as ledger:
+        spent = Standing.of(ledger)
+    assert spent.left() == (1.0, 0.0)
+    with pytest.raises(UserError, match="no room"):
+        refuse_budget(spent, Budget(epsilon))
+
+
+@pytest.mark.parametrize("cap_delta", ["0", "1e-5", "0.9999999"])
+@pytest.mark.parametrize("delta", [0.999999, 0.5, 1.01e-4])
+def test_hardly_any_noise_is_not_called_epsilon_one(
+    home: Home, drawn: list[int], cap_delta: str, delta: float
+) -> None:
+    """Delta above 1e-4 is refused even where the cap on delta is larger."""
+    run("init", "--cap", "1", "--cap-delta", cap_delta)
+    home.invite(delta_of(delta))
+    assert f"delta is {delta:g}; above 0.0001" in home.refusal("report")
+    assert drawn == []
+
+
+def test_delta_is_held_to_the_clients_cap_and_always_said(home: Home) -> None:
+    """A cap without delta has no room for any."""
+    home.invite(delta_of(1e-5))
+    assert "epsilon 1, delta 1e-05: the house's cap (" in home.refusal("report")
+    run("init", "--cap-delta", "1e-5")
+    done = home.client("report")
+    assert "), delta 1e-05 (" in done.stderr
+    assert "released one report, epsilon 1, delta 1e-05" in done.stdout
+    assert "left      epsilon 1, delta 0 of your cap of epsilon 2, delta 1e-05" in (
+        done.stdout
+    )
+    home.invite(replace(delta_of(1e-5), number=2))
+    assert "room" in home.refusal("report")
+
+
+def test_the_house_default_never_changes_by_itself(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It stands in the ledger from the first release on, not from a refused one."""
+    home.invite(replace(REPORTS, epsilon=50.0))
+    home.refusal("report")
+    with Ledger(places.ledger()) as ledger:
+        assert ledger.cap(POPULATION) is None
+        assert ledger.setting("server") is None
+    home.invite(REPORTS)
+    home.client("report")
+    monkeypatch.setattr(standing, "HOUSE", Budget(100.0))
+    home.invite(replace(REPORTS, epsilon=50.0))
+    assert "your cap is epsilon 2" in home.refusal("report")
+
+
+NUMBERS = ["1" + "0" * 400, "1e400", "-1e400", "NaN", "Infinity", "true", '"1"', "[]"]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("key", ["epsilon", "params", "number"])
+def test_a_number_that_is_none_is_a_user_error(
+    home: Home, number: str, key: str
+) -> None:
+    """In a task whose signature is good: exit 2 and no traceback."""
+    asked = REPORTS.to_json()
+    value = "@" if key != "params" else {"delta": "@"}
+    document = canonical({"task": asked | {key: value}, "seal_to": None})
+    text = document.replace(b'"@"', number.encode())
+    header = signed._header(home.server._public)
+    (home.root / "task.json").write_bytes(jws.made(header, text, home.server._key.sign))
+    home.refusal("report")
+
+
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "nan", "inf", "0", "-1"])
+def test_a_cap_is_a_finite_number_above_zero(home: Home, number: str) -> None:
+    """Given to init or to raise-cap, and nothing is written."""
+    assert "cap is" in refused("init", "--cap", number)
+    if number != "0":
+        assert "delta is" in refused("init", "--cap-delta", number)
+    run("init")
+    assert "cap" in refused("raise-cap", "--cap", number)
+    assert run("init").stdout.count("epsilon 2, delta 0") == 1
+
+
+def test_a_ledger_is_set_up_once(home: Home, other: ServerKey) -> None:
+    """The same again is no error; anything else is refused, and raise-cap is named."""
+    mine = ["--name", "Ann", "--cap", "1.5", "--server", other.fingerprint]
+    first = run("init", *mine)
+    for words in ("Ann", "epsilon 1.5, delta 0", other.fingerprint):
+        assert words in first.stdout
+    for same in (mine, [], ["--server", other.fingerprint.upper()]):
+        assert run("init", *same).stdout == first.stdout
+    for less in ("1", "3"):
+        assert "raise-cap" in refused("init", "--cap", less)
+    assert "raise-cap" in refused("init", "--cap-delta", "1e-5")
+    assert "one person has one name" in refused("init", "--name", "ann")
+    assert "once and for all" in refused("init", "--server", home.server.fingerprint)
+    assert "64 digits" in refused("init", "--server", "abc")
+    assert run("init").stdout == first.stdout
+
+
+def test_a_cap_is_raised_by_a_command_of_its_own(home: Home) -> None:
+    """It says from what to what, and the chain of the ledger has a link for it."""
+    assert "curvote client init" in refused("raise-cap", "--cap", "3")
+    run("init")
+    with Ledger(places.ledger()) as ledger:
+        before = ledger.head()
+    for cap in ("2", "1"):
+        assert "does not raise it" in refused("raise-cap", "--cap", cap)
+    done = run("raise-cap", "--cap", "3", "--cap-delta", "1e-6", "--yes")
+    assert "from epsilon 2, delta 0: odds about you" in done.stderr
+    assert "factor of 7.39" in done.stderr
+    assert "to   epsilon 3, delta 1e-06" in done.stderr
+    assert "factor of 20.1" in done.stderr
+    with Ledger(places.ledger()) as ledger:
+        assert ledger.head() != before
+        assert ledger.knows(before)
+        assert ledger.cap(POPULATION) == Budget(3.0, 1e-6)
+    home.invite(replace(REPORTS, epsilon=3.0))
+    assert printed(home.client("report", "--json"))["left"] == 0
+
+
+def test_the_first_server_is_pinned_and_another_refused(
+    home: Home, other: ServerKey, drawn: list[int]
+) -> None:
+    """Whoever replaces task and invitation on the way is not the server."""
+    home.client("report")
+    drawn.clear()
+    home.invite(VOTES, other)
+    said = home.refusal("vote")
+    assert other.fingerprint in said
+    assert home.server.fingerprint in said
+    home.invite(REPORTS, other)
+    assert other.fingerprint in home.refusal("report")  # not even what was released
+    assert drawn == []
+    home.invite(VOTES)
+    assert home.client("vote").exit_code == 0
+
+
+def test_a_server_is_pinned_before_the_first_task(
+    home: Home, other: ServerKey, drawn: list[int]
+) -> None:
+    """With its fingerprint from elsewhere, not even the first task can be another's."""
+    run("init", "--server", home.server.fingerprint)
+    home.invite(REPORTS, other)
+    assert "once and for all" in home.refusal("report")
+    assert drawn == []
+    home.invite(REPORTS)
+    done = home.client("report")
+    assert done.exit_code == 0
+    assert "is new" not in done.stderr
+
+
+def test_task_and_invitation_are_of_one_server(home: Home, other: ServerKey) -> None:
+    """One of the two was replaced on its way."""
+    home.publish(REPORTS.to_json(), other)
+    assert "one of them was replaced" in home.refusal("report")
+
+
+def test_an_altered_or_unsigned_task_is_refused(home: Home) -> None:
+    """Its epsilon is what the server signed, to the last bit."""
+    good = Path("task.json").read_bytes()
+    places_ = np.random.default_rng(1).integers(0, len(good), 100)
+    for place in places_:
+        bad = bytearray(good)
+        bad[place] ^= 1
+        Path("task.json").write_bytes(bytes(bad))
+        home.refusal("report")
+    Path("task.json").write_bytes(canonical(REPORTS.to_json()))
+    assert "not a signed task" in home.refusal("report")
+
+
+def test_the_task_is_judged_before_the_record_is_read(home: Home) -> None:
+    """What is refused is refused alike, whatever curve and label are, or are not."""
+    tasks = (replace(REPORTS, epsilon=50.0), delta_of(0.5))
+    for task in tasks:
+        home.invite(task)
+        said = {
+            home.refusal("report", curve=curve, label=label)
+            for curve in ("curve.csv", "missing.csv")
+            for label in ("yes", "no", "perhaps")
+        }
+        assert len(said) == 1
+
+
+def test_classes_that_were_agreed_to_hide_the_label(
+    home: Home, drawn: list[int]
+) -> None:
+    """A list with other words is refused by everybody, not by one class alone."""
+    agreed = ("--classes", "yes", "no")
+    home.invite(replace(REPORTS, classes=("certainly", "no")))
+    said = {
+        home.refusal("report", *agreed, label=label, curve=curve)
+        for label in ("yes", "no")
+        for curve in ("curve.csv", "missing.csv")
+    }
+    assert len(said) == 1
+    assert "certainly/no" in said.pop()
+    assert drawn == []
+    home.invite(REPORTS)
+    assert home.client("report", *agreed).exit_code == 0
+
+
+def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
+    """Run the command with a pseudo-terminal as its input; return exit and words."""
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{answer}\n".encode())
+    command = [sys.executable, "-m", "flows", "client", *words]
+    done = subprocess.run(
+        command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
+    )
+    os.close(ours)
+    os.close(theirs)
+    assert done.stdout == "" or done.returncode == 0
+    return done.returncode, done.stderr
+
+
+def test_a_person_is_asked_on_a_terminal(home: Home) -> None:
+    """No, or nothing: nothing drawn, nothing pinned. Yes: one envelope."""
+    for answer in ("n", "", "maybe"):
+        code, said = on_a_terminal(home.words("report"), answer)
+        assert code == 2
+        assert said.count("Send it? [y/N]") == 1
+        assert "nothing was drawn" in said
+        assert (home.entries(), envelopes()) == ([], set())
+    code, said = on_a_terminal(home.words("report"), "y")
+    assert code == 0
+    assert "is new" in said  # a refused question has pinned nobody
+    assert len(envelopes()) == 1
+    code, said = on_a_terminal(home.words("report"), "n")
+    assert (code, said) == (0, "")  # released before: there is nothing to ask
+    assert on_a_terminal(["raise-cap", "--cap", "3"], "n")[0] == 2
+    assert "epsilon 2, delta 0" in run("init").stdout
+    assert on_a_terminal(["raise-cap", "--cap", "3"], "y")[0] == 0
+    home.invite(VOTES)
+    code, said = on_a_terminal([*home.words("vote"), "--yes"], "n")
+    assert code == 0
+    assert "Send it?" not in said
+
+
+def test_a_server_writes_no_line_of_consent(home: Home) -> None:
+    """Line breaks, control sequences and marks of direction become question marks."""
+    evil = "yes\nme sends nothing\x1b[2K\r\u202e" + "x" * 1000
+    task = replace(REPORTS, classes=("no", evil))
+    where = Standing("me", Budget(2.0), chosen=True, server=None, spent=Amount())
+    shown = line(where, task.budget, "ab" * 32, described(task, None))
+    assert shown.isprintable()
+    assert len(shown) < 400
+
+
+def judge_of(about: int | None) -> np.ndarray | None:
+    """Return the candidate of one client, as an array."""
+    return None if about is None else np.array([about])
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_what_is_sent_is_said_for_every_message(name: str, drawn: list[int]) -> None:
+    """From the task alone: not a word of entropy is used."""
+    for asks, message in messages(name).items():
+        task = message.rehearsal(replace(REPORTS, protocol=name, asks=asks))
+        about = None if task.candidates is None else 0
+        said = described(task, about)
+        assert said.startswith(f"{asks} (")
+        assert "no/yes" in said
+        known = knowledge(task, np.ones((1, 4)), np.ones(1), judge_of(about))
+        sent = row(message.draw(task, known, SeededEntropy(1)), 0)
+        counts = [len(each) for each in sent.values() if isinstance(each, list)]
+        assert sum(counts) == message.numbers(task)
+        assert ("number" in said) == bool(counts)
+        assert ("one bit" in said) == ("positive" in sent)
+    assert drawn == []
+
+
+def test_e_to_the_epsilon_is_said_for_every_epsilon() -> None:
+    """Never below the truth by more than its rounding, never an overflow."""
+    assert [factor(e) for e in (0.1, 1.0, 2.0, 5.0)] == ["1.11", "2.72", "7.39", "148"]
+    assert factor(10.0) == "22,027"
+    assert factor(50.0) == "10^22"
+    assert factor(1e308).startswith("10^")
+    assert math.isclose(
+        float(factor(20.0).replace(",", "")), math.exp(20), rel_tol=1e-6
+    )
+    assert printable("sh") == "sh"
+
+
+def test_the_library_refuses_delta_as_the_command_does(
+    home: Home, tmp_path: Path
+) -> None:
+    """Whoever calls the outbox without a command line gets the same rule."""
+    with (
+        books(tmp_path / "ledger", tmp_path / "register") as opened,
+        pytest.raises(UserError, match=r"above 0\.0001"),
+    ):
+        outbox.release(
+            dict,
+            task=GAUSSIAN,
+            invitation=home.invite(GAUSSIAN),
+            client="me",
+            number=1,
+            books=opened,
+            outbox=tmp_path / "outbox",
+        )

@@ -1,0 +1,250 @@
+"""Who may give orders to `curvote serve`, and how little an order can say."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run.project import Project
+from flows.access import leave_secret, read_secret
+from flows.server import PrefectServer, listen, served_by
+from flows.serving import serve
+from tests import plain, production
+from tests.processes import processes_of, until
+
+ROOT = Path(__file__).parents[1]
+LONG_ENOUGH = 150.0
+# It never comes due: what runs here was ordered.
+NEVER = {"schedule": {"cron": "0 0 29 2 *"}}
+ELSEWHERE = {"Origin": "http://page.example"}
+Headers = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Served:
+    """A project under ``curvote serve``, and where its server listens."""
+
+    project: Project
+    port: int
+    log: Path
+
+    @property
+    def secret_file(self) -> Path:
+        return self.project.state / "serve.secret"
+
+    def ask(
+        self, method: str, path: str, body: Any = None, headers: Headers | None = None
+    ) -> tuple[int, Headers, Any]:
+        """Return status, headers in lower case, and the JSON or text of the answer."""
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
+        said = {"Content-Type": "application/json"} | (headers or {})
+        text = None if body is None else json.dumps(body)
+        connection.request(method, f"/api{path}", text, said)
+        answer = connection.getresponse()
+        found = answer.read().decode()
+        connection.close()
+        named = {name.lower(): value for name, value in answer.getheaders()}
+        is_json = named.get("content-type") == "application/json"
+        return answer.status, named, json.loads(found) if is_json else found
+
+    def credentials(self) -> Headers:
+        secret = read_secret(self.secret_file)
+        return {"Authorization": f"Basic {b64encode(secret.encode()).decode()}"}
+
+    def logged_in(self) -> Headers:
+        """Return the headers of somebody who has the secret, and Prefect's token."""
+        known = self.credentials()
+        _, _, token = self.ask("GET", "/csrf-token?client=me", headers=known)
+        theirs = {"Prefect-Csrf-Token": token["token"], "Prefect-Csrf-Client": "me"}
+        return known | theirs
+
+    def deployments(self) -> list[dict[str, Any]]:
+        _, _, found = self.ask("POST", "/deployments/filter", {}, self.logged_in())
+        return list(found)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """Serve a project with a pipeline in production; ``tiny`` has no schedule."""
+    root = tmp_path_factory.mktemp("served")
+    project = plain.write(root, real=production.REAL | NEVER, tiny=plain.TINY)
+    log = root / "serve.log"
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    with log.open("w") as file:
+        serving = subprocess.Popen(
+            [sys.executable, "-m", "flows", "serve", "--port", "0"],
+            cwd=root,
+            env=environment | {"PYTHONPATH": str(ROOT)},
+            stdout=file,
+            stderr=file,
+        )
+    try:
+        yield _up(project, log)
+    finally:
+        serving.send_signal(signal.SIGINT)
+        serving.wait(30)
+        for pid in processes_of(root):
+            os.kill(pid, signal.SIGKILL)
+
+
+def _up(project: Project, log: Path) -> Served:
+    def entry() -> dict[str, str] | None:
+        return served_by(project.state / "prefect")
+
+    assert until(lambda: entry() is not None, LONG_ENOUGH), log.read_text()
+    found = entry()
+    assert found
+    port = int(found["url"].removesuffix("/api").rpartition(":")[2])
+    made = Served(project, port, log)
+    assert until(lambda: bool(made.deployments()), LONG_ENOUGH), log.read_text()
+    return made
+
+
+def test_an_order_without_the_secret_is_refused(served: Served) -> None:
+    """401, with or without Prefect's token, and nothing can be read either."""
+    (deployment,) = served.deployments()
+    path = f"/deployments/{deployment['id']}/create_flow_run"
+    wrong = {"Authorization": f"Basic {b64encode(b'curvote:guess').decode()}"}
+    token = {"Prefect-Csrf-Token": "guess", "Prefect-Csrf-Client": "me"}
+    for headers in ({}, wrong, wrong | token, {"Authorization": "Basic \xff"}):
+        status, answer, _ = served.ask("POST", path, {}, headers)
+        assert status == 401
+        assert not any(name.startswith("access-control") for name in answer)
+    for path in ("/csrf-token?client=me", f"/deployments/{deployment['id']}"):
+        assert served.ask("GET", path)[0] == 401
+    assert served.ask("POST", path, {}, served.credentials())[0] == 403  # no token
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [ELSEWHERE, {"Origin": "null"}, {"Host": "page.example"}],
+    ids=["page", "sandboxed page", "rebound name"],
+)
+def test_no_other_page_is_let_in(served: Served, headers: Headers) -> None:
+    """Not even with the secret: no header tells a browser to hand the answer over."""
+    known = served.logged_in()
+    preflight = {"Access-Control-Request-Method": "POST"}
+    for answer in (
+        served.ask("POST", "/deployments/filter", {}, known | headers),
+        served.ask("GET", "/health", headers=known | headers),
+        served.ask("OPTIONS", "/deployments/filter", headers=preflight | headers),
+    ):
+        assert answer[0] == 403
+        assert not any(name.startswith("access-control") for name in answer[1])
+    own = {"Origin": f"http://127.0.0.1:{served.port}"}
+    status, _, _ = served.ask("POST", "/deployments/filter", {}, known | own)
+    assert status == 200
+
+
+def test_the_secret_lies_in_a_file_of_the_user_alone(served: Served) -> None:
+    """The log says where it is and does not hold it; nor does any other file."""
+    assert stat.S_IMODE(served.secret_file.stat().st_mode) == 0o600
+    log = served.log.read_text()
+    assert f"Prefect: http://127.0.0.1:{served.port}" in log
+    assert str(served.secret_file) in log
+    word = read_secret(served.secret_file).partition(":")[2].encode()
+    others = [f for f in served.project.root.rglob("*") if f != served.secret_file]
+    assert not [f for f in others if f.is_file() and word in f.read_bytes()]
+
+
+def test_the_pages_are_there_and_ask_their_own_server(served: Served) -> None:
+    """Prefect's pages are on, log in, and do not ask port 4200."""
+    connection = HTTPConnection("127.0.0.1", served.port, timeout=30)
+    connection.request("GET", "/ui-settings")
+    settings = json.loads(connection.getresponse().read())
+    assert settings["api_url"] == f"http://127.0.0.1:{served.port}/api"
+    assert settings["auth"] == "BASIC"
+    assert settings["csrf_enabled"] is True
+    connection.request("GET", "/dashboard", headers={"Accept": "text/html"})
+    assert connection.getresponse().status in {200, 307}
+    connection.close()
+
+
+def test_the_users_other_commands_may_use_the_server(served: Served) -> None:
+    """They read the file; they neither start another server nor end this one."""
+    with PrefectServer(served.project.root) as server:
+        server.wait()
+        assert not server.is_ours
+        from prefect.client.orchestration import get_client
+
+        with get_client(sync_client=True) as client:
+            made = client.create_flow_from_name("of another command")
+            assert client.read_flow_by_name("of another command").id == made
+    assert served_by(served.project.state / "prefect")
+
+
+def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
+    """Overrides, a new release, another pipeline, project or code are not obeyed.
+
+    The last order is a plain one, given after its deployment was told to run other
+    code: the pipeline runs as its file has it, and each client is asked once.
+    """
+    (deployment,) = served.deployments()
+    here = {"pipeline": "real", "project": str(served.project.root)}
+    greedy = {"overrides": ["epsilon=100000"], "new_release": True}
+    orders = [
+        {"parameters": here | greedy},
+        {"parameters": here | greedy, "enforce_parameter_schema": False},
+        {"parameters": here | {"pipeline": "tiny"}},
+        {"parameters": here | {"project": "/"}},
+        {"parameters": here, "job_variables": {"env": {"CURVOTE_SERVED": "/"}}},
+    ]
+    place = f"/deployments/{deployment['id']}"
+    steps = [{"prefect.deployments.steps.run_shell_script": {"script": "touch owned"}}]
+    other = {"pull_steps": steps, "entrypoint": "os.getcwd", "path": "/"}
+    assert served.ask("PATCH", place, other, served.logged_in())[0] == 204
+    runs = []
+    for order in orders:
+        given = f"{place}/create_flow_run", order, served.logged_in()
+        status, _, run = served.ask("POST", *given)
+        runs.append(run["id"] if status == 201 else None)
+
+    def states() -> list[str]:
+        known = served.logged_in()
+        paths = (f"/flow_runs/{run}" for run in runs if run)
+        return [served.ask("GET", p, headers=known)[2]["state_type"] for p in paths]
+
+    final = {"COMPLETED", "FAILED", "CRASHED"}
+    assert until(lambda: set(states()) <= final, LONG_ENOUGH), states()
+    assert "COMPLETED" not in states()[:-1]
+    assert states()[-1] == "COMPLETED", served.log.read_text()
+    entries = production.confirmed(served.project)
+    assert {entry.budget.epsilon for entry in entries} == {4}
+    assert {entry.facts["number"] for entry in entries} == {1}
+    assert not list(served.project.root.rglob("owned"))
+
+
+def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
+    """The message names the option; no server starts."""
+    schedules = {"demo": {"interval": 60}}
+    with listen(0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError, match=rf"Port {port} .*another with --port"):
+            serve(Project(tmp_path), schedules, port=port)
+    assert not processes_of(tmp_path)
+
+
+def test_a_secret_that_others_may_know_is_not_used(tmp_path: Path) -> None:
+    """A laxer mode, a link and a missing file are refused, with the way out."""
+    path = tmp_path / "serve.secret"
+    path.write_text("known")
+    leave_secret(path, "curvote:new")
+    assert read_secret(path) == "curvote:new"
+    (tmp_path / "link").symlink_to(path)
+    path.chmod(0o640)
+    for place in (path, tmp_path / "link", tmp_path / "missing"):
+        with pytest.raises(UserError, match="start it again"):
+            read_secret(place)

@@ -1,0 +1,98 @@
+"""Tasks as curvote publishes them: every protocol, basis, rescaling and mechanism."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from curvote.classifier import FEATURE_MAPS
+from curvote.protocols.message import messages
+from curvote.protocols.registry import PROTOCOLS
+from curvote.representation.basis import (
+    Projection,
+    identity,
+    orthonormal,
+    projection,
+    values_on,
+)
+from curvote.representation.encoding import Encoding
+from curvote.representation.rescale import RESCALES
+from curvote.task import Task
+
+GRID = np.linspace(0, 1, 12)
+OF_NUMBERS = {
+    "laplace": {},
+    "duchi": {},
+    "piecewise": {},
+    "hybrid": {},
+    "pm_01": {},
+    "sw_01": {},
+    "square_wave": {},
+    "exponential": {"size": 21},
+    "sampled": {"mechanism": "duchi", "k": 2},
+    "joint_box": {},
+    "duchi_vector": {},
+    "gaussian": {"delta": 1e-6},
+}
+
+
+@lru_cache
+def projections() -> tuple[Projection, ...]:
+    """Return one projection of every kind."""
+    spline = projection("bspline", 4, GRID)
+    return (
+        spline,
+        orthonormal(spline),
+        projection("fourier", 5, GRID),
+        identity(3),
+        values_on(GRID[:4]),
+    )
+
+
+def constants(rescale: str, d: int) -> dict[str, np.ndarray]:
+    """Return public constants of one rescaling."""
+    known = {"centre": 0.5, "scale": 2.0, "lower": -3.0, "upper": 5.0}
+    return {name: np.full(d, known[name]) for name in RESCALES[rescale]}
+
+
+def encodings() -> list[Encoding]:
+    """Return each projection with each rescaling, the feature maps in turn."""
+    kinds = [(onto, rescale) for onto in projections() for rescale in RESCALES]
+    return [
+        Encoding(onto, rescale, constants(rescale, onto.size), FEATURE_MAPS[i % 3])
+        for i, (onto, rescale) in enumerate(kinds)
+    ]
+
+
+@lru_cache
+def tasks() -> dict[str, Task]:
+    """Return tasks by name: each message of each protocol that asks clients."""
+    found: dict[str, Task] = {}
+    for protocol in PROTOCOLS:
+        for asks, message in getattr(messages_of(protocol), "items", dict)():
+            for i, encoding in enumerate(encodings()):
+                stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol=protocol)
+                task = message.rehearsal(replace(stated, asks=asks))
+                found[f"{protocol}-{task.asks}-{i}"] = task
+    report = found["mrma-report-0"]
+    for mechanism, params in OF_NUMBERS.items():
+        other = replace(report, mechanism=mechanism, params=params, label_share=0.25)
+        found[f"mechanism-{mechanism}"] = other
+    return found
+
+
+def messages_of(protocol: str) -> Any:
+    """Return a protocol's messages; studies have none."""
+    try:
+        return messages(protocol)
+    except AttributeError:
+        return {}
+
+
+def document(task: Task) -> Any:
+    """Return a task as a client reads it."""
+    return json.loads(json.dumps(task.to_json()))
