@@ -15,7 +15,7 @@ from curvote.errors import UserError
 from curvote.run.config import PipelinesFile
 from curvote.run.project import Project
 from flows.chain import perform
-from flows.environment import SERVED
+from flows.environment import SERVED, no_idle_workers
 from flows.stages import RUNNER, Asked
 
 
@@ -26,7 +26,7 @@ def scheduled(pipeline: str, project: str) -> str:
     Whoever may use the server names a pipeline and no more: no override, no release
     anew, no other project. Returns the id of the run record. UserError: another one.
     """
-    with _told(pipeline), _no_idle_workers():
+    with _told(pipeline), no_idle_workers():
         _check(pipeline, project)
         return perform(pipeline, project, Asked())
 
@@ -40,20 +40,6 @@ def _told(pipeline: str) -> Iterator[None]:
         print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
         logging.disable()  # Prefect would say it again, with a traceback
         raise
-
-
-@contextmanager
-def _no_idle_workers() -> Iterator[None]:
-    """End the stages' workers: at its end this process waits for them.
-
-    They would idle for another five minutes, and so would the schedule.
-    """
-    try:
-        yield
-    finally:
-        from joblib.externals.loky import get_reusable_executor
-
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _check(pipeline: str, project: str) -> None:
