@@ -55,11 +55,14 @@ def process_tag(pid: int | None = None) -> str:
 
 
 def is_alive(tag: str) -> bool:
-    """Say whether the process that `process_tag` once named ``tag`` still runs."""
-    pid = int(tag.removeprefix("pid:").partition("@")[0])
+    """Say whether the process that `process_tag` once named ``tag`` still runs.
+
+    What is no such name, in a file or a database that others may write, names none.
+    """
     try:
+        pid = int(tag.removeprefix("pid:").partition("@")[0])
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, ValueError, OverflowError):
         return False
     except PermissionError:
         pass
