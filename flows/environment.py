@@ -55,11 +55,14 @@ def process_tag(pid: int | None = None) -> str:
 
 
 def is_alive(tag: str) -> bool:
-    """Say whether the process that `process_tag` once named ``tag`` still runs."""
-    pid = int(tag.removeprefix("pid:").partition("@")[0])
+    """Say whether the process that `process_tag` once named ``tag`` still runs.
+
+    What is no such name, in a file or a database that others may write, names none.
+    """
     try:
+        pid = int(tag.removeprefix("pid:").partition("@")[0])
         os.kill(pid, 0)
-    except ProcessLookupError:
+    except (ProcessLookupError, ValueError, OverflowError):
         return False
     except PermissionError:
         pass
@@ -88,6 +91,20 @@ def variable(name: str, value: str) -> Iterator[None]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = before
+
+
+@contextlib.contextmanager
+def no_idle_workers() -> Iterator[None]:
+    """End the stages' workers: a run of the scheduler waits for them at its end.
+
+    They would idle for another five minutes, and so would the schedule.
+    """
+    try:
+        yield
+    finally:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def _variables(state: Path) -> dict[str, str]:

@@ -15,7 +15,7 @@ from curvote.errors import UserError
 from curvote.run.config import PipelinesFile
 from curvote.run.project import Project
 from flows.chain import perform
-from flows.environment import SERVED
+from flows.environment import SERVED, no_idle_workers
 from flows.stages import RUNNER, Asked
 
 
@@ -26,7 +26,7 @@ def scheduled(pipeline: str, project: str) -> str:
     Whoever may use the server names a pipeline and no more: no override, no release
     anew, no other project. Returns the id of the run record. UserError: another one.
     """
-    with _told(pipeline):
+    with _told(pipeline), no_idle_workers():
         _check(pipeline, project)
         return perform(pipeline, project, Asked())
 

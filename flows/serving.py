@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from multiprocessing import active_children
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # Intervals count from here, so that a restart does not put the next run off.
 _ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
 _POLL_SECONDS = 2
+# A run that is told to end says so to the server, and is killed after this long.
+_GRACE = 4.0
 _TAG = "curvote"
 
 
@@ -163,6 +166,16 @@ async def _until_stopped(runner: Runner) -> None:
     """Let SIGTERM end the runner as cleanly as Ctrl-C does."""
     running = asyncio.create_task(runner.start())
     await asyncio.sleep(0)  # its first step sets a handler of its own
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        # The runner would wait for the run under way to end by itself.
+        for run in active_children():
+            run.terminate()
+            loop.call_later(_GRACE, run.kill)
+        running.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
     with contextlib.suppress(asyncio.CancelledError):
         await running

@@ -224,6 +224,8 @@ def test_a_process_is_told_from_a_later_one_of_the_same_number() -> None:
     own = environment.process_tag()
     assert environment.is_alive(own)
     assert not environment.is_alive(f"{own}1")
+    for forged in ("pid:", "pid:none@1", f"pid:{10**30}"):
+        assert not environment.is_alive(forged)
     gone = subprocess.Popen([sys.executable, "-c", ""])
     tag = environment.process_tag(gone.pid)
     gone.wait()

@@ -12,14 +12,17 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from http.client import HTTPConnection
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import pytest
+from joblib import Parallel, delayed
 
 from curvote.errors import UserError
 from curvote.run.project import Project
 from flows.access import leave_secret, read_secret
+from flows.environment import no_idle_workers
 from flows.server import PrefectServer, listen, served_by
 from flows.serving import serve
 from tests import plain, production
@@ -225,6 +228,20 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     assert {entry.budget.epsilon for entry in entries} == {4}
     assert {entry.facts["number"] for entry in entries} == {1}
     assert not list(served.project.root.rglob("owned"))
+
+
+def test_a_run_that_is_over_keeps_no_workers() -> None:
+    """Nor, for the five minutes that they would idle, the next run from starting."""
+    run = get_context("spawn").Process(target=_like_a_run)
+    run.start()
+    run.join(60)
+    run.kill()
+    assert run.exitcode == 0
+
+
+def _like_a_run() -> None:
+    with no_idle_workers():
+        Parallel(n_jobs=2)(delayed(abs)(number) for number in range(4))
 
 
 def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import Entropy
-from curvote.estimators.shared import BothSides, Line, sources
+from curvote.estimators.shared import BothSides, Line
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import SHARES, from_params
 from curvote.protocols.message import messages
@@ -62,7 +62,28 @@ class DirectClassifier(BothSides):
         the rule makes of it, whichever arm was asked for
     task_ : the public task description of the first round
 
+    spent_ : `Budget` that a row which stood in every fit of this object has spent:
+        a fit draws anew, so they add up. A `clone` begins at nothing and knows of no
+        other object: see Notes.
+    private_ : False as soon as one of these fits had a ``random_state``
+
     Raises `UserError` (a ValueError) for parameters or data that are out of range.
+
+    Notes:
+    -----
+    Scikit-learn's searches fit clones, which cannot count together. With k folds a row
+    stands in k - 1 of the k fits, so a cross-validation spends (k - 1) epsilon on it,
+    and ``GridSearchCV`` of g candidates (g (k - 1) + 1) epsilon with its refit. Scores
+    of held-out rows are computed from the rows as they are: they are not private at
+    all. Choose parameters on public or simulated data.
+
+    Examples:
+    --------
+    >>> import numpy as np
+    >>> X, y = np.tile([[-0.5], [0.5]], (100, 1)), np.tile([0, 1], 100)
+    >>> model = DirectClassifier(epsilon=2).fit(X, y)
+    >>> print(model.fit(X, y).spent_, model.private_)
+    epsilon 4 True
     """
 
     of_curves = "standard"
@@ -105,7 +126,7 @@ class DirectClassifier(BothSides):
         self.arm_ = str(rule.arm) if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason
         self.task_ = self._task(stated)
-        rng, noise = sources(self.random_state)
+        rng, noise = self._draws()
         crowd = _Crowd(encoded.z, labels, rng.permutation(n), self.epsilon, noise)
         return self._line(from_params(d, self.task_.params), crowd)
 

@@ -12,7 +12,7 @@ from curvote import validate
 from curvote.client.report import Reporter
 from curvote.client.vote import decisions, vote
 from curvote.errors import UserError
-from curvote.estimators.shared import BothSides, Line, sources
+from curvote.estimators.shared import BothSides, Line
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoded, Encoding
@@ -58,7 +58,28 @@ class MRMAClassifier(BothSides):
     utility_, weight_, reversed_ (B,), none_passed_ : what the votes said
     task_ : the public task description
 
+    spent_ : `Budget` that a row which stood in every fit of this object has spent:
+        a fit draws anew, so they add up. A `clone` begins at nothing and knows of no
+        other object: see Notes.
+    private_ : False as soon as one of these fits had a ``random_state``
+
     Raises `UserError` (a ValueError) for parameters or data that are out of range.
+
+    Notes:
+    -----
+    Scikit-learn's searches fit clones, which cannot count together. With k folds a row
+    stands in k - 1 of the k fits, so a cross-validation spends (k - 1) epsilon on it,
+    and ``GridSearchCV`` of g candidates (g (k - 1) + 1) epsilon with its refit. Scores
+    of held-out rows are computed from the rows as they are: they are not private at
+    all. Choose parameters on public or simulated data.
+
+    Examples:
+    --------
+    >>> import numpy as np
+    >>> X, y = np.tile([[-0.5], [0.5]], (100, 1)), np.tile([0, 1], 100)
+    >>> model = MRMAClassifier(epsilon=2).fit(X, y)
+    >>> print(model.fit(X, y).spent_, model.private_)
+    epsilon 4 True
     """
 
     of_curves = "tanh"
@@ -111,7 +132,7 @@ class MRMAClassifier(BothSides):
         self.task_ = replace(
             stated, mechanism=self.mechanism, label_share=self.label_share
         )
-        rng, entropy = sources(self.random_state)
+        rng, entropy = self._draws()
         order = rng.permutation(len(labels))
         train, voters = np.split(order, [self._n_train(len(labels))])
         noised = Reporter.of(self.task_).release(

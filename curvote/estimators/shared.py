@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from curvote import validate
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
+from curvote.privacy import Budget
 from curvote.representation.basis import (
     Projection,
     identity,
@@ -51,6 +52,8 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
     bounds: tuple[float | ArrayLike, float | ArrayLike]
     random_state: int | None
     task_: Task
+    spent_: Budget
+    private_: bool
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -60,7 +63,10 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         return tags
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Simulate all rounds on X (n, T or n, d) and binary labels y (n,)."""
+        """Simulate all rounds on X (n, T or n, d) and binary labels y (n,).
+
+        Each call asks every row again; ``spent_`` says what a row of all of them spent.
+        """
         X, grid = curves(X, self.grid)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -76,7 +82,7 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
 
     def decision_function(self, X: Any) -> Array:
         """Return f(x) for each row: above 0 is ``classes_[1]``."""
-        check_is_fitted(self)
+        check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
         X, _ = curves(X, self.grid)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         features = self.task_.encoding.features(X)
@@ -86,6 +92,18 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         """Return the predicted class of each row."""
         positive = self.decision_function(X) > 0
         return np.asarray(self.classes_[positive.astype(int)])
+
+    def _draws(self) -> tuple[np.random.Generator, Entropy]:
+        """Count a fit, and return what splits the rows and where noise comes from.
+
+        To be called before anything is drawn; a later failure takes nothing back.
+        """
+        before: Budget | None = getattr(self, "spent_", None)
+        own = self.task_.budget
+        self.spent_ = own if before is None else before + own
+        # One fit with known noise is enough to know the record.
+        self.private_ = getattr(self, "private_", True) and self.random_state is None
+        return _sources(self.random_state)
 
     @abstractmethod
     def _learn(self, stated: Task, encoded: Encoded, labels: Array) -> Line:
@@ -131,7 +149,7 @@ def check_two(classes: NDArray[Any]) -> None:
         raise UserError("Classifier can't train when only one class is present.")
 
 
-def sources(random_state: int | None) -> tuple[np.random.Generator, Entropy]:
+def _sources(random_state: int | None) -> tuple[np.random.Generator, Entropy]:
     """Return what splits the rows, and where their noise comes from."""
     if random_state is None:
         return np.random.default_rng(), SystemEntropy()
