@@ -241,6 +241,19 @@ def test_no_more_of_a_file_is_read_than_an_envelope_can_have(
     assert not box.kept.exists()
 
 
+def test_a_line_without_an_end_is_given_up(
+    box: Box, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What comes before it is taken; a sparse file of 1 TB takes no hours."""
+    monkeypatch.setattr(inbox_files, "SKIPPED", 3)
+    path = box.put("endless.jsonl")
+    os.truncate(path, 10**12)
+    quiet(path)
+    done = box.take()
+    assert (done.accepted, done.left) == (1, {"too large": 1})
+    assert box.names() == {"endless.jsonl"}
+
+
 def test_the_quarantine_has_room_for_so_many(
     box: Box, monkeypatch: pytest.MonkeyPatch
 ) -> None:
