@@ -16,7 +16,7 @@ from curvote.protocols.registry import PROTOCOLS
 from curvote.run.contracts import CONTRACTS
 from curvote.run.plan import make_plan
 from curvote.run.project import Project
-from curvote.run.store import Artifact
+from curvote.run.store import Artifact, artifact, folders
 from tests import plain
 
 SERVER = [name for name, contract in CONTRACTS.items() if contract.side == "server"]
@@ -51,15 +51,13 @@ CANARY = 12.345678901234567
 
 def artifacts(project: Project) -> list[Artifact]:
     """Return every artifact of a project."""
-    return [
-        Artifact(path.parent) for path in project.artifacts.glob("*/*/manifest.json")
-    ]
+    return [Artifact(folder) for folder in folders(project)]
 
 
-def numbers(artifact: Artifact, table: str) -> np.ndarray:
+def numbers(one: Artifact, table: str) -> np.ndarray:
     """Return every number of a table, vectors flattened."""
     found = []
-    for column in pq.read_table(artifact.path / f"{table}.parquet").columns:
+    for column in pq.read_table(one.path / f"{table}.parquet").columns:
         for chunk in column.chunks:
             flat = chunk.flatten() if hasattr(chunk.type, "list_size") else chunk
             if "dictionary" not in str(flat.type):
@@ -96,10 +94,7 @@ def test_server_stages_read_server_tables_only(
     steps = [s for s in plain.plan(finished).steps if s.stage.side == "server"]
     assert {step.stage.name for step in steps} == {"train", "aggregate"}
     for step in steps:
-        inputs = {
-            n: Artifact(finished.artifacts.joinpath(*at))
-            for n, at in step.sources.items()
-        }
+        inputs = {n: artifact(finished, *at) for n, at in step.sources.items()}
         import_module(step.stage.module).block((0, 1), inputs, step.params, {})
     assert asked == {"reports", "votes"}
 
@@ -143,9 +138,9 @@ def test_a_canary_record_appears_in_no_server_side_table(
     server = {place: n for place, n in seen.items() if place[1] in SERVER}
     assert len(server) == 4
     assert not any(server.values())
-    for artifact in held:
-        if artifact.stage != "ingest":
-            assert "12.3456789" not in (artifact.path / "manifest.json").read_text()
+    for one in held:
+        if one.stage != "ingest":
+            assert "12.3456789" not in (one.path / "manifest.json").read_text()
 
 
 def test_no_server_side_table_holds_a_client_s_numbers(tmp_path: Path) -> None:
@@ -218,7 +213,7 @@ def test_constants_come_from_volunteers_only(
         root.mkdir()
         project = plain.write(root, tiny=tiny | {"replicates": 1})
         plain.run(project)
-        (path,) = project.artifacts.glob("project/*")
+        (path,) = project.clients.glob("project/*")
         constants.append(Artifact(path).columns("constants", 0)["value"])
     assert np.array_equal(*constants)
     assert constants[0].shape == (2, 4)

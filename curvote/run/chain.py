@@ -18,6 +18,7 @@ from curvote.run.contracts import VERSION
 from curvote.run.published import published
 from curvote.run.schema import Pipeline
 from curvote.run.settings import dotted
+from curvote.run.source import unpublished
 from curvote.run.step import SHARED, Cell, Raw, Release, Standing, Step
 
 _CHAIN = "curvote.run.stages"
@@ -156,7 +157,7 @@ def _step(
     }
     mine = raw if stage is INGEST else ()
     if mine:
-        components["raw"] = {file.name: file.sha256 for file in mine}
+        components["raw"] = {file.name: file.told for file in mine}
     return Step(
         stage=stage,
         cell=cell,
@@ -166,6 +167,7 @@ def _step(
         replicates=replicates,
         raw=mine,
         private=pipeline.production,
+        unpublished=unpublished(pipeline),
     )
 
 
