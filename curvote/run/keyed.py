@@ -35,17 +35,19 @@ def keyed(project: Project, digest: str) -> str:
 def _key(path: Path) -> bytes:
     if not os.path.lexists(path):
         _create(path)
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:  # a pipe in its place must not keep us waiting
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise _refused(path, error.strerror or str(error)) from error
-    with os.fdopen(handle, "rb") as stream:
+    try:
         state = os.fstat(handle)
         if not stat.S_ISREG(state.st_mode) or state.st_size != BYTES:
             raise _refused(path, f"it is no file of {BYTES} bytes")
         if state.st_mode & OTHERS:
             raise _refused(path, f"others may use it (mode {state.st_mode & 0o777:o})")
-        return stream.read()
+        return os.read(handle, BYTES)
+    finally:
+        os.close(handle)
 
 
 def _create(path: Path) -> None:
