@@ -58,7 +58,7 @@ def tell_raw(plan: Plan) -> None:
 
 def told(raw: Raw) -> str:
     """Return a file's digest, or in place of a private one's its keyed digest."""
-    kind = "SHA-256" if raw.told == raw.sha256 else "HMAC-SHA-256"
+    kind = "SHA-256" if "sha256" in raw.counted else "HMAC-SHA-256"
     return f"{kind} {raw.told} (decompressed)"
 
 

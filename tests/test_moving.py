@@ -94,6 +94,15 @@ def test_a_stage_that_was_renamed_is_known_by_its_manifest(tmp_path: Path) -> No
     assert garbage.collect(project, keep=1, dry_run=True).folders == 1
 
 
+def test_a_backup_that_came_back_open_is_closed(tmp_path: Path) -> None:
+    """Even where nothing is left to compute."""
+    project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 1})
+    plain.run(project)
+    project.clients.chmod(0o755)
+    assert plain.to_run(plain.plan(project)) == set()
+    assert project.clients.stat().st_mode & 0o777 == 0o700
+
+
 def test_what_is_not_curvotes_stays(tmp_path: Path) -> None:
     """Folders of released artifacts, and files somebody put there, are not touched."""
     project = Project(tmp_path)

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from curvote.run import fingerprint, history
+from curvote.client.ledger import Ledger
+from curvote.run import fingerprint, history, identity
 from curvote.run.config import PipelinesFile
 from curvote.run.contracts import CONTRACTS
 from curvote.run.plan import make_plan
@@ -115,7 +116,7 @@ def test_guesses_of_the_last_row_cannot_be_tested(ran: Project) -> None:
     guesses = private_table.digests_of_guesses(ran)
     assert guesses["right"] == fingerprint.of_file(ran.root / "people.csv")
     for digest in guesses.values():
-        wanted = [digest, digest[:16], _key(ran, digest)]
+        wanted = [digest, digest[:16], *_keys(ran, digest)]
         assert not [p for p, text in haystack.items() if any(w in text for w in wanted)]
     # The search finds what is there: the key that the study really has.
     (step, *_) = _steps(ran)
@@ -127,11 +128,21 @@ def _steps(project: Project) -> tuple[Any, ...]:
     return make_plan(project, configured).steps
 
 
-def _key(project: Project, digest: str) -> str:
-    """Return the key that the study's first step would have by a plain digest."""
+def _keys(project: Project, digest: str) -> list[str]:
+    """Return the keys that the study's first step could have by a plain digest."""
     (step, *_) = _steps(project)
-    components = step.components | {"raw": {"path": digest}}
-    return fingerprint.of_json(components)[:32]
+    raws = ({"path": digest}, {"path": {"sha256": digest}})
+    parts = [step.components | {"raw": raw} for raw in raws]
+    return [fingerprint.of_json(components)[:32] for components in parts]
+
+
+def test_the_cohort_is_known_to_the_ledger_only(ran: Project) -> None:
+    """Its plain digest stands in no file that others read; keys made of it do."""
+    configured = PipelinesFile(ran).configured("real")
+    cohort = identity.cohort(configured, {"path": str(ran.root / "people.csv")})
+    with Ledger(ran.ledger) as ledger:
+        assert all(entry.facts["cohort"] == cohort for entry in ledger.entries())
+    assert not [p for p in files_elsewhere(ran) if cohort in text_of(p)]
 
 
 def test_exact_counts_of_a_private_file_stay_with_its_owner(ran: Project) -> None:

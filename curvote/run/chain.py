@@ -157,7 +157,7 @@ def _step(
     }
     mine = raw if stage is INGEST else ()
     if mine:
-        components["raw"] = {file.name: file.told for file in mine}
+        components["raw"] = {file.name: _counted(file) for file in mine}
     return Step(
         stage=stage,
         cell=cell,
@@ -169,6 +169,11 @@ def _step(
         private=pipeline.production,
         unpublished=unpublished(pipeline),
     )
+
+
+def _counted(file: Raw) -> str | dict[str, str]:
+    """Return what counts of a file in a key: a keyed digest says that it is one."""
+    return file.told if "sha256" in file.counted else file.counted
 
 
 def _instances(stage: Stage, pipeline: Pipeline) -> int:

@@ -137,8 +137,7 @@ def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
 
 
 def _origin(file: Raw) -> dict[str, str]:
-    kind = "sha256" if file.told == file.sha256 else "hmac_sha256"
-    return {"name": file.name, kind: file.told, "origin": file.origin}
+    return {"name": file.name, **file.counted, "origin": file.origin}
 
 
 def _still_the_same(planned: Raw) -> None:

@@ -17,8 +17,11 @@ def move_raw(project: Project) -> None:
     """Bring raw artifacts to the clients' side, under their names, and say so.
 
     Before anything is looked up: a frozen artifact that were not found would be made
-    again. Each is closed to others and moved by one rename; nothing is deleted.
+    again. Each is closed to others and moved by one rename; nothing is deleted. What
+    came back open to others from a backup is closed, too.
     """
+    if project.clients.is_dir():
+        _owned(project.clients)
     found = [folder for folder in sorted(project.artifacts.glob("*/*")) if _raw(folder)]
     for folder in found:
         _move(project, folder)
@@ -41,6 +44,16 @@ def _raw(folder: Path) -> bool:
         return is_raw(manifest["side"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
+
+
+def _owned(folder: Path) -> None:
+    try:
+        owner_folder(folder)
+    except PermissionError:
+        raise UserError(
+            f"{folder} is open to others and not yours to close; its owner runs"
+            f" `chmod 700 {folder}`."
+        ) from None
 
 
 def _move(project: Project, folder: Path) -> None:

@@ -27,6 +27,12 @@ class Raw:
     origin: str
     told: str
 
+    @property
+    def counted(self) -> dict[str, str]:
+        """What stands of the digest in keys and manifests, under its kind."""
+        kind = "sha256" if self.told == self.sha256 else "hmac_sha256"
+        return {kind: self.told}
+
 
 @dataclass(frozen=True)
 class Cell:
