@@ -12,7 +12,7 @@ from curvote.client.ledger import Entry, Ledger
 from curvote.durable import journals
 from curvote.run.fingerprint import of_file
 from curvote.run.project import Project
-from curvote.run.store import MANIFEST, folders
+from curvote.run.store import MANIFEST
 
 Found = list[tuple[Path, dict[str, Any] | None]]
 
@@ -47,7 +47,8 @@ def _manifests(project: Project) -> Found:
 
     Temporary folders never left; those set aside as altered may have.
     """
-    left = (f for f in folders(project) if not f.name.startswith(".tmp-"))
+    folders = sorted(project.artifacts.glob("*/*"))
+    left = (f for f in folders if f.is_dir() and not f.name.startswith(".tmp-"))
     return [(folder, _manifest(folder)) for folder in left]
 
 
