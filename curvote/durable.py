@@ -31,6 +31,8 @@ _SETTINGS: Final = (
     "trusted_schema = OFF",
     "temp_store = MEMORY",
 )
+# What a mode allows to anybody but the owner.
+OTHERS: Final = 0o077
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT})
 _WORDS: Final = {
     sqlite3.SQLITE_CANTOPEN: (
@@ -216,6 +218,29 @@ def journals(path: Path) -> list[Path]:
     """Return the journals at ``path``; without the file they are what is left of it."""
     ends = (Path(f"{path}{end}") for end in ("-wal", "-journal"))
     return [journal for journal in ends if os.path.lexists(journal)]
+
+
+def owner_folder(path: Path) -> Path:
+    """Make a folder that its owner alone may open, whatever the umask; return it.
+
+    One that is there and open to others is closed to them.
+    """
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_mode & OTHERS:
+        path.chmod(0o700)
+    return path
+
+
+def file_mode(folder: Path) -> int:
+    """Return the mode of a new file: its owner's alone in a folder of that kind."""
+    return 0o666 if folder.stat().st_mode & OTHERS else 0o600
+
+
+def new_file(path: Path) -> Path:
+    """Make an empty file, to be written by name, with its folder's `file_mode`."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    os.close(os.open(path, flags, file_mode(path.parent)))
+    return path
 
 
 def sync_folder(path: Path) -> None:

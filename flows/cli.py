@@ -263,9 +263,12 @@ for command in (cli_advise.advise, cli_audit.audit, cli_reproduce.reproduce):
 
 
 def _project(start: Path | None) -> Any:
+    from curvote.run.moving import move_raw
     from curvote.run.project import find_project
 
-    return find_project(start)
+    found = find_project(start)
+    move_raw(found)
+    return found
 
 
 def _run(start: Path | None, given: dict[str, Any]) -> None:

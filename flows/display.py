@@ -19,7 +19,7 @@ from rich.progress import (
 from curvote.run.choosing import reasons
 from curvote.run.plan import Plan
 from curvote.run.publishing import Published
-from curvote.run.step import Step
+from curvote.run.step import Raw, Step
 from tasks.perform import Progress as Show
 
 
@@ -50,10 +50,16 @@ def display(plan: Plan) -> Iterator[Show]:
 
 
 def tell_raw(plan: Plan) -> None:
-    """Say which file of the publisher's is read: its place, digest and origin."""
+    """Say which file is read: its place, origin, and what may be told of its digest."""
     for raw in {file for step in plan.steps for file in step.raw}:
-        line = f"{raw.path}: SHA-256 {raw.sha256} (decompressed), {raw.origin}"
+        line = f"{raw.path}: {told(raw)}, {raw.origin}"
         print(line, file=sys.stderr, flush=True)
+
+
+def told(raw: Raw) -> str:
+    """Return a file's digest, or in place of a private one's its keyed digest."""
+    kind = "SHA-256" if "sha256" in raw.counted else "HMAC-SHA-256"
+    return f"{kind} {raw.told} (decompressed)"
 
 
 def tell_choices(plan: Plan) -> None:

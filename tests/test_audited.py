@@ -25,7 +25,7 @@ def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> 
         (4.0, "vote"),
     ]
     assert {task.encoding.d for task in tasks} == {4}
-    assert not project.artifacts.exists()
+    assert not any(root.exists() for root in project.stores)
 
 
 def test_exact_losses_are_within_the_claims(done: Project) -> None:

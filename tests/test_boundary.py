@@ -13,10 +13,13 @@ import pytest
 from curvote.datasets import simulated
 from curvote.protocols.mrma.arms import REPORT_ARMS
 from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.stage import Stage
+from curvote.run.chain import INGEST, PROJECT
 from curvote.run.contracts import CONTRACTS
 from curvote.run.plan import make_plan
-from curvote.run.project import Project
-from curvote.run.store import Artifact
+from curvote.run.project import Project, is_raw
+from curvote.run.sides import side_of
+from curvote.run.store import Artifact, artifact, folders
 from tests import plain
 
 SERVER = [name for name, contract in CONTRACTS.items() if contract.side == "server"]
@@ -51,15 +54,13 @@ CANARY = 12.345678901234567
 
 def artifacts(project: Project) -> list[Artifact]:
     """Return every artifact of a project."""
-    return [
-        Artifact(path.parent) for path in project.artifacts.glob("*/*/manifest.json")
-    ]
+    return [Artifact(folder) for folder in folders(project)]
 
 
-def numbers(artifact: Artifact, table: str) -> np.ndarray:
+def numbers(one: Artifact, table: str) -> np.ndarray:
     """Return every number of a table, vectors flattened."""
     found = []
-    for column in pq.read_table(artifact.path / f"{table}.parquet").columns:
+    for column in pq.read_table(one.path / f"{table}.parquet").columns:
         for chunk in column.chunks:
             flat = chunk.flatten() if hasattr(chunk.type, "list_size") else chunk
             if "dictionary" not in str(flat.type):
@@ -75,10 +76,26 @@ def test_server_tables_hold_no_client_and_no_raw_value() -> None:
         assert not private & set(CONTRACTS[name].columns)
 
 
+def stages() -> list[Stage]:
+    """Return every stage of every protocol, in studies and in production."""
+    protocols = [import_module(path) for path in PROTOCOLS.values()]
+    own = (s for p in protocols for s in (*p.STAGES, *p.PRODUCTION))
+    return [INGEST, PROJECT, *own]
+
+
 def test_every_table_of_every_stage_has_a_contract() -> None:
     """A stage cannot store what no contract describes."""
-    stages = [s for path in PROTOCOLS.values() for s in import_module(path).STAGES]
-    assert {table for stage in stages for table in stage.tables} <= set(CONTRACTS)
+    assert {table for stage in stages() for table in stage.tables} <= set(CONTRACTS)
+
+
+def test_a_table_of_the_clients_is_made_on_their_side_only() -> None:
+    """Where an artifact stands follows from its stage, and fits each of its tables."""
+    for stage in stages():
+        assert side_of(stage.name) == stage.side
+        sides = {CONTRACTS[table].side for table in stage.tables}
+        if any(side.startswith("client") for side in sides):
+            assert is_raw(stage.side)
+    assert is_raw(side_of("a stage that no protocol has any more"))
 
 
 def test_server_stages_read_server_tables_only(
@@ -96,10 +113,7 @@ def test_server_stages_read_server_tables_only(
     steps = [s for s in plain.plan(finished).steps if s.stage.side == "server"]
     assert {step.stage.name for step in steps} == {"train", "aggregate"}
     for step in steps:
-        inputs = {
-            n: Artifact(finished.artifacts.joinpath(*at))
-            for n, at in step.sources.items()
-        }
+        inputs = {n: artifact(finished, *at) for n, at in step.sources.items()}
         import_module(step.stage.module).block((0, 1), inputs, step.params, {})
     assert asked == {"reports", "votes"}
 
@@ -143,13 +157,15 @@ def test_a_canary_record_appears_in_no_server_side_table(
     server = {place: n for place, n in seen.items() if place[1] in SERVER}
     assert len(server) == 4
     assert not any(server.values())
-    for artifact in held:
-        if artifact.stage != "ingest":
-            assert "12.3456789" not in (artifact.path / "manifest.json").read_text()
+    found = {a.path for a in held for t in a.manifest["tables"] if seen[a.stage, t]}
+    assert {path.parent.parent for path in found} == {project.clients}
+    for one in held:
+        if one.stage != "ingest":
+            assert "12.3456789" not in (one.path / "manifest.json").read_text()
 
 
 def test_no_server_side_table_holds_a_client_s_numbers(tmp_path: Path) -> None:
-    """Whatever the protocol: every server-side table of all of them is searched."""
+    """Whatever the protocol: every table outside data/clients is searched."""
     searched = set()
     for name, pipeline in CHAINS.items():
         project = plain.write(tmp_path / name, tiny=pipeline)
@@ -159,7 +175,8 @@ def test_no_server_side_table_holds_a_client_s_numbers(tmp_path: Path) -> None:
         rows = [encoded.columns("encoded", r) for r in encoded.replicates("encoded")]
         own = ("coefficients", "z")
         secret = np.concatenate([r[name].ravel() for r in rows for name in own])
-        places = [(a, t) for a in held for t in a.manifest["tables"] if t in SERVER]
+        theirs = [a for a in held if a.path.is_relative_to(project.artifacts)]
+        places = [(a, t) for a in theirs for t in a.manifest["tables"]]
         assert not any(np.isin(secret, numbers(*place)).any() for place in places)
         searched |= {table for _, table in places}
     assert searched == set(SERVER)
@@ -218,7 +235,7 @@ def test_constants_come_from_volunteers_only(
         root.mkdir()
         project = plain.write(root, tiny=tiny | {"replicates": 1})
         plain.run(project)
-        (path,) = project.artifacts.glob("project/*")
+        (path,) = project.clients.glob("project/*")
         constants.append(Artifact(path).columns("constants", 0)["value"])
     assert np.array_equal(*constants)
     assert constants[0].shape == (2, 4)

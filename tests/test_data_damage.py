@@ -133,7 +133,7 @@ def refusal(root: Path, kind: Kind, content: bytes) -> str:
     path.write_bytes(content)
     with pytest.raises(UserError) as error:
         plain.run(project)
-    assert not project.artifacts.exists() or not list(project.artifacts.rglob("*"))
+    assert not any(f.is_file() for root in project.stores for f in root.rglob("*"))
     assert [each.name for each in project.raw.iterdir()] == [kind.file]
     assert str(path) in str(error.value)
     return str(error.value)

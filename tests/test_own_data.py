@@ -1,4 +1,4 @@
-"""A user's own files: a study tells what it counted in them, a release does not."""
+"""A user's own files: what is counted in them is their owner's to know."""
 
 from __future__ import annotations
 
@@ -58,12 +58,15 @@ def project(tmp_path: Path) -> Project:
     return plain.write(tmp_path, study=STUDY, real=REAL)
 
 
-def test_a_study_says_what_it_counted(project: Project) -> None:
-    """Repeats, gaps and the digest of the file stand in the report; no card does."""
+def test_a_study_tells_its_owner_what_it_counted(project: Project) -> None:
+    """Repeats and gaps stand in data/clients; the report holds neither, nor a card."""
     page = report(project, plain.run(project, "study")).read_text()
-    assert "10 of 150 rows repeat an earlier one" in page
-    assert digest(project.root / "people.csv") in page
-    assert "dose 1" in page
+    (manifest,) = project.clients.glob("ingest/*/manifest.json")
+    for told in ("10 of 150 rows repeat an earlier one", "dose 1"):
+        assert told in manifest.read_text()
+        assert told not in page
+    assert digest(project.root / "people.csv") not in page
+    assert "HMAC-SHA-256" in page
     assert "The data set</h2>" not in page
 
 

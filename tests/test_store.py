@@ -114,7 +114,7 @@ def test_a_truncated_or_missing_manifest_is_an_altered_artifact(
 
 def test_pandas_reads_every_table_as_it_is(finished: Project) -> None:
     """Plain Parquet: vectors are lists, categories are text, one replicate column."""
-    for path in finished.artifacts.glob("*/*/*.parquet"):
+    for path in (f for root in finished.stores for f in root.glob("*/*/*.parquet")):
         frame = pd.read_parquet(path)
         assert set(frame) == {"replicate", *CONTRACTS[path.stem].columns}
         groups = pq.ParquetFile(path).num_row_groups
@@ -146,9 +146,10 @@ def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     plain.run(project)
     record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
     (project.artifacts / "train" / ".tmp-left").mkdir()
-    assert collect(project, keep=2, dry_run=True).folders == 1
+    (project.clients / "ingest" / ".tmp-left").mkdir()
+    assert collect(project, keep=2, dry_run=True).folders == 2
     freed = collect(project, keep=1, dry_run=False)
-    assert freed.folders == 4 + 4 + 1
+    assert freed.folders == 4 + 4 + 2
     assert freed.bytes > 0
     assert all(
         artifact(project, step["stage"], step["key"]).problem(content=True) is None

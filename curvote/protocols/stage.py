@@ -48,7 +48,8 @@ class Stage:
     ``axes`` are the cell coordinates that split it ("epsilon", "learner"); ``params``
     the dotted configuration keys it reads (its key holds just these); ``plugins`` maps
     a registry module to the configuration key that names the entry. ``message`` names
-    what leaves the clients here, in production.
+    what leaves the clients here, in production. ``side`` says who may read the tables,
+    and so in which root of the store they stand; a name has one side in all protocols.
     """
 
     name: str

@@ -34,6 +34,7 @@ from curvote.run.results import (
     summary,
 )
 from curvote.run.settings import labels_of, of_config
+from curvote.run.source import given
 from curvote.run.store import Artifact, sound
 
 SHOWN = 60
@@ -71,7 +72,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         private=private,
         overrides=record.overrides,
         card=None if private else _card(project, record, facts),
-        clipped=None if private else _clipped(encoded),
+        clipped=None if private or given(config["source"]) else _clipped(encoded),
         losses=audited.exact_losses(project, record),
         audited=_audited(project, record),
         ledger=_ledger(project, record),
@@ -124,7 +125,7 @@ def _card(
     source = record.config["source"]
     dataset = module(source["name"])
     parameters = dataset.Parameters.model_validate(source)
-    if getattr(dataset, "GIVEN", False) or not dataset.files(parameters):
+    if given(source) or not dataset.files(parameters):
         return None
     clients = find(project, record, "ingest", first_cell(record)).columns("clients", 0)
     made = card(source["name"], parameters, facts, clients, root=project.root)
@@ -132,9 +133,9 @@ def _card(
 
 
 def _clipped(encoded: Artifact) -> float:
-    """Return the share of values outside their public bounds; studies only.
+    """Return the share of values outside their public bounds.
 
-    It depends on the clients' values: no real release may tell it.
+    It counts clients' values: neither a release nor a study on an own file tells it.
     """
     counts = [int(rows["clipped"].sum()) for rows in _first(encoded)]
     sizes = [rows["z"].size for rows in _first(encoded)]

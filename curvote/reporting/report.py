@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from curvote.durable import owner_folder
 from curvote.run import audited, fingerprint
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.source import given
 from curvote.run.store import write_json
 
 STAMP = "report.json"
@@ -22,6 +24,8 @@ def report(project: Project, record: RunRecord) -> Path:
         from curvote.reporting.gather import page_data
         from curvote.reporting.page import render
 
+        if record.config.get("mode") == "study" and given(record.config["source"]):
+            owner_folder(folder)  # its scores count records that nobody published
         folder.mkdir(parents=True, exist_ok=True)
         (folder / STAMP).unlink(missing_ok=True)
         render(page_data(project, record), folder)

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
+from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.protocols.stage import Columns, Tables
 from curvote.run.contracts import to_arrow
@@ -118,7 +119,7 @@ def _append(
 ) -> None:
     place = _temporary(file)
     if place not in writers:
-        writer = pq.ParquetWriter(place, table.schema, **FORMAT)
+        writer = pq.ParquetWriter(new_file(place), table.schema, **FORMAT)
         writers[place] = stack.enter_context(writer)
     if writers[place].schema != table.schema:
         raise InternalError("the pieces of one block differ in their columns")

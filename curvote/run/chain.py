@@ -19,6 +19,7 @@ from curvote.run.contracts import VERSION
 from curvote.run.published import published
 from curvote.run.schema import Pipeline
 from curvote.run.settings import dotted
+from curvote.run.source import unpublished
 from curvote.run.step import SHARED, Cell, Raw, Release, Standing, Step
 
 _CHAIN = "curvote.run.stages"
@@ -157,7 +158,7 @@ def _step(
     }
     mine = raw if stage is INGEST else ()
     if mine:
-        components["raw"] = {file.name: file.sha256 for file in mine}
+        components["raw"] = {file.name: _counted(file) for file in mine}
     return Step(
         stage=stage,
         cell=cell,
@@ -167,7 +168,13 @@ def _step(
         replicates=replicates,
         raw=mine,
         private=pipeline.production,
+        unpublished=unpublished(pipeline),
     )
+
+
+def _counted(file: Raw) -> str | dict[str, str]:
+    """Return what counts of a file in a key: a keyed digest says that it is one."""
+    return file.told if "sha256" in file.counted else file.counted
 
 
 def _instances(stage: Stage, pipeline: Pipeline) -> int:

@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from curvote.datasets.raw import digest
+from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError, UserError
 from curvote.protocols.stage import Facts, Inputs
 from curvote.run import blocks
@@ -31,6 +32,7 @@ from curvote.run.store import (
     ArtifactRef,
     artifact,
     commit,
+    make_shelf,
     write_json,
 )
 
@@ -62,7 +64,7 @@ def execute(
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
-        with _sole_writer(project, target):
+        with _sole_writer(project, step):
             parallel = _Parallel(workers, block, progress)
             compute = partial(_compute, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
@@ -93,6 +95,8 @@ def _compute(
 
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
     temporary = temporary_of(target)
+    if step.closed:
+        owner_folder(temporary)
     temporary.mkdir(exist_ok=True)
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     params = step.params | {"raw.paths": {file.name: file.path for file in step.raw}}
@@ -133,7 +137,7 @@ def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
 
 
 def _origin(file: Raw) -> dict[str, str]:
-    return {"name": file.name, "sha256": file.sha256, "origin": file.origin}
+    return {"name": file.name, **file.counted, "origin": file.origin}
 
 
 def _still_the_same(planned: Raw) -> None:
@@ -154,6 +158,7 @@ def _finish(
         "stage": step.stage.name,
         "side": step.stage.side,
         "key": step.key,
+        "mark": step.mark,
         "private": step.private,
         "frozen": step.frozen,
         "components": _told(step),
@@ -177,7 +182,8 @@ def _merge(
     """Write the one Parquet file of a table: one row group a replicate, in order."""
     path = temporary / f"{table}.parquet"
     sources = [pq.ParquetFile(blocks.path(temporary, part, table)) for part in parts]
-    with pq.ParquetWriter(path, sources[0].schema_arrow, **blocks.FORMAT) as writer:
+    schema = sources[0].schema_arrow
+    with pq.ParquetWriter(new_file(path), schema, **blocks.FORMAT) as writer:
         for source in sources:
             for group in range(source.num_row_groups):
                 content = source.read_row_group(group)
@@ -204,12 +210,12 @@ def _row_groups(
 
 
 @contextmanager
-def _sole_writer(project: Project, target: Path) -> Iterator[None]:
+def _sole_writer(project: Project, step: Step) -> Iterator[None]:
     """Hold the lock of one key: a second process waits, then finds the result."""
-    locks = project.state / "locks"
-    for folder in (locks, target.parent):
-        folder.mkdir(parents=True, exist_ok=True)
-    with (locks / f"{target.parent.name}-{target.name}").open("w") as handle:
+    make_shelf(project, step.stage.name)
+    locks = owner_folder(project.state) / "locks"
+    locks.mkdir(exist_ok=True)
+    with (locks / "-".join(step.id)).open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from curvote.run.history import load_all
 from curvote.run.project import Project
-from curvote.run.store import MANIFEST
+from curvote.run.store import MANIFEST, folders
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,8 @@ def collect(project: Project, *, keep: int, dry_run: bool) -> Freed:
     needed = set(_needed(project, keep))
     unused = [
         folder
-        for folder in sorted(project.artifacts.glob("*/*"))
-        if folder.is_dir()
-        and f"{folder.parent.name}/{_key(folder)}" not in needed
+        for folder in folders(project)
+        if f"{folder.parent.name}/{_key(folder)}" not in needed
         and not _released(folder)
     ]
     size = sum(f.stat().st_size for folder in unused for f in folder.rglob("*"))

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from curvote.durable import owner_folder
 from curvote.errors import UserError
 from curvote.run.config import Configured
 from curvote.run.project import Project
@@ -82,8 +83,9 @@ def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
 
 def save(project: Project, record: RunRecord) -> RunRecord:
     """Store a record; it replaces an earlier state of the same run."""
+    owner_folder(project.state)
     path = _folder(project) / f"{record.id}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(exist_ok=True)
     write_json(path, asdict(record))
     return record
 

@@ -10,6 +10,7 @@ from curvote.run import production
 from curvote.run.chain import expand
 from curvote.run.config import Configured
 from curvote.run.history import latest_keys
+from curvote.run.moving import move_raw
 from curvote.run.project import Project
 from curvote.run.reasons import difference
 from curvote.run.source import Absent, raw_files
@@ -75,9 +76,10 @@ def make_plan(
     the raw file. Without the raw file every step is blocked. Raises UserError for an
     unknown stage and for ``only`` with inputs that are not there.
     """
+    move_raw(project)
     raw = raw_files(project, configured.pipeline, fetch=fetch)
     if isinstance(raw, Absent):
-        placeholder = tuple(Raw(name, "absent", "", "") for name in raw.names)
+        placeholder = tuple(Raw(name, "absent", "", "", "absent") for name in raw.names)
         steps = list(expand(configured, placeholder))
         return Plan(configured, tuple(_blocked(steps, raw)))
     told = {"new_release": new_release, "new_people": new_people}

@@ -28,13 +28,32 @@ class Project:
 
     @property
     def artifacts(self) -> Path:
-        """The store of immutable tables."""
+        """The store of what the server's side may read: noised messages and on."""
         return self.root / "data" / "artifacts"
+
+    @property
+    def clients(self) -> Path:
+        """The store of what only the clients' side may read; its owner's alone."""
+        return self.root / "data" / "clients"
+
+    @property
+    def stores(self) -> tuple[Path, Path]:
+        """Both roots of the store, for whoever walks all of it."""
+        return self.clients, self.artifacts
+
+    def place_of(self, side: str) -> Path:
+        """Return the root for tables of a side of the trust boundary (`Stage.side`)."""
+        return self.clients if is_raw(side) else self.artifacts
 
     @property
     def state(self) -> Path:
         """Run records, MLflow's and Prefect's databases."""
         return self.root / "data" / "state"
+
+    @property
+    def digest_key(self) -> Path:
+        """The key of whatever is told of a private file's digest (`run.keyed`)."""
+        return self.state / "digest.key"
 
     @property
     def ledger(self) -> Path:
@@ -62,6 +81,15 @@ class Project:
     def reports(self) -> Path:
         """The latest report of each pipeline."""
         return self.root / "data" / "reports"
+
+
+def is_raw(side: str) -> bool:
+    """Say whether what a stage stores never leaves the clients' side.
+
+    "client" and "client (study)" compute on records without noise; "client -> server"
+    stores the noised messages only.
+    """
+    return side in ("client", "client (study)")
 
 
 def find_project(start: Path | None = None) -> Project:

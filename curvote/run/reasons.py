@@ -16,7 +16,8 @@ def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str
         for path, was, will in _inner(name, before, now):
             yield f"parameter {path} {_short(was)} -> {_short(will)}"
     if old.get("raw") != new.get("raw"):
-        yield "the raw file changed"
+        keyed = any(isinstance(told, dict) for told in new.get("raw", {}).values())
+        yield "the raw file changed" + ", or data/state/digest.key" * keyed
     for name, _, _ in _changed(old["code"], new["code"]):
         yield f"code {name} changed"
     for name, before, now in _changed(old["versions"], new["versions"]):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from curvote.datasets import raw
 from curvote.datasets.lookup import module
 from curvote.errors import UserError
+from curvote.run.keyed import keyed
 from curvote.run.project import Project
 from curvote.run.schema import Pipeline
 from curvote.run.step import Raw
@@ -20,11 +23,21 @@ class Absent:
     names: tuple[str, ...]
 
 
+def given(source: Mapping[str, Any]) -> bool:
+    """Say whether a source reads the user's own file, which nobody published."""
+    return bool(getattr(module(source["name"]), "GIVEN", False))
+
+
+def unpublished(pipeline: Pipeline) -> bool:
+    """Say whether records stand behind a pipeline that nobody published."""
+    return pipeline.production or given(pipeline.source)
+
+
 def files_of(pipeline: Pipeline) -> tuple[str, ...]:
     """Return the names of the raw files that the pipeline's source reads."""
     dataset = module(pipeline.source["name"])
     parameters = dataset.Parameters.model_validate(pipeline.source)
-    if getattr(dataset, "GIVEN", False):
+    if given(pipeline.source):
         return (str(parameters.path),)
     return tuple(dataset.files(parameters))
 
@@ -38,7 +51,7 @@ def raw_files(
     """
     dataset = module(pipeline.source["name"])
     parameters = dataset.Parameters.model_validate(pipeline.source)
-    if getattr(dataset, "GIVEN", False):
+    if given(pipeline.source):
         return (_given(project, Path(parameters.path)),)
     found = {
         name: raw.locate(project.root, name, download=fetch)
@@ -48,10 +61,14 @@ def raw_files(
     if absent:
         return Absent(absent)
     return tuple(
-        Raw(name, file.sha256, str(file.path), file.origin)
+        _raw(name, file, keyed(project, file.sha256) if pipeline.production else None)
         for name, file in found.items()
         if file is not None
     )
+
+
+def _raw(name: str, file: raw.RawFile, told: str | None) -> Raw:
+    return Raw(name, file.sha256, str(file.path), file.origin, told or file.sha256)
 
 
 def _given(project: Project, path: Path) -> Raw:
@@ -59,4 +76,5 @@ def _given(project: Project, path: Path) -> Raw:
     place = project.root / path
     if not place.is_file():
         raise UserError(f"no file {place}.", where=("source", "path"))
-    return Raw("path", raw.digest(place), str(place), "the user's own file")
+    file = raw.RawFile(place, raw.digest(place), "the user's own file")
+    return _raw("path", file, keyed(project, file.sha256))

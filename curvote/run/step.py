@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from curvote.protocols.stage import Stage
+from curvote.run.project import is_raw
 
 # In place of replicates: rows that all of them share.
 SHARED: tuple[int, ...] = (-1,)
@@ -14,12 +15,23 @@ SHARED: tuple[int, ...] = (-1,)
 
 @dataclass(frozen=True)
 class Raw:
-    """A raw file that ingest reads; its digest counts, its path does not."""
+    """A raw file that ingest reads; its digest counts, its path does not.
+
+    ``told`` is all that may be told of ``sha256``: itself, or for a file that nobody
+    published its keyed digest (`keyed.keyed`).
+    """
 
     name: str
-    sha256: str
+    sha256: str = field(repr=False)
     path: str
     origin: str
+    told: str
+
+    @property
+    def counted(self) -> dict[str, str]:
+        """What stands of the digest in keys and manifests, under its kind."""
+        kind = "sha256" if self.told == self.sha256 else "hmac_sha256"
+        return {kind: self.told}
 
 
 @dataclass(frozen=True)
@@ -90,8 +102,10 @@ class Standing:
 class Step:
     """One artifact of a plan: what makes it, what names it, what will be done.
 
-    ``private`` says that real clients stand behind it; ``frozen`` that it is made once,
-    whatever code or libraries become, because a release was or will be made from it.
+    ``private`` says that its noise is nobody's to remove: real releases, not a study,
+    whose noise comes from its seed. ``unpublished`` says that records stand behind it
+    which nobody published. ``frozen`` means that it is made once, whatever code or
+    libraries become, because a release was or will be made from it.
     """
 
     stage: Stage
@@ -107,11 +121,32 @@ class Step:
     release: Release | None = None
     frozen: bool = False
     private: bool = False
+    unpublished: bool = False
 
     @property
     def id(self) -> tuple[str, str]:
         """The stage and the key: cells that are computed alike share it."""
         return self.stage.name, self.key
+
+    @property
+    def mark(self) -> str:
+        """What the tables hold: raw or noised numbers of clients, or public ones.
+
+        All is public in a study of simulated people or of a published file.
+        """
+        if not self.unpublished:
+            return "public"
+        return "raw" if is_raw(self.stage.side) else "noised"
+
+    @property
+    def closed(self) -> bool:
+        """Whether only the owner of the project may read the tables.
+
+        So it is on the clients' side, and where a seed removes the noise of records
+        that nobody published.
+        """
+        removable = self.unpublished and not self.private
+        return removable or is_raw(self.stage.side)
 
     @property
     def sources(self) -> dict[str, tuple[str, str]]:

@@ -14,12 +14,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curvote.durable import sync_folder
+from curvote.durable import file_mode, owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.protocols.stage import Columns
 from curvote.run.contracts import to_columns
 from curvote.run.fingerprint import of_file
-from curvote.run.project import Project
+from curvote.run.project import Project, is_raw
+from curvote.run.sides import side_of
 
 MANIFEST = "manifest.json"
 
@@ -142,7 +143,28 @@ class Artifact:
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
     """Return the artifact of a stage and key, whether or not it is there yet."""
-    return Artifact(project.artifacts / stage / key)
+    return Artifact(_shelf(project, stage) / key)
+
+
+def _shelf(project: Project, stage: str) -> Path:
+    """Return the folder of a stage's artifacts: nothing else decides where it is."""
+    return project.place_of(side_of(stage)) / stage
+
+
+def make_shelf(project: Project, stage: str) -> Path:
+    """Make the folder of a stage's artifacts: on the clients' side its owner's only."""
+    shelf = _shelf(project, stage)
+    if is_raw(side_of(stage)):
+        owner_folder(project.clients)
+        return owner_folder(shelf)
+    shelf.mkdir(parents=True, exist_ok=True)
+    return shelf
+
+
+def folders(project: Project) -> list[Path]:
+    """Return every folder in both roots: artifacts, temporary ones, those set aside."""
+    found = (f for root in project.stores for f in root.glob("*/*"))
+    return sorted(folder for folder in found if folder.is_dir())
 
 
 def sound(project: Project, stage: str, key: str) -> Artifact:
@@ -182,14 +204,15 @@ def commit(temporary: Path, target: Path) -> Artifact:
         shutil.rmtree(temporary)
         return there
     if state != "missing":
-        target.rename(_aside(target))
+        target.rename(aside(target))
     sync_folder(temporary)
     temporary.rename(target)
     sync_folder(target.parent)
     return Artifact(target)
 
 
-def _aside(target: Path) -> Path:
+def aside(target: Path) -> Path:
+    """Return a free name beside ``target``, for what is kept but not used."""
     taken = len(list(target.parent.glob(f".altered-{target.name}-*")))
     return target.parent / f".altered-{target.name}-{taken}"
 
@@ -210,9 +233,10 @@ def write_lines(path: Path, rows: Iterable[Any]) -> None:
     _write(path, text, mode=0o600)
 
 
-def _write(path: Path, text: str, mode: int = 0o666) -> None:
+def _write(path: Path, text: str, mode: int | None = None) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    handle = os.open(temporary, flags, mode or file_mode(path.parent))
     with os.fdopen(handle, "w", encoding="utf-8") as stream:
         stream.write(text)
         stream.flush()

@@ -42,7 +42,8 @@ class Watch(threading.Thread):
     def run(self) -> None:
         """Check each artifact as soon as it appears."""
         while not self.stopped.is_set():
-            for path in set(self.project.artifacts.glob("*/[!.]*")) - self.seen:
+            found = {f for root in self.project.stores for f in root.glob("*/[!.]*")}
+            for path in found - self.seen:
                 problem = Artifact(path).problem(content=True)
                 self.seen.add(path)
                 if problem:

@@ -14,8 +14,8 @@ _ROLES = ("clients", "source.groups", "seed", "replicates")
 
 STAGES = (
     Stage(
-        "train",
-        f"{_HERE}.train",
+        "fit",  # not "train": what it makes is for the clients' side only
+        f"{_HERE}.fit",
         inputs=("project",),
         axes=("learner",),
         params=("learner.name", "learner.params", "train.count", "train.size", *_ROLES),
@@ -26,7 +26,7 @@ STAGES = (
     Stage(
         "report",
         f"{_HERE}.score",
-        inputs=("project", "train"),
+        inputs=("project", "fit"),
         axes=("learner",),
         params=("epsilon", "learner.label", "label", "project.judge", *_ROLES),
         tables=("scores",),

@@ -24,6 +24,6 @@ def block(
 def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
     clients = study_clients(inputs["project"], params, replicate)
     test = Test(*clients.judged(params["project.judge"], "test"))
-    weak = inputs["train"].columns("weak", replicate)
+    weak = inputs["fit"].columns("weak", replicate)
     error = test.error(test.decisions(weak["coef"], weak["intercept"])).mean()
     return score_rows({"clean": float(error)}, {}, params, params["learner.label"])
