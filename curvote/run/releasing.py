@@ -18,6 +18,7 @@ from curvote.client.ledger import Ledger
 from curvote.durable import sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.protocols.outside import crowd_of
 from curvote.run.fingerprint import of_file
 from curvote.run.production import LOST, needed
 from curvote.run.project import Project
@@ -123,11 +124,11 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
         task.budget,
         population=facts["population"],
         cap=Budget(cap["epsilon"], cap["delta"]),
-        facts=_facts(step, task),
+        facts=_facts(step, task, len(mine)),
     )
 
 
-def _facts(step: Step, task: Task) -> dict[str, Any]:
+def _facts(step: Step, task: Task, n: int) -> dict[str, Any]:
     own = needed(step)
     return {
         "pipeline": step.components["release"]["pipeline"],
@@ -137,6 +138,7 @@ def _facts(step: Step, task: Task) -> dict[str, Any]:
         "cohort": step.components["release"]["cohort"],
         "base": own.base,
         "number": own.number,
+        "crowd": crowd_of(released.message(step.params), task, n),
     }
 
 

@@ -42,6 +42,7 @@ class Direction:
     table: str = "directions"
     payload: type[BaseModel] = DirectionPayload
     bounded: bool = False
+    shuffled: bool = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the arm and the intercept; `task` makes numbers of them."""

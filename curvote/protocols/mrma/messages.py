@@ -49,6 +49,7 @@ class Report:
 
     name, stage, table = "report", "privatize", "reports"
     senders, payload, bounded = TRAINING, ReportPayload, True
+    shuffled = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the mechanism of the numbers and the label's part of the budget."""
@@ -104,6 +105,7 @@ class Vote:
 
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload, bounded = VOTERS, VotePayload, False
+    shuffled = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the mechanism of the bit: nothing is left to the configuration."""
