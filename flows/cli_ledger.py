@@ -28,8 +28,10 @@ LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="A ledger of its own (default: the project's)."),
 ]
-COLUMNS = ("release", "population", "stage", "clients", "epsilon", "delta", "outside")
-COLUMNS += ("state",)
+COLUMNS = (
+    *("release", "population", "stage", "clients", "epsilon", "delta", "outside"),
+    "state",
+)
 
 
 @app.command()

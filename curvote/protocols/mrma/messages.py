@@ -93,11 +93,12 @@ class Report:
         return Reporter.of(task).log_ratio(*pairs, messages)
 
     def gather(self, task: Task, messages: Columns) -> Columns:
-        """Return the table ``reports``."""
+        """Return the table ``reports``, numbers that are too rare cut off."""
         n = len(messages["label"])
         arm = np.full(n, REPORT_ARMS.index("mrma"), dtype=np.int8)
         label = messages["label"].astype(np.int8)
-        return {"arm": arm, "z": messages["z"].reshape(n, -1), "label": label}
+        z = Reporter.of(task).trimmed(messages["z"].reshape(n, -1))
+        return {"arm": arm, "z": z, "label": label}
 
 
 class Vote:
