@@ -45,8 +45,8 @@ def liars(found: Outlook) -> Iterator[str]:
     for row in found.rows:
         table += _compared(row)
     yield from aligned(table)
-    yield from ("", f"{share} no protocol in which each sends one message, unseen by")
-    yield "the others, finds a signal whose best rule (classes being equal) errs on"
+    yield from ("", f"{share} no protocol in which each client sends one message can")
+    yield "find a signal whose best rule (classes being equal) errs on"
     for row in found.rows:
         if row.lied:
             yield f"epsilon {row.epsilon:g}: {percent(row.lied.hidden)} % or more"

@@ -46,20 +46,20 @@ NONE = Lies(0.0)
 def hidden(epsilon: float, liars: float) -> float:
     """Return from which error of the best rule on liars can hide every signal.
 
-    Whatever the protocol: if each client sends one message, by a mechanism private at
-    ``epsilon``, without seeing the others', and a share f = ``liars`` of them, at
-    random, send what they like, nobody can tell a signal whose best rule errs on this
-    share or more, classes being equal, from the same with all labels turned. Every
-    rule then errs on half of the records in the mean of both. 1/2 without liars, 0
-    where they can hide everything.
+    Whatever the protocol, as long as each client sends one message by a mechanism that
+    is private at ``epsilon``, and each is a liar with probability f = ``liars``, in
+    [0, 1/2): liars who know the signal make what all clients send look the same as for
+    the signal with all labels turned. So every rule errs on half of the records in the
+    mean of both. 1/2 without liars, 0 where they can hide everything.
 
-    For records (z, y) and (z, -y) the laws of an epsilon-private message differ by
-    tanh(epsilon/2) in total variation at most (Kairouz, Oh & Viswanath 2015), so for a
-    signal and its reverse, whose records differ by t = 1 - 2 error, by t tanh(epsilon/
-    2) in the mean. Lies that make up the difference exist as soon as that is f/(1 - f).
-    It is the case of one bit of the attack on every non-interactive protocol by Cheu,
-    Smith & Ullman (2021, doi 10.29012/jpc.754); for k-ary data theirs needs fewer
-    liars, by a factor of the order of sqrt(k).
+    An epsilon-private message has laws for (z, y) and (z, -y) that differ by tanh(
+    epsilon/2) in total variation at most (Kairouz, Oh & Viswanath 2015); for a signal
+    and its reverse therefore by t tanh(epsilon/2), t = E|2 P(y = 1 | z) - 1|, that is
+    1 - 2 error of the best rule. Lies that even it out exist if and only if it is at
+    most f/(1 - f). Mechanisms may differ, and depend on earlier messages: these are
+    alike, too. It is the case of one bit of the attack on every non-interactive
+    protocol by Cheu, Smith & Ullman (2021, doi 10.29012/jpc.754); over large domains
+    theirs needs fewer liars than this bound says.
     """
     share = validate.minority(liars=liars)
     told = math.tanh(validate.positive(epsilon=epsilon) / 2)
