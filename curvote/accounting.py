@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from curvote import validate
+from curvote import shuffling, validate
 from curvote.errors import UserError
 from curvote.privacy import Budget
 
@@ -128,3 +128,17 @@ def gaussian(sigma: float, diameter: float) -> Losses:
             1 / ratio, value_discretization_interval=STEP
         )
     )
+
+
+def shuffled(epsilon: float, n: int, delta: float) -> float:
+    """Return an epsilon' that holds with ``delta`` for ``n`` shuffled messages.
+
+    Each of ``n`` >= 1 clients sends one message of a mechanism that is private at
+    0 < ``epsilon`` < inf, delta 0, and somebody sees all of them, shuffled, and no
+    more. Replace-one: (epsilon', ``delta``), 0 < ``delta`` < 1, bounds what one record
+    changes. The least of two proven bounds (`curvote.shuffling`), never above
+    ``epsilon`` and falling with ``n``. Other values are a UserError.
+    """
+    local = validate.positive(epsilon=epsilon)
+    known = local, validate.at_least(1, n=n), validate.fraction(delta=delta)
+    return min(local, shuffling.closed_form(*known), shuffling.numerical(*known))

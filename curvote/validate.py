@@ -61,6 +61,14 @@ def fraction(**named: float) -> float:
     return float(value)
 
 
+def minority(**named: float) -> float:
+    """Return the value if it is a share in [0, 1/2)."""
+    name, value = _only(named)
+    if not 0 <= value < 0.5:
+        raise UserError(f"{name} is {value!r}; it must be a share in [0, 0.5).")
+    return float(value)
+
+
 def at_least(least: int, /, **named: int) -> int:
     """Return the value if it is a whole number from ``least`` to 2^63 - 1."""
     name, value = _only(dict[str, Any](named))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.errors import UserError
+from flows.advise_words import aligned, liars, outside, percent
 
 if TYPE_CHECKING:
+    from curvote.protocols.outside import Outside
     from curvote.theory import Outlook, Plan, UtilityPrior
     from curvote.theory.outlook import Row
 
@@ -53,6 +55,9 @@ ShapeOption = Annotated[
     str, typer.Option(help="MRMA: classes (two groups) or cloud (a logistic model).")
 ]
 Mechanism = Annotated[str, typer.Option(help="MRMA: unbiased mechanism of reports.")]
+Liars = Annotated[
+    float, typer.Option("--liars", help="Share of clients who may lie, below 0.5.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -68,6 +73,7 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     positive: Positive = 0.5,
     shape: ShapeOption = SHAPE,
     mechanism: Mechanism = MECHANISM,
+    liars_: Liars = 0.0,
     as_json: Json = False,
 ) -> None:
     """Say what protocol auto takes and what error to expect; --best plans MRMA."""
@@ -75,10 +81,12 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         _only_with_best(spread, separation, weak, weak_size, shape, mechanism)
         from curvote.theory import look_ahead
 
-        found = look_ahead(clients, d, epsilon, positive)
+        found = look_ahead(clients, d, epsilon, positive, liars_)
         document = json.dumps(found.document(), indent=1) if as_json else None
         typer.echo(document or _outlook(found))
         return
+    if liars_:
+        raise UserError("--liars asks what auto takes; leave --best out.")
     from curvote.theory import UtilityPrior, prior_from_weak, recommend
 
     prior = UtilityPrior(best, spread, separation, positive, shape)
@@ -87,10 +95,35 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         mean, size = _pilot(weak, weak_size, separation)
         prior = prior_from_weak(prior, mean, size, d, own, mechanism=mechanism)
     plan = recommend(clients, d, own, prior, mechanism=mechanism)
+    shuffled = _shuffled(plan, own)
     if as_json:
-        typer.echo(json.dumps(_document(plan, prior), indent=1))
+        seen = {name: asdict(told) for name, told in shuffled.items()}
+        typer.echo(json.dumps(_document(plan, prior) | {"outside": seen}, indent=1))
     else:
-        typer.echo(_words(plan, prior))
+        typer.echo("\n".join([_words(plan, prior), *_seen(shuffled)]))
+
+
+def _shuffled(plan: Plan, epsilon: float) -> dict[str, Outside]:
+    """Return what an outsider sees of a report and of a vote of the plan."""
+    from curvote.privacy import Budget
+    from curvote.protocols.message import messages
+    from curvote.protocols.outside import Outside, crowd
+
+    known = messages("mrma")
+    crowds = {
+        "report": crowd(known["report"], plan.n_train),
+        "vote": crowd(known["vote"], plan.n_vote, plan.n_learners),
+    }
+    told = {name: Outside.of(Budget(epsilon), n) for name, n in crowds.items()}
+    return {name: found for name, found in told.items() if found}
+
+
+def _seen(shuffled: dict[str, Outside]) -> list[str]:
+    """Say it in words, a line a message."""
+    from curvote.protocols.outside import WHO
+
+    lines = [f"{n}: {told}, one of {told.crowd:,}" for n, told in shuffled.items()]
+    return ["", f"For {WHO}, epsilon of a", *lines] if lines else []
 
 
 def _only_with_best(*given: float | str | None) -> None:
@@ -114,19 +147,20 @@ def _one(epsilon: list[float]) -> float:
 
 def _outlook(found: Outlook) -> str:
     """Return a table and the reasons for what stands in it."""
-    best = [_percent(signal.best) for signal in found.signals.values()]
+    best = [percent(signal.best) for signal in found.signals.values()]
     lines = ["Error to expect of direct in %, ± its spread from run to run:", ""]
-    lines += _aligned(
+    lines += aligned(
         [
             ["epsilon", "auto takes", "N epsilon^2", "noise", *found.signals],
             *(_cells(row, found.clients) for row in found.rows),
-            ["", "majority", "", "", *[_percent(found.majority)] * len(best)],
+            ["", "majority", "", "", *[percent(found.majority)] * len(best)],
             ["", "no privacy, best rule", "", "", *best],
         ]
     )
     if any(row.nothing(name) for row in found.rows for name in found.signals):
         lines += ["", "* expect nothing better than the majority"]
-    return "\n".join([*lines, "", *map(_reason, found.rows)])
+    lines += ["", *map(_reason, found.rows)]
+    return "\n".join([*lines, *outside(found.rows), *liars(found)])
 
 
 def _cells(row: Row, clients: int) -> list[str]:
@@ -137,22 +171,13 @@ def _cells(row: Row, clients: int) -> list[str]:
     cells = [f"{row.epsilon:g}", taken, told, f"{row.choice.noise:.2g}"]
     for name, found in row.expected.items():
         mark = "*" if row.nothing(name) else ""
-        cells.append(f"{_percent(found.error)} ± {_percent(found.spread)}{mark}")
+        cells.append(f"{percent(found.error)} ± {percent(found.spread)}{mark}")
     return cells
 
 
 def _reason(row: Row) -> str:
     _, _, why = row.choice.reason.rpartition(": ")
     return f"epsilon {row.epsilon:g}, {row.choice.method}: noise {why}"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}"
-
-
-def _aligned(table: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def _pilot(

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,7 @@ from flows.cli_data import ProjectOption
 if TYPE_CHECKING:
     from curvote.client.ledger import Entry, Ledger
     from curvote.privacy import Budget
+    from curvote.protocols.outside import Outside
 
 app = typer.Typer(
     name="ledger",
@@ -28,7 +30,10 @@ LedgerOption = Annotated[
     Path | None,
     typer.Option("--ledger", help="A ledger of its own (default: the project's)."),
 ]
-COLUMNS = ("release", "population", "stage", "clients", "epsilon", "delta", "state")
+COLUMNS = (
+    *("release", "population", "stage", "clients", "epsilon", "delta", "outside"),
+    "state",
+)
 
 
 @app.command()
@@ -209,7 +214,15 @@ def _row(entry: Entry) -> dict[str, Any]:
         "digest": entry.digest,
         "reason": entry.reason,
         "facts": entry.facts,
+        "outside": asdict(told) if (told := _outside(entry)) else None,
     }
+
+
+def _outside(entry: Entry) -> Outside | None:
+    """Return what is left of a release for who sees the shuffled table only."""
+    from curvote.protocols.outside import Outside
+
+    return Outside.of(entry.budget, int(entry.facts.get("crowd", 0)))
 
 
 def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None:
@@ -221,8 +234,16 @@ def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None
         return
     from flows.tables import print_rows
 
-    shown = [
-        row | {"release": row["release"][:12], "stage": row["facts"].get("stage", "")}
-        for row in rows
-    ]
-    print_rows(shown, (*COLUMNS, "reserved"))
+    print_rows([row | _shown(row) for row in rows], (*COLUMNS, "reserved"))
+    if any(row["outside"] for row in rows):
+        from curvote.protocols.outside import WHO
+
+        typer.echo(f"outside: epsilon (delta) of one client for {WHO}")
+
+
+def _shown(row: dict[str, Any]) -> dict[str, str]:
+    from curvote.protocols.outside import Outside
+
+    outside = str(Outside(**row["outside"])) if row["outside"] else ""
+    stage = row["facts"].get("stage", "")
+    return {"release": row["release"][:12], "stage": stage, "outside": outside}

@@ -19,6 +19,9 @@ from curvote.task import Task
 
 Array = NDArray[np.float64]
 
+# Numbers that honest clients send less often are cut off by whoever gathers reports.
+RARE = 2.0**-40
+
 
 @dataclass(frozen=True)
 class Reporter:
@@ -100,6 +103,15 @@ class Reporter:
         """Say for each report (z, label) whether an honest client can have sent it."""
         features = self.features.possible(self._drawn(at["z"]))
         return np.asarray(features & self.label.possible(at["label"]))
+
+    def trimmed(self, z: Array) -> Array:
+        """Return reported z (n, d), what is too rare to be honest moved to the bound.
+
+        An honest number lies beyond with probability 2^-40 at most. A liar gains no
+        more than that bound, and an honest client's budget is not lost as by refusing.
+        """
+        most = self.features.tail(RARE)
+        return np.clip(z, *self._outer(np.array([-most, most])))
 
     def _inner(self, z: Array) -> Array:
         """Map [-1, 1] to the mechanism's domain."""

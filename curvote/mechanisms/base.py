@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -73,6 +74,15 @@ class Mechanism(ABC):
 
         What a server must refuse is what no honest client can have sent.
         """
+
+    def tail(self, probability: float) -> float:
+        """Return what an honest number exceeds in size at most so often.
+
+        Whatever the input, 0 < ``probability`` < 1. Infinity says that there is no
+        tail: outputs are bounded, and those beyond are not possible.
+        """
+        validate.fraction(probability=probability)
+        return math.inf
 
     @abstractmethod
     def mean(self, x: ArrayLike) -> FloatArray:

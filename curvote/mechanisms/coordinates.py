@@ -55,6 +55,10 @@ class PerCoordinate(VectorMechanism):
         """Say for each record whether every coordinate is a possible output."""
         return np.asarray(self.scalar.possible(outputs).all(axis=-1))
 
+    def tail(self, probability: float) -> float:
+        """Return the scalar mechanism's: ``probability`` is that of one number."""
+        return self.scalar.tail(probability)
+
     def worst_ratio(self) -> Fraction | None:
         """Return the ratio of one coordinate to the power d."""
         ratio = self.scalar.worst_ratio()

@@ -18,7 +18,7 @@ from curvote.mechanisms.discrete_gaussian import (
     SMALLEST_SIGMA,
     DiscreteGaussian,
 )
-from curvote.mechanisms.grid import GRID_BITS, STEP, grid_index
+from curvote.mechanisms.grid import GRID_BITS, ONE, STEP, grid_index
 from curvote.validate import FloatArray
 
 # The noise is exact below it. Cutting outputs off at the smaller limit, where every
@@ -174,6 +174,15 @@ class Gaussian(VectorMechanism):
         steps = np.asarray(outputs, dtype=np.float64) / STEP
         on_grid = (steps == np.rint(steps)) & (np.abs(steps) <= LIMIT)
         return np.asarray(on_grid.all(axis=-1))
+
+    def tail(self, probability: float) -> float:
+        """Return 1 and sigma sqrt(2 ln(2/probability)), in whole steps.
+
+        P(|noise| >= k) <= 2 e^(-k^2/(2 sigma^2)) (Canonne et al., corollary 17).
+        """
+        odds = 2 / validate.fraction(probability=probability)
+        beyond = ONE + math.ceil(self.noise.sigma * math.sqrt(2 * math.log(odds)))
+        return min(beyond, LIMIT) * STEP
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the grid point of each coordinate, at most 2^-21 from it, (n, d)."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from curvote import validate
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
@@ -59,6 +60,16 @@ class Laplace(ScalarMechanism):
         bound = 2 * self.limit * STEP  # what lies beyond may overflow when divided
         steps = np.clip(np.asarray(outputs, dtype=np.float64), -bound, bound) / STEP
         return np.asarray((steps == np.rint(steps)) & (np.abs(steps) <= self.limit))
+
+    def tail(self, probability: float) -> float:
+        """Return 1 and the k with P(|noise| > k) = 2 q^(k+1)/(1+q) at most so large.
+
+        q = e^-g; the k is a whole number of steps.
+        """
+        odds = 2 / validate.fraction(probability=probability)
+        rest = math.log(odds / (1 + math.exp(-self.noise.rate)))
+        beyond = (1 << GRID_BITS) + math.ceil(rest / self.noise.rate)
+        return min(beyond, self.limit) * STEP
 
     def _steps(self, x: ArrayLike) -> FloatArray:
         clipped, _ = self.clip(x)

@@ -103,6 +103,10 @@ class Sampled(VectorMechanism):
         enough = (visible == self.k) | ((visible < self.k) & self._gives_zero)
         return np.asarray((fits | hidden).all(axis=-1) & enough)
 
+    def tail(self, probability: float) -> float:
+        """Return d/k times the scalar mechanism's."""
+        return self.scale * self.scalar.tail(probability)
+
     @property
     def _gives_zero(self) -> bool:
         return bool(self.scalar.possible(np.zeros(1))[0])

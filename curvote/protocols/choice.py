@@ -39,13 +39,22 @@ class Choice:
         return self.arm or self.protocol
 
 
-def arm_of(n: int, d: int, epsilon: float) -> Choice:
-    """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each."""
+def arm_of(n: int, d: int, epsilon: float, liars: float = 0.0) -> Choice:
+    """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each.
+
+    ``liars``, in [0, 1/2), is the share of clients who may lie.
+    """
     n, p = validate.at_least(1, n=n), validate.at_least(1, d=d) + 1
     v = mean_variance(p, epsilon) / n
     arm, why = _arm(v) if d <= WIDEST else ("mean", _WIDE)
+    if validate.minority(liars=liars) and arm != "mean":
+        arm, why = "mean", f"small, but {_few(liars)}; these reports are the shortest"
     size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
     return Choice("direct", arm, v, f"{size}: {why}")
+
+
+def _few(liars: float) -> str:
+    return f"{100 * liars:g} % may lie"
 
 
 def _arm(v: float) -> tuple[str, str]:
@@ -56,11 +65,19 @@ def _arm(v: float) -> tuple[str, str]:
     return "two", f"at most {TWO:g}, a first round for centre and whitening pays"
 
 
-def choose(n: int, d: int, epsilon: float) -> Choice:
-    """Return what protocol ``auto`` takes: an arm of `direct`, or `majority`."""
-    best = arm_of(n, d, epsilon)
+def choose(n: int, d: int, epsilon: float, liars: float = 0.0) -> Choice:
+    """Return what protocol ``auto`` takes: an arm of `direct`, or `majority`.
+
+    Where some may lie it is `votes` instead of `direct`: a liar's bit counts no more
+    than an honest one, a report of `PrivUnit` is 1/m times as long as an honest
+    client's mean (measured: benchmarks/bench_liars.py).
+    """
+    best = arm_of(n, d, epsilon, liars)
+    size, _, _ = best.reason.partition(":")
+    if best.noise <= HOPELESS and liars:
+        why = f"small, but {_few(liars)}, and with one bit each they turn least"
+        return Choice("votes", None, best.noise, f"{size}: {why}")
     if best.noise <= HOPELESS:
         return best
-    size, _, _ = best.reason.partition(":")
     why = f"above {HOPELESS:g}, expect nothing better than the majority"
     return Choice("majority", None, best.noise, f"{size}: {why}")

@@ -48,11 +48,13 @@ class Message(Protocol):
 
     ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
-    z outside [-1, 1] stands for the nearest bound.
+    z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
+    table in random order and stay tied to nothing that tells whose they are.
     """
 
     name: str
     bounded: bool
+    shuffled: bool
     senders: Senders
     stage: str
     table: str

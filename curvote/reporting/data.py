@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvote.client.ledger import Entry
 from curvote.errors import InternalError
+from curvote.protocols.outside import Outside
 from curvote.protocols.stage import Release
 from curvote.reporting.card import Card
 from curvote.reporting.methods import METHODS
@@ -98,7 +99,8 @@ class PageData:
     of a published data set, ``clipped`` the share of values outside their bounds; both
     in studies only. ``losses`` are the exact privacy losses of the messages,
     ``audited`` says what an audit found, and
-    ``ledger`` holds the entries of these releases, in production.
+    ``ledger`` holds the entries of these releases and ``outside`` what is left of each
+    message for who sees the shuffled table only, in production.
     """
 
     pipeline: str
@@ -126,6 +128,7 @@ class PageData:
     losses: Sequence[Loss] = ()
     audited: str = ""
     ledger: Sequence[Entry] = ()
+    outside: Sequence[tuple[str, Outside]] = ()
     record: str = "curve"
 
     def __post_init__(self) -> None:

@@ -18,6 +18,7 @@ from curvote.reporting import card_figure, source_words
 from curvote.reporting.card import card
 from curvote.reporting.columns import columns
 from curvote.reporting.data import SCORE_COLUMNS, CurveSample, DataCard, PageData
+from curvote.reporting.outside import outside
 from curvote.representation.basis import IDENTITY
 from curvote.representation.rescale import RESCALES
 from curvote.run import audited, production
@@ -76,6 +77,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         losses=audited.exact_losses(project, record),
         audited=_audited(project, record),
         ledger=_ledger(project, record),
+        outside=outside(project, record) if private else (),
         record="record" if facts.get("features") else "curve",
     )
 

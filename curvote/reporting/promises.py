@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 
+from curvote.protocols.outside import WHO
 from curvote.reporting.data import PageData
 from curvote.reporting.words import reference_epsilon
 
@@ -32,6 +33,22 @@ def meaning_of_epsilon(data: PageData) -> str:
         f" {data.record} is, every possible message is at most e^epsilon times as"
         f" likely as under any other {data.record} (at epsilon {level:g}:"
         f" {math.exp(level):.3g} times). Smaller is more private."
+    )
+
+
+def seen_from_outside(data: PageData) -> str:
+    """Say what an outsider learns at most who trusts the shuffler; else nothing."""
+    if not data.outside:
+        return ""
+    each = "; ".join(
+        f"{name}: epsilon {told.epsilon:.3g} at delta {told.delta:.1g}, among"
+        f" {told.crowd:,}"
+        for name, told in data.outside
+    )
+    return (
+        "The server sees messages come in, and against it every client has the epsilon"
+        f" above. For {WHO}, one client's {data.record} is hidden better, as its"
+        f" message is one of many (Feldman, McMillan & Talwar 2021). {each}."
     )
 
 

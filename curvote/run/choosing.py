@@ -71,7 +71,7 @@ def choices(pipeline: Pipeline) -> Iterator[tuple[float, Choice]]:
     n, d = pipeline.clients.train + pipeline.clients.vote, width(pipeline)
     rule = choose if pipeline.protocol == AUTO else arm_of
     for epsilon in pipeline.epsilon:
-        yield epsilon, rule(n, d, epsilon)
+        yield epsilon, rule(n, d, epsilon, pipeline.liars)
 
 
 def width(pipeline: Pipeline) -> int:
@@ -90,11 +90,14 @@ def _with(
     pipeline: Pipeline, protocol: str, arm: str | None, epsilon: list[float]
 ) -> Pipeline:
     direct = pipeline.direct.model_copy(update={"arm": arm or AUTO})
+    voters = pipeline.clients.train + pipeline.clients.vote
+    few = {"directions": min(pipeline.votes.directions, voters)}
     return pipeline.model_copy(
         update={
             "protocol": TWO_ROUNDS if arm == "two" else protocol,
             "label": pipeline.called,
             "direct": direct,
+            "votes": pipeline.votes.model_copy(update=few),
             "epsilon": epsilon,
         }
     )

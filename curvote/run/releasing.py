@@ -19,6 +19,7 @@ from curvote.client.ledger import Ledger
 from curvote.durable import sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.protocols.outside import crowd_of
 from curvote.run import caps, evidence, releases_log
 from curvote.run.fingerprint import of_file
 from curvote.run.production import LOST, needed
@@ -132,12 +133,12 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
         mine,
         task.budget,
         population=facts["population"],
-        facts=_facts(step, task),
+        facts=_facts(step, task, len(mine)),
         limit=stated,
     )
 
 
-def _facts(step: Step, task: Task) -> dict[str, Any]:
+def _facts(step: Step, task: Task, n: int) -> dict[str, Any]:
     own = needed(step)
     return {
         "pipeline": step.components["release"]["pipeline"],
@@ -147,6 +148,7 @@ def _facts(step: Step, task: Task) -> dict[str, Any]:
         "cohort": step.components["release"]["cohort"],
         "base": own.base,
         "number": own.number,
+        "crowd": crowd_of(released.message(step.params), task, n),
     }
 
 

@@ -211,6 +211,7 @@ class Pipeline(Strict):
     ``as_published`` takes the definitions that match MRMA's printed tables instead of
     the right ones. ``protocols`` and the axes of ``grid`` make the settings of one run,
     all on the same clients; ``label`` is what tables call the protocol of one.
+    ``liars`` is the share of clients that ``auto`` should expect to lie.
     """
 
     mode: Literal["study", "production"] = "study"
@@ -220,6 +221,7 @@ class Pipeline(Strict):
     source: dict[str, Any]
     clients: Clients
     project: Representation
+    liars: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
     privatize: Privatize = Privatize()
     train: Train | None = None
     direct: Direct = Direct()

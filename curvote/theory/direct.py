@@ -29,6 +29,7 @@ from curvote.protocols.direct.arms import FIRST, vectors
 from curvote.representation.direction import Directions, Whitening
 from curvote.server import directions as decoder
 from curvote.server.directions import Line, Sum
+from curvote.theory.lies import NONE, Lies
 from curvote.theory.signals import WEIGHTS, Signal, X
 
 Array = NDArray[np.float64]
@@ -123,15 +124,18 @@ def expect_direct(
     *,
     arm: str | None = None,
     seed: int = 0,
+    lies: Lies = NONE,
 ) -> Expectation:
     """Return how protocol ``direct`` will do with ``n`` >= 2 clients of ``d`` numbers.
 
     Each reports once with ``epsilon``; ``arm`` is that of the public rule unless it is
-    named. Other values are a UserError.
+    named. ``lies`` are reports of full length in the place of honest ones. Other values
+    are a UserError.
     """
     validate.at_least(2, n=n)
     chosen = arm or arm_of(n, d, epsilon).arm or "mean"
-    case = _Case(n, epsilon, vectors(chosen, d, "standard", "auto"), chosen == "two")
+    given = vectors(chosen, d, "standard", "auto")
+    case = _Case(n, epsilon, given, chosen == "two", lies)
     rng = np.random.default_rng(seed)
     with threadpool_limits(limits=1):  # matrices are too small to share
         found = [case.errors(rng, signal) for _ in range(SLANTS)]
@@ -140,17 +144,18 @@ def expect_direct(
 
 @dataclass(frozen=True)
 class _Case:
-    """N, epsilon, how records become vectors, and whether in two rounds."""
+    """N, epsilon, how records become vectors, whether in two rounds, and lies."""
 
     n: int
     epsilon: float
     given: Directions
     twice: bool
+    lies: Lies
 
     def errors(self, rng: np.random.Generator, signal: Signal) -> Array:
         """Return the errors of some rules for one direction of the signal."""
         world = World.draw(rng, signal, self.given)
-        noise = _Noise(rng, world, self.epsilon)
+        noise = _Noise(rng, world, self.epsilon, self.lies)
         runs = int(np.clip(RUN_VALUES // self.given.size, FEWEST, RUNS))
         lines = self._two(world, noise, runs) if self.twice else self._one(noise, runs)
         return world.errors(lines)
@@ -166,19 +171,25 @@ class _Case:
         for one, other in zip(*rounds, strict=True):
             start = Sum(one, first)
             made = decoder.whitening(start, *ways)
-            sums = start, Sum(other + world.moved(made), self.n - first)
+            moved = (1 - self.lies.share) * world.moved(made)
+            sums = start, Sum(other + moved, self.n - first)
             lines.append(decoder.two_rounds(sums, made, *ways))
         return lines
 
 
 class _Noise:
-    """The law of means of reports around the mean of unit vectors."""
+    """The law of means of reports around the mean of unit vectors, and of lies."""
 
-    def __init__(self, rng: np.random.Generator, world: World, epsilon: float) -> None:
+    def __init__(
+        self, rng: np.random.Generator, world: World, epsilon: float, lies: Lies
+    ) -> None:
         size = world.given.size
         mechanism: Any = PrivUnit(epsilon=epsilon, d=size)
         variance = mechanism.variance(np.eye(1, size))[0]
-        self.rng, self.mean, self.scatter = rng, world.mean(), world.scatter(rng)
+        self.rng, self.scatter = rng, world.scatter(rng)
+        lie = np.zeros(size)
+        lie[1 : world.given.p] = lies.pull(world.slant) / mechanism.m
+        self.mean = (1 - lies.share) * world.mean() + lies.share * lie
         self.across = variance[1]
         self.along = max(variance[0] + 1 - variance[1], 0.0)
 

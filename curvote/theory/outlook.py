@@ -2,26 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from curvote import validate
+from curvote.privacy import Budget
 from curvote.protocols.choice import Choice, choose
+from curvote.protocols.message import messages
+from curvote.protocols.outside import Outside, crowd
 from curvote.theory.direct import Expectation, expect_direct
+from curvote.theory.lies import Lies, hidden
 from curvote.theory.signals import Signal, strengths
+from curvote.theory.voted import DIRECTIONS, expect_votes
 
 NO_GAIN = 0.01  # over the majority: not worth a budget
+Expected = dict[str, Expectation]  # by the name of a signal
+
+
+@dataclass(frozen=True)
+class Lied:
+    """What `votes` and `direct` would do, honest and with liars at their worse.
+
+    ``direct`` has the arm that it would have without liars. ``hidden``: signals whose
+    best rule errs so often or more can be hidden from every protocol.
+    """
+
+    votes: Expected
+    votes_lied: Expected
+    direct: Expected
+    direct_lied: Expected
+    hidden: float
+
+    def document(self) -> dict[str, Any]:
+        """Return plain values."""
+        names = ("votes", "votes_lied", "direct", "direct_lied")
+        told = {
+            name: {key: asdict(found) for key, found in getattr(self, name).items()}
+            for name in names
+        }
+        return told | {"hidden": self.hidden}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One epsilon: the rule's choice, and the error of `direct` for each signal."""
+    """One epsilon: the rule's choice, and the error of `direct` for each signal.
+
+    ``outside`` is what an outsider sees of a client who trusts the shuffler, ``lied``
+    what liars do where some are expected.
+    """
 
     epsilon: float
     choice: Choice
-    expected: dict[str, Expectation]
+    expected: Expected
     majority: float
+    outside: Outside | None
+    lied: Lied | None
 
     def nothing(self, name: str) -> bool:
         """Say whether the majority does as well with this signal, to a point."""
@@ -33,7 +69,12 @@ class Row:
             name: asdict(found) | {"nothing_gained": self.nothing(name)}
             for name, found in self.expected.items()
         }
-        return {"epsilon": self.epsilon} | asdict(self.choice) | {"direct": direct}
+        more = {
+            "outside": asdict(self.outside) if self.outside else None,
+            "lied": self.lied.document() if self.lied else None,
+        }
+        own = {"epsilon": self.epsilon} | asdict(self.choice) | {"direct": direct}
+        return own | more
 
 
 @dataclass(frozen=True)
@@ -45,6 +86,7 @@ class Outlook:
     positive: float
     signals: dict[str, Signal]
     rows: list[Row]
+    liars: float
 
     @property
     def majority(self) -> float:
@@ -57,6 +99,7 @@ class Outlook:
             "clients": self.clients,
             "features": self.features,
             "positive": self.positive,
+            "liars": self.liars,
             "majority": self.majority,
             "best": {name: signal.best for name, signal in self.signals.items()},
             "rows": [row.document() for row in self.rows],
@@ -64,24 +107,69 @@ class Outlook:
 
 
 def look_ahead(
-    clients: int, features: int, epsilons: Iterable[float], positive: float = 0.5
+    clients: int,
+    features: int,
+    epsilons: Iterable[float],
+    positive: float = 0.5,
+    liars: float = 0.0,
 ) -> Outlook:
     """Return what to expect of ``clients`` >= 2 with records of ``features`` numbers.
 
     Each reports once, with each of ``epsilons`` in turn. ``positive`` is the share of
-    class +1. Values out of range are a UserError.
+    class +1, ``liars`` that of clients who lie, in [0, 1/2). Values out of range are a
+    UserError.
     """
     asked = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)
     d = validate.at_least(1, features=features)
     known = strengths(positive)
-    rows = [_row(n, d, epsilon, known) for epsilon in asked]
-    return Outlook(n, d, positive, known, rows)
+    share = validate.minority(liars=liars)
+    rows = [_row((n, d, epsilon), known, share) for epsilon in asked]
+    return Outlook(n, d, positive, known, rows, share)
 
 
-def _row(n: int, d: int, epsilon: float, known: dict[str, Signal]) -> Row:
-    expected = {
-        name: expect_direct(n, d, epsilon, signal) for name, signal in known.items()
-    }
+def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -> Row:
+    choice, epsilon = choose(*size, liars), size[-1]
+    expected = {name: expect_direct(*size, signal) for name, signal in known.items()}
     majority = next(iter(known.values())).majority
-    return Row(epsilon, choose(n, d, epsilon), expected, majority)
+    outside = Outside.of(Budget(epsilon), _crowd(choice, size[0]))
+    lied = _lied(size, known, expected, liars) if liars else None
+    return Row(epsilon, choice, expected, majority, outside, lied)
+
+
+def _crowd(choice: Choice, n: int) -> int:
+    """Return among how many messages the least hidden client's is."""
+    protocol = "direct_two" if choice.arm == "two" else choice.protocol
+    sizes = {"train": n, "vote": 0}
+    candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
+    return min(
+        crowd(message, message.senders.count(sizes), candidates)
+        for message in messages(protocol).values()
+    )
+
+
+def _lied(
+    size: tuple[int, int, float],
+    known: dict[str, Signal],
+    direct: Expected,
+    liars: float,
+) -> Lied:
+    ways = [Lies(liars, across) for across in (False, True)]
+
+    def worse(expect: Callable[..., Expectation]) -> Expected:
+        return {
+            name: max((expect(*size, s, lies=way) for way in ways), key=_error)
+            for name, s in known.items()
+        }
+
+    return Lied(
+        {name: expect_votes(*size, signal) for name, signal in known.items()},
+        worse(expect_votes),
+        direct,
+        worse(expect_direct),
+        hidden(size[-1], liars),
+    )
+
+
+def _error(found: Expectation) -> float:
+    return found.error

@@ -51,6 +51,7 @@ class Direction:
     payload: type[BaseModel] = DirectionPayload
     bounded: bool = False
     fields: tuple[str, ...] = PUBLISHED
+    shuffled: bool = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the arm and the intercept; `task` makes numbers of them."""

@@ -35,6 +35,7 @@ class Label:
 
     name, stage, table = "report", "privatize", "labels"
     senders, payload, bounded = EVERYBODY, LabelPayload, False
+    shuffled = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the mechanism: nothing is left to the configuration."""

@@ -49,6 +49,7 @@ class Report:
 
     name, stage, table = "report", "privatize", "reports"
     senders, payload, bounded = TRAINING, ReportPayload, True
+    shuffled = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the mechanism of the numbers and the label's part of the budget."""
@@ -101,11 +102,12 @@ class Report:
         return Reporter.of(task).log_ratio(*pairs, messages)
 
     def gather(self, task: Task, messages: Columns) -> Columns:
-        """Return the table ``reports``."""
+        """Return the table ``reports``, numbers that are too rare cut off."""
         n = len(messages["label"])
         arm = np.full(n, REPORT_ARMS.index("mrma"), dtype=np.int8)
         label = messages["label"].astype(np.int8)
-        return {"arm": arm, "z": messages["z"].reshape(n, -1), "label": label}
+        z = Reporter.of(task).trimmed(messages["z"].reshape(n, -1))
+        return {"arm": arm, "z": z, "label": label}
 
 
 class Vote:
@@ -113,6 +115,7 @@ class Vote:
 
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload, bounded = VOTERS, VotePayload, False
+    shuffled = True
 
     def terms(self, setting: Setting) -> dict[str, Any]:
         """Return the mechanism of the bit: nothing is left to the configuration."""

@@ -1,0 +1,125 @@
+"""What an outsider sees who trusts the shuffler: in the ledger, on the page."""
+
+from __future__ import annotations
+
+import html
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from curvote.accounting import shuffled
+from curvote.privacy import Budget
+from curvote.protocols.message import messages
+from curvote.protocols.outside import WHO, Outside, crowd
+from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.votes.messages import Vote
+from curvote.reporting.gather import page_data
+from curvote.reporting.page import render
+from curvote.reporting.promises import seen_from_outside
+from curvote.run.project import Project
+from flows.cli_ledger import app
+from tests import online_round, plain, production
+from tests.ledgers import filled
+
+
+def test_a_crowd_hides_and_a_lone_message_does_not() -> None:
+    """With the delta that is stated; nothing for a local delta, nor for nobody."""
+    told = Outside.of(Budget(1), 5000)
+    assert told == Outside(5000, shuffled(1, 5000, 1e-6), 1e-6)
+    many = Outside.of(Budget(1), 10**6)
+    assert many is not None
+    assert many.delta == pytest.approx(1e-7)
+    assert Outside.of(Budget(1, 1e-9), 5000) is None
+    assert Outside.of(Budget(1), 1) is None
+
+
+def test_every_message_says_whether_it_is_shuffled() -> None:
+    """One that is not hides among none; votes hide among those on the same one."""
+    for name in PROTOCOLS:
+        for message in messages(name).values():
+            assert message.shuffled is True
+            assert crowd(message, 120) == 120
+            assert crowd(message, 120, 5) == 24
+
+    class Tied(Vote):
+        shuffled = False
+
+    assert crowd(Tied(), 120) == 0
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a project whose one release is of 60 reports and 80 votes on 5."""
+    project = production.write(tmp_path_factory.mktemp("outside"))
+    plain.run(project, production.NAME)
+    return project
+
+
+def shown(project: Project, *words: str) -> str:
+    """Return what `curvote ledger show` prints."""
+    found = CliRunner().invoke(app, ["show", *words, "--project", str(project.root)])
+    assert found.exit_code == 0, found.output
+    return found.stdout
+
+
+def test_the_ledger_shows_what_an_outsider_sees(released: Project) -> None:
+    """Beside the local epsilon, with its delta and in words who that is."""
+    rows = json.loads(shown(released, "--json"))
+    told = {row["facts"]["message"]: row for row in rows}
+    for name, n in (("report", 60), ("vote", 16)):
+        own = told[name]["outside"]
+        delta = min(1e-6, 1 / (10 * n))
+        assert own == {"crowd": n, "epsilon": shuffled(4, n, delta), "delta": delta}
+        assert own["epsilon"] <= told[name]["epsilon"] == 4
+    text, epsilon = shown(released), told["report"]["outside"]["epsilon"]
+    assert WHO in text
+    assert f"{epsilon:.3g} (delta 1e-06)" in text
+
+
+def test_a_release_of_before_is_shown_without_it(tmp_path: Path) -> None:
+    """Nothing is guessed about a crowd that was not written down."""
+    (tmp_path / "pipelines.yaml").touch()
+    book = tmp_path / "ledger.sqlite"
+    words = "--ledger", str(filled(book))
+    rows = json.loads(shown(Project(tmp_path), *words, "--json"))
+    assert {row["outside"] for row in rows} == {None}
+    assert WHO not in shown(Project(tmp_path), *words)
+
+
+def test_the_page_of_a_release_says_it(released: Project) -> None:
+    """Each message with its crowd; a study's page does not: its noise is no secret."""
+    record = plain.run(released, production.NAME)
+    data = page_data(released, record)
+    assert {name: told.crowd for name, told in data.outside} == {
+        "report": 60,
+        "vote": 16,
+    }
+    said = seen_from_outside(data)
+    assert WHO in said
+    assert "among 60" in said
+    assert said in html.unescape(render(data, released.root / "page").read_text())
+
+
+def test_the_page_of_a_study_does_not(tmp_path: Path) -> None:
+    """Whoever knows the seed removes the noise."""
+    project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 1})
+    data = page_data(project, plain.run(project))
+    assert not data.outside
+    assert not seen_from_outside(data)
+
+
+def test_votes_of_an_open_round_hide_nobody(tmp_path: Path) -> None:
+    """Its batches can be told apart; its reports, all taken in at once, hide."""
+    server = online_round.opened(tmp_path)
+    sent = online_round.answers(server, "vote", seed=2)
+    server.take(sent[: online_round.FIRST])
+    _, record = server.run()
+    alone = dict(page_data(server.project, record).outside)
+    server.take(sent[online_round.FIRST : online_round.FIRST + online_round.FOLD])
+    _, record = server.run()
+    assert set(dict(page_data(server.project, record).outside)) == {"report"}
+    counts = online_round.votes(server, record)["n"]
+    assert alone["report"].crowd == 60
+    assert "vote" not in alone or alone["vote"].crowd < counts.max()
