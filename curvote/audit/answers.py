@@ -52,7 +52,7 @@ class Patterned:
 
 
 def thresholds(made: Any) -> tuple[int, ...]:
-    """Return the integers that words are compared with, of a mechanism and its parts."""
+    """Return the integers that words are compared with, of all parts."""
     found: list[int] = []
     parts = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
     for name in ("threshold", "own_threshold", "other_threshold"):
@@ -74,7 +74,7 @@ def check(subject: Subject) -> Finding:
 
 def key(subject: Subject) -> str:
     """Return the name under which a subject's answers are known."""
-    return f"{subject.name} {subject.budget.epsilon!r}"
+    return f"{subject.stands_for} {subject.budget.epsilon!r}"
 
 
 def digest(subject: Subject) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,15 +37,20 @@ def bins(places: FloatArray) -> NDArray[np.int64]:
 def check(places: FloatArray, residuals: FloatArray, alpha: float) -> Finding:
     """Compare the law with the declared one for each special input and each bin.
 
-    ``places`` (n, j) are inputs from everywhere, ``residuals`` (n, k) what was drawn for
-    them; wrong with probability ``alpha`` at most.
+    ``places`` (n, j) are inputs from everywhere, ``residuals`` (n, k) what was drawn
+    for them; wrong with probability ``alpha`` at most. Where number and input belong
+    together, also the residual's distance from the middle: too little noise is near it.
     """
-    each = alpha / (places.shape[1] * residuals.shape[1])
-    for name, column in enumerate(places.T):
-        for residual in residuals.T:
-            why = uneven(bins(column), column, residual, each)
-            if why:
-                return Finding("interior", f"{why} (number {name})")
+    own = places.shape[1] == residuals.shape[1]
+    each = alpha / (2 * places.shape[1] * residuals.shape[1])
+    pairs = product(enumerate(places.T), enumerate(residuals.T))
+    for (i, column), (j, residual) in pairs:
+        which = bins(column)
+        why = uneven(which, column, residual, each)
+        if not why and (i == j or not own):
+            why = uneven(which, column, np.abs(2 * residual - 1), each)
+        if why:
+            return Finding("interior", f"{why} (input {i}, number {j})")
     return Finding("interior")
 
 
@@ -58,9 +64,8 @@ def uneven(
     sizes = np.diff(np.append(starts, len(u)))
     rank = np.arange(len(u)) - np.repeat(starts, sizes)
     size = np.repeat(sizes, sizes)
-    gap = np.maximum.reduceat(
-        np.maximum((rank + 1) / size - u, u - rank / size), starts
-    )
+    above, below = (rank + 1) / size - u, u - rank / size
+    gap = np.maximum.reduceat(np.maximum(above, below), starts)
     allowed = np.sqrt(math.log(2 * len(starts) / alpha) / (2 * sizes))
     excess = np.where(np.isfinite(gap), gap - allowed, 1.0)
     worst = int(np.argmax(excess))

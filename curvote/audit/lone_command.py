@@ -1,4 +1,4 @@
-"""How a lone client's command is called and what it leaves: the one place that knows."""
+"""How a lone client's command is called, and what it leaves: known here alone."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _answer(entry: Any, asked: dict[str, Any]) -> dict[str, Any]:
 def run(
     entry: Any, argv: list[str], folder: Path, asked: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return exit code, words and files of one call, and what was asked of the system."""
+    """Return exit code and words of one call, and what the system was asked for."""
     words, complaints = io.StringIO(), io.StringIO()
     tape = Tape(asked["seed"])
     state = {"XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}

@@ -1,4 +1,4 @@
-"""What `curvote client answer` makes of one person's curve, as a subject of the audit."""
+"""What `curvote client answer` makes of one person's curve: a subject of the audit."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from curvote.audit import examples, lone_command
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape
@@ -18,6 +20,7 @@ from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError
 from curvote.protocols.message import messages
 from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.stage import Columns
 
 PREFIX = "client."
 # Each answer takes a tenth of a second: a ledger is made, and written to the disk.
@@ -52,7 +55,7 @@ class Harness:
 
 
 class LoneRelease(Release):
-    """One client's envelope, from the files on their disk to the file in their outbox."""
+    """One client's envelope, from the files on their disk to their outbox."""
 
     @cached_property
     def _invitations(self) -> dict[int | None, Invitation]:
@@ -64,33 +67,29 @@ class LoneRelease(Release):
     def _harness(self) -> Harness:
         harness = Harness()
         # Modules that keep a copy of what they import must not keep the tape.
-        self._call(harness, self.people(1, _rng()), None, 0, child=False)
+        self._call(harness, self.people(1, _rng()), seed=None, world=0, child=False)
         return harness
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
         """Answer once, as a client who never did before."""
-        return self._call(self._harness, people, tape.seed, world, child=False)
+        how = {"seed": tape.seed, "world": world, "child": False}
+        return self._call(self._harness, people, **how)
 
     def forked(self, people: People, children: int) -> list[Left]:
         """Answer in one process, then in children of its fork."""
-        again = [False] + [True] * children
-        return [self._call(self._harness, people, None, 0, child=c) for c in again]
+        calls = [
+            {"seed": None, "world": 0, "child": i > 0} for i in range(1 + children)
+        ]
+        return [self._call(self._harness, people, **how) for how in calls]
 
-    def _call(
-        self,
-        harness: Harness,
-        people: People,
-        seed: int | None,
-        world: int,
-        child: bool,
-    ) -> Left:
+    def _call(self, harness: Harness, people: People, **how: Any) -> Left:
         about = None if people.judge is None else int(people.judge[0])
         with TemporaryDirectory() as name:
             folder = Path(name)
             person = people.curves[0], float(people.labels[0])
             invited = self._invitations[about]
             argv = lone_command.argv(folder, self.task, invited, *person)
-            said = harness(argv=argv, folder=name, seed=seed, world=world, child=child)
+            said = harness(argv=argv, folder=name, **how)
             return _left(said, folder)
 
     def examine(self, samples: int, seed: int) -> Any:
@@ -101,9 +100,7 @@ class LoneRelease(Release):
             self._harness.close()
 
 
-def _rng() -> Any:
-    import numpy as np
-
+def _rng() -> np.random.Generator:
     return np.random.default_rng(0)
 
 
@@ -111,7 +108,8 @@ def _left(said: dict[str, Any], folder: Path) -> Left:
     outbox = folder / lone_command.OUTBOX
     files = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file()}
     sent = [p for p in outbox.glob("*.json") if not p.name.startswith(".")]
-    rows, facts = {}, {"exit code": said["exit"], "files": sorted(files)}
+    rows: Columns = {}
+    facts: dict[str, Any] = {"exit code": said["exit"], "files": sorted(files)}
     words = {"words": said["out"], "complaints": said["err"]}
     if len(sent) == 1:
         data = sent[0].read_bytes()
@@ -121,10 +119,8 @@ def _left(said: dict[str, Any], folder: Path) -> Left:
         facts |= {"message": {k: _shape(v) for k, v in message.items()}}
         digest = hashlib.sha256(data).hexdigest()
         words = {k: v.replace(digest, "DIGEST") for k, v in words.items()}
-    words = {
-        k: v.replace(str(folder.resolve()), "").replace(str(folder), "")
-        for k, v in words.items()
-    }
+    for name in (str(folder.resolve()), str(folder)):
+        words = {k: v.replace(name, "") for k, v in words.items()}
     return Left(rows, facts | words, [bytes.fromhex(given) for given in said["asked"]])
 
 

@@ -55,6 +55,13 @@ class MechanismSubject(Subject):
     extra: tuple[FloatArray, ...] = ()
 
     @property
+    def stands_for(self) -> str:
+        """The mechanism that it is built as in ``examples``; else its own name."""
+        name, known = self.mechanism.name, examples.params(self.budget.epsilon)
+        usual = all(known.get(k) == value for k, value in self.params.items())
+        return name if usual and isinstance(self.mechanism, kind(name)) else self.name
+
+    @property
     def rejects(self) -> bool:
         """Whether the mechanism is one of those that reject candidates by input."""
         return isinstance(self.mechanism, REJECTING)

@@ -11,7 +11,7 @@ from curvote.client.report import Reporter
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import from_params
-from curvote.protocols.message import Known, Message
+from curvote.protocols.message import Known, Message, message_of
 from curvote.protocols.stage import Columns
 from curvote.representation.direction import Whitening
 from curvote.task import Task
@@ -32,7 +32,7 @@ def of(
         case ["direction"]:
             return _direction(task, known, sent, rng)
         case ["learner", "positive"]:
-            truth = _right(task, message, known)
+            truth = _right(task, known)
             return _bit(task, truth, np.where(sent["positive"], 1.0, -1.0), rng)
         case ["label"]:
             return _bit(task, known.labels, sent["label"].astype(np.float64), rng)
@@ -74,9 +74,9 @@ def _bit(
     return residuals.of(BinaryRR(epsilon=task.epsilon), truth, out, rng)
 
 
-def _right(task: Task, message: Message, known: Known) -> FloatArray:
+def _right(task: Task, known: Known) -> FloatArray:
     """Return +1 where the candidate is right: then "right" is the likelier answer."""
     answers = {"learner": np.asarray(known.judge), "positive": known.labels != 0}
     turned = replace(known, labels=-known.labels)
-    loss = message.log_ratio(task, known, turned, answers)
+    loss = message_of(task).log_ratio(task, known, turned, answers)
     return np.where(loss > 0, 1.0, -1.0)

@@ -70,7 +70,7 @@ class MessageSubject(Subject):
         return self.message.draw(self.task, many, entropy)
 
     def many(self, n: int, rng: np.random.Generator) -> Known:
-        """Return records from everywhere in [-1, 1]^d and beyond, with random labels."""
+        """Return records from everywhere in [-1, 1]^d and beyond it."""
         z = interior.values((n, self.task.encoding.d), rng)
         labels = np.where(rng.random(n) < 0.5, -1.0, 1.0)
         up = self.task.candidates

@@ -1,4 +1,4 @@
-"""Whether comparisons use all 64 bits of a word: next to each bound, in exact arithmetic.
+"""Whether comparisons use all 64 bits of a word: next to each bound, exactly.
 
 Chance never shows the low half of a word, so words are put where it decides.
 """
@@ -38,7 +38,7 @@ class Chosen:
 
 @cache
 def check() -> Finding:
-    """Say which comparison of `exact` or `bits` is settled by less than it should be."""
+    """Say which comparison of `exact` or `bits` is settled by too few bits."""
     wrong = next((why for why in _faults() if why), None)
     return Finding("primitives", wrong)
 

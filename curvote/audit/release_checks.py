@@ -223,7 +223,7 @@ def _sequence(release: Release, n: int, seed: int) -> str | None:
     place, left = _ordered(release, people, seed + 10)
     rows = _matrix(left.rows)
     for name, column in enumerate(rows.T):
-        if why := _trend(np.arange(n), column, f"number {name}"):
+        if why := _trend(np.arange(n, dtype=np.float64), column, f"number {name}"):
             return why
     if rows.shape[1] == 1:
         return None

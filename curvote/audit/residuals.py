@@ -27,6 +27,8 @@ from curvote.mechanisms.sampled import Sampled
 from curvote.validate import FloatArray
 
 _TOTAL = float(1 << 64)
+# Clients at once: a channel of 101 outputs has a row for each.
+_CHUNK = 1 << 13
 
 
 @singledispatch
@@ -56,9 +58,16 @@ def coin(hit: NDArray[np.bool_], share: Any, rng: np.random.Generator) -> FloatA
 def _scalar(
     mechanism: ScalarMechanism, x: FloatArray, out: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
+    parts = [slice(at, at + _CHUNK) for at in range(0, len(out), _CHUNK)]
+    found = [_integral(mechanism, x[part], out[part], rng) for part in parts]
+    return np.concatenate(found).reshape(len(out), -1)
+
+
+def _integral(
+    mechanism: ScalarMechanism, x: FloatArray, out: FloatArray, rng: np.random.Generator
+) -> FloatArray:
     below = mechanism.cdf(x, np.nextafter(out, -np.inf))
-    found = between(below, mechanism.cdf(x, out), rng)
-    return found.reshape(len(found), -1)
+    return between(below, mechanism.cdf(x, out), rng)
 
 
 @of.register
@@ -133,7 +142,8 @@ def _direction(
 
 def _above(height: FloatArray, d: int) -> FloatArray:
     """Return P(H >= height) for the height of a uniform direction of R^d."""
-    tail = special.betainc((d - 1) / 2, 0.5, np.clip(1 - height**2, 0, 1)) / 2
+    rest = np.clip(1 - height**2, 0, 1)
+    tail: FloatArray = special.betainc((d - 1) / 2, 0.5, rest) / 2
     return np.where(height >= 0, tail, 1 - tail)
 
 

@@ -49,6 +49,11 @@ class Subject(ABC):
     budget: Budget
 
     @property
+    def stands_for(self) -> str:
+        """The shipped name whose answers to chosen words it must give."""
+        return self.name
+
+    @property
     def rejects(self) -> bool:
         """Whether candidates are drawn until one fits the input, as is documented."""
         return False

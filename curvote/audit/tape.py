@@ -83,14 +83,16 @@ def playing(tape: Tape, *, world: int = 0) -> Iterator[Tape]:
     """
     now = time.time() + 100_000.0 * world
     with ExitStack() as patches:
-        # `random` and, through it, `secrets`, `uuid` and NumPy keep a copy of their own.
+        # `random` keeps a copy of its own; `secrets`, `uuid` and NumPy use that.
         for place in ("os.urandom", "random._urandom"):
             patches.enter_context(mock.patch(place, tape))
         if world:
             pid = os.getpid() + world
-            patches.enter_context(mock.patch("os.getpid", lambda: pid))
-            patches.enter_context(mock.patch("time.time", lambda: now))
-            patches.enter_context(mock.patch("time.time_ns", lambda: int(now * 1e9)))
+            patches.enter_context(mock.patch("os.getpid", return_value=pid))
+            patches.enter_context(mock.patch("time.time", return_value=now))
+            patches.enter_context(
+                mock.patch("time.time_ns", return_value=int(now * 1e9))
+            )
         random.seed(world)
         np.random.seed(world)  # noqa: NPY002 - what a careless release might use
         yield tape
