@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from curvote.audit.interior import flat
+from curvote.audit.interior import excess
 from curvote.audit.row import Finding
 from curvote.audit.subject import Subject
 from curvote.entropy import Entropy
@@ -47,6 +47,4 @@ def _fault(
         return "an output was drawn that the declared law gives for no input"
     if found is None:
         return None
-    each = alpha / (len(SIZES) * found.shape[1])
-    gap = max(flat(column, each) for column in found.T)
-    return f"the law is off by {gap:.2g} more than chance allows" if gap > 0 else None
+    return excess(found, alpha / len(SIZES))

@@ -75,8 +75,17 @@ def uneven(
     return f"for inputs near {near:.4g} the law is off by {gap[worst]:.2g}"
 
 
-def flat(residual: FloatArray, alpha: float) -> float:
-    """Return how far residuals are from uniform beyond what chance allows."""
+def excess(residuals: FloatArray, alpha: float) -> str | None:
+    """Say how far residuals (n, k) are from uniform, if beyond what chance allows.
+
+    Or their distances from the middle, which halved noise leaves too small.
+    """
+    columns = [*residuals.T, *np.abs(2 * residuals - 1).T]
+    gap = max(_excess(column, alpha / len(columns)) for column in columns)
+    return f"the law is off by {gap:.2g} more than chance allows" if gap > 0 else None
+
+
+def _excess(residual: FloatArray, alpha: float) -> float:
     u = np.sort(residual)
     rank = np.arange(len(u))
     gap = np.maximum((rank + 1) / len(u) - u, u - rank / len(u)).max(initial=0)

@@ -269,9 +269,7 @@ def _few(release: Release, n: int, seed: int) -> str | None:
         if residuals is None:
             return None
         found.append(residuals)
-    columns = np.concatenate(found).T
-    gap = max(interior.flat(column, ALPHA / len(columns)) for column in columns)
-    return f"the law is off by {gap:.2g} more than chance allows" if gap > 0 else None
+    return interior.excess(np.concatenate(found), ALPHA)
 
 
 def _mixed(people: People, rng: np.random.Generator) -> People:
@@ -300,7 +298,4 @@ def _many(release: Release, n: int, seed: int) -> str | None:
     found = _residuals(release, people, seed + 999, rng)
     if found is None or isinstance(found, str):
         return found
-    gap = max(interior.flat(column, ALPHA / found.shape[1]) for column in found.T)
-    if gap > 0:
-        return f"the law is off by {gap:.2g} more than chance allows"
-    return lags.check(found).why
+    return interior.excess(found, ALPHA) or lags.check(found).why
