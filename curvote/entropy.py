@@ -52,6 +52,16 @@ class SeededEntropy:
         return np.asarray(self._generator.random_raw(n), dtype=np.uint64)
 
 
+def permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return the numbers 0..n-1 in an order drawn from ``n`` fresh words.
+
+    Equal words, once in 2^65/n^2 orders, are drawn again: so every order is as likely.
+    """
+    while np.unique(words := entropy.words(n)).size < n:
+        pass
+    return np.argsort(words)
+
+
 def sequence(
     seed: int, stage: str, purpose: str, replicate: int, block: int = 0
 ) -> np.random.SeedSequence:

@@ -14,10 +14,9 @@ import typer
 from flows.cli_data import ProjectOption
 
 if TYPE_CHECKING:
-    from curvote.audit.memo import Memo
     from curvote.audit.message_subject import MessageSubject
     from curvote.audit.row import Row
-    from curvote.audit.subject import Subject
+    from curvote.audit.verdict import Audited
 
 Names = Annotated[
     list[str] | None,
@@ -53,7 +52,7 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     folder = out or _project(project).reports / (pipeline or "") / "audit"
     asked = _named(names or [], epsilon or [], samples, pipeline)
     sent = _sent(project, pipeline)
-    told = [(subject, samples) for subject in sent]
+    told: list[tuple[Audited, int]] = [(subject, samples) for subject in sent]
     rows = list(_examined([*told, *asked], seed, workers or -1))
     if pipeline:
         _keep(project, pipeline, sent, rows)
@@ -75,7 +74,7 @@ def _project(start: Path | None) -> Any:
 
 def _named(
     names: list[str], epsilons: list[float], samples: int, pipeline: str | None
-) -> list[tuple[Subject | Memo, int]]:
+) -> list[tuple[Audited, int]]:
     """Return what the names stand for; without any, all, unless a pipeline is named."""
     from curvote.audit import choice
 
@@ -103,7 +102,7 @@ def _keep(
 
 
 def _examined(
-    asked: list[tuple[Subject | Memo, int]], seed: int, workers: int
+    asked: list[tuple[Audited, int]], seed: int, workers: int
 ) -> Iterator[Row]:
     from curvote.audit.verdict import spread
 

@@ -281,3 +281,26 @@ def test_unary_refuses(p, q):
     """A pair that loses too much, says nothing, or is no pair of shares: UserError."""
     with pytest.raises(UserError, match=r"^[pq][ =]"):
         unary(p, q)
+
+
+def test_a_likely_and_an_unlikely_label_use_the_same_words():
+    """How many are asked for, and in which order, is the same for every label."""
+
+    class Counting(SeededEntropy):
+        def __init__(self):
+            super().__init__(SEED)
+            self.asked = []
+
+        def words(self, n):
+            self.asked.append(n)
+            return super().words(n)
+
+    mechanism = prior_rr((0.45, 0.35, 0.1, 0.05, 0.05), 2.0)
+    assert 1 < mechanism.k < 5
+    asked = []
+    for label in range(5):
+        entropy = Counting()
+        mechanism.randomize(np.full(8, label), entropy)
+        asked.append(entropy.asked)
+    assert asked[0] == [8, 8, 8]
+    assert all(one == asked[0] for one in asked)

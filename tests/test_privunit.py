@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from curvote.audit import exact as audit_exact
+from curvote.audit import examples
+from curvote.audit.message_subject import of_message
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import make, privunit
@@ -88,11 +91,31 @@ def test_noise_per_coordinate(epsilon):
 def test_thresholds_are_rounded_towards_privacy(epsilon):
     """The thresholds' ratio leaves the margin, and the next ratio would not."""
     mechanism = make("privunit", epsilon=epsilon, d=5)
-    allowed = exp_oracle(Fraction(epsilon - mechanism.margin))
+    allowed = exp_oracle(Fraction(epsilon) - Fraction(mechanism.margin))
     assert mechanism.worst_ratio() <= allowed
     assert Fraction(1 << 64, mechanism.threshold_out - 1) > allowed
     assert 0 < mechanism.margin < 1e-9 * epsilon
     assert mechanism.threshold_in == 1 << 64
+
+
+def test_the_margin_has_its_room_in_every_setting():
+    """ln(2^64/T) + margin never exceeds epsilon: compared exactly, not in floats."""
+    for epsilon in (0.05, 0.1, 0.3, 0.7, 1, 1.5, 2, 3, 5, 7.7, 10, 20):
+        for d in (2, 3, 5, 8, 13, 21, 34):
+            mechanism = make("privunit", epsilon=epsilon, d=d)
+            rest = Fraction(epsilon) - Fraction(mechanism.margin)
+            assert mechanism.worst_ratio() <= exp_oracle(rest), (epsilon, d)
+            assert epsilon - 1e-6 < mechanism.worst_log_ratio() <= epsilon
+
+
+def test_a_halved_threshold_is_told_by_the_exact_check_of_the_message(monkeypatch):
+    """The loss that is stated is the true one, ln 2 too large: nothing clamps it."""
+    honest = privunit._threshold_out
+    monkeypatch.setattr(privunit, "_threshold_out", lambda rest: honest(rest) // 2)
+    subject = of_message(examples.task("direct", "report", 1.0))
+    assert subject.loss().log == pytest.approx(1 + math.log(2))
+    found = audit_exact.check(subject, subject.loss())
+    assert found.why == "the worst loss is 1.69315, not 1"
 
 
 def test_a_cap_holds_its_share_wherever_it_is():

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from curvote.audit import examples
+from curvote.audit import examples, lone_release, table_release
 from curvote.audit.broken.gallery import gallery, gallery_names
+from curvote.audit.leaving import Release
+from curvote.audit.lone_release import sent_alone
 from curvote.audit.mechanism_subject import built
 from curvote.audit.memo import Memo
 from curvote.audit.message_subject import of_message
 from curvote.audit.outbox_memo import PREFIX, outbox_memo
 from curvote.audit.row import BROKEN, Row
-from curvote.audit.subject import Subject
-from curvote.audit.verdict import SEED, run
+from curvote.audit.table_release import released_here
+from curvote.audit.verdict import SEED, Audited, run
 from curvote.errors import UserError, did_you_mean
 from curvote.mechanisms.making import names
 from curvote.protocols.message import messages
@@ -22,6 +24,7 @@ from curvote.task import Task
 EPSILONS = (0.5, 2.0)
 # Exact checks only: no affordable number of draws says much there.
 FAR_EPSILONS = (0.01, 10.0)
+WHOLE_EPSILON = 2.0
 QUICK = 30_000
 
 
@@ -36,16 +39,34 @@ def of_task(task: Task, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the outbox that releases each.
 
-    A message is ``protocol.message``, its release ``outbox.protocol.message``.
+    A message is ``protocol.message``; ``outbox.protocol.message`` is its release asked
+    for again, ``table.protocol.message`` the table of a cohort, and
+    ``client.protocol.message`` the command that a lone client calls.
     """
+    sent = drawing_names()
+    again = [PREFIX + name for name in sent if "." in name]
+    return [*sent, *again, *released_here(), *sent_alone()]
+
+
+def drawing_names() -> list[str]:
+    """Return the mechanisms and the messages."""
     sent = [f"{name}.{message}" for name in PROTOCOLS for message in messages(name)]
-    return [*names(), *sent, *(PREFIX + name for name in sent)]
+    return [*names(), *sent]
 
 
-def shipped(name: str, epsilon: float) -> Subject | Memo:
+# What stands for the rest of a name, by what it begins with.
+_WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
+    PREFIX: outbox_memo,
+    table_release.PREFIX: table_release.table_release,
+    lone_release.PREFIX: lone_release.lone_release,
+}
+
+
+def shipped(name: str, epsilon: float) -> Audited:
     """Return what ``name`` stands for, at ``epsilon``; a message is of a small task."""
-    if name.startswith(PREFIX):
-        return outbox_memo(name, epsilon)
+    for prefix, made in _WHOLE.items():
+        if name.startswith(prefix):
+            return made(name, epsilon)
     protocol, _, asks = name.partition(".")
     if not asks:
         return built(name, epsilon)
@@ -68,16 +89,20 @@ def checked(given: Sequence[str]) -> list[str]:
 
 def jobs(
     given: Sequence[str], epsilons: Sequence[float], samples: int
-) -> list[tuple[Subject | Memo, int]]:
+) -> list[tuple[Audited, int]]:
     """Return what the names stand for, with the number of draws for each.
 
     The gallery claims its own epsilon. Without ``epsilons``, shipped ones are examined
-    at ``EPSILONS``, and in their exact parts at ``FAR_EPSILONS``.
+    at ``EPSILONS``, and in their exact parts at ``FAR_EPSILONS``; whole releases, whose
+    checks are of bytes and not of laws, at ``WHOLE_EPSILON``.
     """
-    asked: list[tuple[Subject | Memo, int]] = []
+    asked: list[tuple[Audited, int]] = []
     for name in checked(given):
         if name.startswith(BROKEN):
             asked.append((gallery(name), samples))
+            continue
+        if name.startswith((table_release.PREFIX, lone_release.PREFIX)):
+            asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
             continue
         asked += [(shipped(name, e), samples) for e in epsilons or EPSILONS]
         asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]

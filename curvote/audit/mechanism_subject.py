@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit import channel, declared, examples, oddities, sampler
+from curvote.audit import (
+    channel,
+    declared,
+    examples,
+    interior,
+    oddities,
+    primitives,
+    residuals,
+    sampler,
+)
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
 from curvote.entropy import Entropy
@@ -22,10 +31,17 @@ from curvote.mechanisms.base import (
     ScalarMechanism,
     VectorMechanism,
 )
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
 from curvote.mechanisms.making import kind, make
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.mechanisms.subset_selection import SubsetSelection
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
+
+# The number of candidates depends on the words, and has one law for all inputs.
+REJECTING = (PrivUnit, JointBox, SubsetSelection)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +53,18 @@ class MechanismSubject(Subject):
     params: Mapping[str, Any]
     budget: Budget
     extra: tuple[FloatArray, ...] = ()
+
+    @property
+    def stands_for(self) -> str:
+        """The mechanism that it is built as in ``examples``; else its own name."""
+        name, known = self.mechanism.name, examples.params(self.budget.epsilon)
+        usual = all(known.get(k) == value for k, value in self.params.items())
+        return name if usual and isinstance(self.mechanism, kind(name)) else self.name
+
+    @property
+    def rejects(self) -> bool:
+        """Whether the mechanism is one of those that reject candidates by input."""
+        return isinstance(self.mechanism, REJECTING)
 
     def inputs(self, rng: np.random.Generator) -> list[FloatArray]:
         """Return labels; or ends, middle, a random and an outlying place."""
@@ -67,7 +95,39 @@ class MechanismSubject(Subject):
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
         """Return the outputs of ``n`` clients that all hold ``x``."""
-        return self.mechanism.randomize(repeat(x, n), entropy)
+        return self.send(repeat(x, n), entropy)
+
+    def send(self, many: FloatArray, entropy: Entropy) -> NDArray[Any]:
+        """Return the outputs of clients who hold ``many``, a row each."""
+        return self.mechanism.randomize(many, entropy)
+
+    def many(self, n: int, rng: np.random.Generator) -> FloatArray:
+        """Return labels, or numbers from everywhere in the domain and beyond it."""
+        if isinstance(self.mechanism, LabelMechanism):
+            return rng.integers(self.mechanism.n_classes, size=n).astype(np.float64)
+        _, _, shape = _domain(self.mechanism)
+        numbers = interior.values((n, *shape), rng)
+        if isinstance(self.mechanism, BinaryRR):
+            return np.where(numbers < 0, -1.0, 1.0)
+        return numbers
+
+    def part(self, many: FloatArray, rows: slice) -> FloatArray:
+        """Return some rows."""
+        return many[rows]
+
+    def together(self, outputs: list[NDArray[Any]]) -> NDArray[Any]:
+        """Return the outputs of several calls as those of one."""
+        return np.concatenate(outputs)
+
+    def places(self, many: FloatArray) -> FloatArray:
+        """Return the numbers themselves."""
+        return many.reshape(len(many), -1)
+
+    def residuals(
+        self, many: FloatArray, outputs: NDArray[Any], rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Return outputs with the inputs taken out, by the mechanism's declared law."""
+        return residuals.of(self.mechanism, many, outputs, rng)
 
     def view(self, outputs: NDArray[Any]) -> FloatArray:
         """Return numbers, codes, or the bits of packed codes, (n, k)."""
@@ -130,7 +190,11 @@ class MechanismSubject(Subject):
 
     def own_checks(self) -> list[Finding]:
         """Check the channel by brute force and the sampler word by word."""
-        return [channel.check(self.mechanism), sampler.check(self.mechanism)]
+        return [
+            channel.check(self.mechanism),
+            sampler.check(self.mechanism),
+            primitives.check(),
+        ]
 
     def odd_inputs(self) -> list[OddInput]:
         """Return values that are no input, or stand for another."""

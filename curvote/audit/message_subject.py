@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.audit import interior, message_residuals, split
+from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
 from curvote.entropy import Entropy
 from curvote.privacy import Budget
@@ -32,6 +34,15 @@ class MessageSubject(Subject):
     params: Mapping[str, Any]
     budget: Budget
 
+    @property
+    def rejects(self) -> bool:
+        """Whether the message is a direction: see `PrivUnit`."""
+        return self.task.mechanism in {"privunit", "joint_box"}
+
+    def own_checks(self) -> list[Finding]:
+        """Check every legal split of the budget, where the task names one."""
+        return [split.check(self.task, self.message)]
+
     def inputs(self, rng: np.random.Generator) -> list[Known]:
         """Return corners first, then their neighbours and a random record."""
         d = self.task.encoding.d
@@ -52,7 +63,38 @@ class MessageSubject(Subject):
 
     def draw(self, x: Known, n: int, entropy: Entropy) -> Columns:
         """Return the messages of ``n`` clients that all know ``x``."""
-        return self.message.draw(self.task, _times(x, n), entropy)
+        return self.send(_times(x, n), entropy)
+
+    def send(self, many: Known, entropy: Entropy) -> Columns:
+        """Return the messages of clients who know ``many``, a row each."""
+        return self.message.draw(self.task, many, entropy)
+
+    def many(self, n: int, rng: np.random.Generator) -> Known:
+        """Return records from everywhere in [-1, 1]^d and beyond it."""
+        z = interior.values((n, self.task.encoding.d), rng)
+        labels = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+        up = self.task.candidates
+        judge = None if up is None else rng.integers(len(up.coef), size=n)
+        return Known(z, z, labels, judge)
+
+    def part(self, many: Known, rows: slice) -> Known:
+        """Return some of these clients."""
+        judge = None if many.judge is None else many.judge[rows]
+        return Known(many.coefficients[rows], many.z[rows], many.labels[rows], judge)
+
+    def together(self, outputs: list[Columns]) -> Columns:
+        """Return the messages of several calls as those of one."""
+        return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
+
+    def places(self, many: Known) -> FloatArray:
+        """Return z and the label."""
+        return np.column_stack([many.z, many.labels])
+
+    def residuals(
+        self, many: Known, outputs: Columns, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Return messages with the inputs taken out."""
+        return message_residuals.of(self.task, self.message, many, outputs, rng)
 
     def view(self, outputs: Columns) -> FloatArray:
         """Return all columns side by side, (n, k)."""

@@ -48,6 +48,16 @@ class Subject(ABC):
     params: Mapping[str, Any]
     budget: Budget
 
+    @property
+    def stands_for(self) -> str:
+        """The shipped name whose answers to chosen words it must give."""
+        return self.name
+
+    @property
+    def rejects(self) -> bool:
+        """Whether candidates are drawn until one fits the input, as is documented."""
+        return False
+
     @abstractmethod
     def inputs(self, rng: np.random.Generator) -> list[Any]:
         """Return some inputs, those thought to be furthest apart first."""
@@ -83,6 +93,33 @@ class Subject(ABC):
     @abstractmethod
     def release(self, given: Any, entropy: Entropy) -> bytes:
         """Release exactly ``given`` (an odd input or its twin) and return the bytes."""
+
+    def many(self, n: int, rng: np.random.Generator) -> Any:
+        """Return ``n`` clients with inputs from everywhere; None here: no such form."""
+        del n, rng
+        return None
+
+    def send(self, many: Any, entropy: Entropy) -> Any:
+        """Return the outputs of such clients, in one call."""
+        raise NotImplementedError
+
+    def part(self, many: Any, rows: slice) -> Any:
+        """Return some of such clients."""
+        raise NotImplementedError
+
+    def together(self, outputs: list[Any]) -> Any:
+        """Return the outputs of several calls as those of one."""
+        raise NotImplementedError
+
+    def places(self, many: Any) -> FloatArray:
+        """Return the numbers, (n, k), by which such clients' inputs are told apart."""
+        raise NotImplementedError
+
+    def residuals(
+        self, many: Any, outputs: Any, rng: np.random.Generator
+    ) -> FloatArray | None:
+        """Return outputs with the inputs taken out, (n, k): see `residuals`."""
+        raise NotImplementedError
 
     def law_gap(self, x: Any, outputs: Any, alpha: float) -> str | None:
         """Say how ``outputs`` depart from the declared law of ``x``, if they do.

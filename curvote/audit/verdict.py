@@ -10,14 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from curvote.audit import (
+    answers,
+    batches,
     exact,
     independence,
+    interior,
+    lags,
     law,
     metamorphic,
     reruns,
     statistical,
     support,
+    work,
 )
+from curvote.audit.leaving import Release
 from curvote.audit.memo import Memo
 from curvote.audit.row import BROKEN, Finding, Row, ratio_text
 from curvote.audit.statistical import Pair
@@ -27,9 +33,16 @@ from curvote.entropy import SeededEntropy
 SEED = 20240801
 SAMPLES = 300_000
 CONFIDENCE = 0.999999
+# Records of more numbers are drawn for fewer clients.
+NARROW, WIDE = 6, 100_000
+# Error rate of each check of inputs from everywhere.
+ALPHA = 1e-8
 MOST_PAIRS = 6
 # Drawn for one input: wide records get fewer draws than were asked for.
 MOST_NUMBERS = 8_000_000
+
+
+Audited = Subject | Memo | Release
 
 
 class _Found(NamedTuple):
@@ -38,9 +51,7 @@ class _Found(NamedTuple):
     loss: Loss | None = None
 
 
-def run(
-    *subjects: Subject | Memo, samples: int = SAMPLES, seed: int = SEED
-) -> list[Row]:
+def run(*subjects: Audited, samples: int = SAMPLES, seed: int = SEED) -> list[Row]:
     """Return a row for each subject, in order.
 
     ``samples`` draws are made for each input that is tried; 0 leaves out all that needs
@@ -51,7 +62,7 @@ def run(
 
 
 def spread(
-    jobs: Sequence[tuple[Subject | Memo, int]], seed: int, workers: int
+    jobs: Sequence[tuple[Audited, int]], seed: int, workers: int
 ) -> Iterator[Row]:
     """Yield the row of each (subject, samples), in order, from several processes."""
     from joblib import Parallel, delayed
@@ -60,11 +71,13 @@ def spread(
     yield from Parallel(n_jobs=workers, return_as="generator")(todo)
 
 
-def examine(subject: Subject | Memo, samples: int, seed: int) -> Row:
+def examine(subject: Audited, samples: int, seed: int) -> Row:
     """Return the row of one subject."""
     if isinstance(subject, Memo):
         release = subject.release(seed)
         found = _Found([reruns.check(release, subject.truth, subject.budget)])
+    elif isinstance(subject, Release):
+        found = _Found(subject.examine(samples, seed))
     else:
         found = _examined(subject, samples, seed)
     return _row(subject, found)
@@ -76,6 +89,7 @@ def _examined(subject: Subject, samples: int, seed: int) -> _Found:
         exact.check(subject, loss),
         *subject.own_checks(),
         metamorphic.check(subject, seed),
+        answers.check(subject),
     ]
     if not samples:
         return _Found(findings, loss=loss)
@@ -89,8 +103,34 @@ def _examined(subject: Subject, samples: int, seed: int) -> _Found:
         support.check(subject, pairs),
         law.check(subject, pairs, share),
         independence.check(subject, first.x, first.outputs, share),
+        work.check(subject, seed),
+        *_everywhere(subject, samples, seed),
     ]
     return _Found(findings, bound, loss)
+
+
+def _everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
+    """Return what is found for inputs from everywhere, few clients and many."""
+    streams = _streams(subject, seed)
+    rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
+    width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
+    n = samples if width <= NARROW else min(samples, WIDE)
+    clients = subject.many(n, rng)
+    found = subject.residuals(clients, subject.send(clients, entropy), rng)
+    few = batches.check(subject, entropy, rng, ALPHA)
+    if found is None:
+        return [few]
+    places = subject.places(clients)
+    return [
+        few,
+        interior.check(places, found, ALPHA),
+        lags.check(found[: lags.MOST_ROWS]),
+    ]
+
+
+def _streams(subject: Subject, seed: int) -> np.random.SeedSequence:
+    label = f"{subject.name} {subject.budget.epsilon!r}".encode()
+    return np.random.SeedSequence([seed, zlib.crc32(label)])
 
 
 def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
@@ -98,8 +138,7 @@ def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
 
     The words come from a stream named by the seed and the subject's name and epsilon.
     """
-    label = f"{subject.name} {subject.budget.epsilon!r}".encode()
-    streams = np.random.SeedSequence([seed, zlib.crc32(label)])
+    streams = _streams(subject, seed)
     inputs = subject.inputs(np.random.default_rng(streams.spawn(1)[0]))
     entropy = SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.draw(inputs[0], 1, SeededEntropy(seed))).shape[1]
@@ -110,7 +149,7 @@ def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
     return [Pair(x, x2, out, out2) for (x, out), (x2, out2) in pairs]
 
 
-def _row(subject: Subject | Memo, found: _Found) -> Row:
+def _row(subject: Audited, found: _Found) -> Row:
     caught = tuple(f.check for f in found.findings if f.why is not None)
     verdicts = ("caught", "missed")
     if not subject.name.startswith(BROKEN):

@@ -8,6 +8,7 @@ draw further words and compare in exact arithmetic, so no probability is ever ro
 from __future__ import annotations
 
 import decimal
+import math
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -62,6 +63,15 @@ def log(ratio: Fraction) -> float:
     context = decimal.Context(prec=60)
     parts = Decimal(ratio.numerator), Decimal(ratio.denominator)
     return float(context.ln(context.divide(*parts)))
+
+
+def log_up(ratio: Fraction, *, more: float = 0.0) -> float:
+    """Return ln(ratio) + ``more``, rounded up: no float below the sum."""
+    context = decimal.Context(prec=60)
+    parts = Decimal(ratio.numerator), Decimal(ratio.denominator)
+    total = context.add(context.ln(context.divide(*parts)), Decimal(more))
+    near = float(total)
+    return near if Decimal(near) >= total else math.nextafter(near, math.inf)
 
 
 def below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:

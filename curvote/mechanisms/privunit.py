@@ -43,8 +43,8 @@ class PrivUnit(VectorMechanism):
     same for every u. They are normalised Gaussians in floating point (Box and Muller's
     formula on 52-bit uniforms): within about d 2^-46 radians of exactly uniform ones
     in the mean, so a cap holds its share up to d ``CAP_ERROR``, a bound with room to
-    spare, and ln Z varies by ``margin``, of which the thresholds' ratio is less than
-    epsilon.
+    spare, and ln Z varies by ``margin``: ``threshold_out`` is the least with
+    ln(2^64/threshold_out) + margin <= epsilon, compared as fractions.
     """
 
     name = "privunit"
@@ -57,7 +57,11 @@ class PrivUnit(VectorMechanism):
         kept = 1 - (1 - self.cap.share) * gain
         self.margin = float(4 * self.d * CAP_ERROR * gain / kept)
         self.threshold_in = _TOTAL
-        self.threshold_out = _threshold_out(self.epsilon - self.margin)
+        rest = Fraction(self.epsilon) - Fraction(self.margin)
+        self.threshold_out = _threshold_out(rest)
+        # For p and m alone, which are rounded to float64 anyway: from the rounded
+        # difference, as the studies that are stored were drawn.
+        self._outside = _threshold_out(Fraction(float(rest))) / _TOTAL
 
     @property
     def kept(self) -> float:
@@ -78,7 +82,7 @@ class PrivUnit(VectorMechanism):
 
     @property
     def _weights(self) -> tuple[float, float]:
-        return self.threshold_in / _TOTAL, self.threshold_out / _TOTAL
+        return 1.0, self._outside
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the rows normalised, and how many were no unit vectors."""
@@ -168,8 +172,11 @@ class PrivUnit(VectorMechanism):
         return Fraction(self.threshold_in, self.threshold_out)
 
     def worst_log_ratio(self) -> float:
-        """Return the thresholds' log ratio and, on top, ``margin``: at most epsilon."""
-        return min(exact.log(self.worst_ratio()) + self.margin, self.epsilon)
+        """Return the thresholds' log ratio and, on top, ``margin``, rounded up.
+
+        What the integers make of it: nothing holds it down to epsilon but they.
+        """
+        return exact.log_up(self.worst_ratio(), more=self.margin)
 
 
 @lru_cache(maxsize=256)
@@ -178,7 +185,7 @@ def mean_variance(d: int, epsilon: float) -> float:
     return float((PrivUnit(epsilon=epsilon, d=d).m ** -2 - 1) / d)
 
 
-def _threshold_out(epsilon: float) -> int:
+def _threshold_out(epsilon: Fraction) -> int:
     """Return 2^64 e^-epsilon, rounded up."""
     spare = exact.WORD_BITS
     ratio = epsilon.as_integer_ratio()

@@ -73,13 +73,14 @@ class RRWithPrior(LabelMechanism):
     def _draw(self, values: Labels, entropy: Entropy) -> Labels:
         if self.k == 1:
             return np.full(values.size, self.top[0])
+        # Every client draws for both cases: which words are used, and how many, must
+        # not tell a likely label from an unlikely one.
         rank = self._rank[values]
         moves = entropy.words(rank.size) >= np.uint64(self.threshold)
-        moved, unlikely = np.flatnonzero(moves & (rank >= 0)), np.flatnonzero(rank < 0)
-        others = exact.below(self.k - 1, moved.size, entropy)
-        rank[moved] = others + (others >= rank[moved])
-        rank[unlikely] = exact.below(self.k, unlikely.size, entropy)
-        return np.asarray(self.top[rank])
+        others = exact.below(self.k - 1, rank.size, entropy)
+        anyone = exact.below(self.k, rank.size, entropy)
+        kept = np.where(moves, others + (others >= rank), rank)
+        return np.asarray(self.top[np.where(rank < 0, anyone, kept)])
 
     def possible(self, outputs: NDArray[Any]) -> Bits:
         """Say for each output whether it is one of the k likely labels."""

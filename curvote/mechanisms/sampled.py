@@ -80,7 +80,7 @@ class Sampled(VectorMechanism):
         square = self.scalar.mean(x) ** 2
         return np.asarray(self.scale * (self.scalar.variance(x) + square) - square)
 
-    def _reported(self, outputs: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
+    def reported(self, outputs: ArrayLike) -> tuple[FloatArray, NDArray[np.bool_]]:
         """Return what the scalar mechanism gave, and whether it can have done so.
 
         Multiplying by d/k and dividing again is off by two units in the last place.
@@ -98,7 +98,7 @@ class Sampled(VectorMechanism):
 
         Fewer may be visible where the scalar mechanism itself can give 0.
         """
-        _, fits = self._reported(outputs)
+        _, fits = self.reported(outputs)
         hidden, visible = outputs == 0, np.count_nonzero(outputs, axis=-1)
         enough = (visible == self.k) | ((visible < self.k) & self._gives_zero)
         return np.asarray((fits | hidden).all(axis=-1) & enough)
@@ -122,7 +122,7 @@ class Sampled(VectorMechanism):
         A sum over the subsets that hold every visible coordinate, one coordinate
         after the other; column j stands for j of them being in the subset so far.
         """
-        given, _ = self._reported(at)
+        given, _ = self.reported(at)
         terms = self._relative(np.broadcast_to(x, given.shape), given)
         sums = np.full((len(terms), self.k + 1), -np.inf)
         sums[:, 0] = 0

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.mechanism_subject import MechanismSubject, built, repeat
+from curvote.audit.mechanism_subject import MechanismSubject, built
 from curvote.entropy import Entropy
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.making import make
@@ -22,9 +22,9 @@ class Doubled(MechanismSubject):
 
     secret: Mechanism
 
-    def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
-        """Return the outputs of ``n`` clients that all hold ``x``."""
-        return self.secret.randomize(repeat(x, n), entropy)
+    def send(self, many: FloatArray, entropy: Entropy) -> NDArray[Any]:
+        """Return the outputs of clients who hold ``many``, a row each."""
+        return self.secret.randomize(many, entropy)
 
     def release(self, given: Any, entropy: Entropy) -> bytes:
         """Return the bytes that the secret mechanism makes of ``given``."""

@@ -7,9 +7,18 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from curvote.audit.broken import choices, messages, noise, records, releases
+from curvote.audit.broken import (
+    choices,
+    messages,
+    noise,
+    paths,
+    records,
+    releases,
+    tables,
+)
 from curvote.audit.broken.doubled import doubled
 from curvote.audit.examples import task
+from curvote.audit.leaving import Release
 from curvote.audit.mechanism_subject import MechanismSubject, subject_of
 from curvote.audit.memo import Memo
 from curvote.audit.message_subject import MessageSubject, of_message
@@ -19,7 +28,7 @@ from curvote.mechanisms.making import names
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 
-Broken = MechanismSubject | MessageSubject | Memo
+Broken = MechanismSubject | MessageSubject | Memo | Release
 
 
 def _twin(
@@ -67,6 +76,22 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "vote_twice": partial(_sent, messages.VoteTwice(), "mrma"),
     "direction_twice": partial(_sent, messages.DirectionTwice(), "direct"),
     "label_beside": partial(_sent, messages.LabelBeside(), "direct"),
+    "half_noise_for_few": partial(_twin, paths.HalfNoiseForFew),
+    "exact_half_noise_for_few": partial(_twin, paths.ExactHalfNoiseForFew),
+    "quiet_bin": partial(_twin, paths.QuietBin),
+    "quiet_at_tenths": partial(_twin, paths.QuietAtTenths),
+    "half_noise_in_a_bin": partial(_twin, paths.HalfNoiseInABin),
+    "quiet_where_clipped": partial(_twin, paths.QuietWhereClipped),
+    "lagged_noise": partial(_twin, paths.LaggedNoise),
+    "one_noise_for_two": partial(_twin, paths.OneNoiseForTwo, d=3),
+    "coarse_threshold": partial(_twin, paths.CoarseThreshold),
+    "coarse_rounding": partial(_twin, paths.CoarseRounding),
+    "halved_threshold": partial(_twin, paths.HalvedThreshold, d=3),
+    "words_by_label": partial(
+        _twin, paths.WordsByLabel, n_classes=4, prior=(0.33, 0.33, 0.33, 0.01)
+    ),
+    "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
+    **tables.twins(),
 }
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
+from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.direct.messages import Direction
 from curvote.protocols.message import Known
 from curvote.protocols.mrma.messages import Report, Vote
@@ -100,3 +101,15 @@ class VoteTwice(Vote):
         second: dict[str, Any] = {**messages, "positive": messages["second"]}
         first = super().log_ratio(task, one, other, messages)
         return first + super().log_ratio(task, one, other, second)
+
+
+class LargeShareNotSplit(Report):
+    """Gives the label all of epsilon where its share is above a half."""
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return z (n, d) and label (n,), the latter with too little noise."""
+        sent = super().draw(task, known, entropy)
+        if task.label_share == "equal" or float(task.label_share) <= 0.5:
+            return sent
+        label = BinaryRR(epsilon=task.epsilon).randomize(known.labels, entropy)
+        return {**sent, "label": label.astype(np.int8)}

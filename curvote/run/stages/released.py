@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import SystemEntropy, generator
+from curvote.entropy import SystemEntropy, generator, permutation
 from curvote.protocols.message import Message, knowledge, messages
 from curvote.protocols.roles import split
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
@@ -49,7 +49,7 @@ def block(
     known = knowledge(task, clients["curve"][mine], labels, judge)
     drawn = kind.draw(task, known, SystemEntropy())
     # The order of the rows is drawn anew: it must not tell whose message is whose.
-    order = np.random.default_rng().permutation(len(mine))
+    order = permutation(len(mine), SystemEntropy())
     shuffled = {name: values[order] for name, values in drawn.items()}
     return {kind.table: [kind.gather(task, shuffled)]}
 

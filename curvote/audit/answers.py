@@ -1,0 +1,110 @@
+"""Known answers: what each sampler makes of chosen words, as it always has.
+
+Stored studies rest on the map from words to outputs, so it may not change unnoticed. It
+is looked at where chance never goes: words next to thresholds, words without their low
+or their high half, all zeros, all ones; calls for 1, 5, 17 and 100 clients.
+
+`python -m curvote.audit.answers` prints the module of known answers anew, for a change
+of the map that is meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from curvote.audit.known_answers import KNOWN
+from curvote.audit.row import Finding
+from curvote.audit.subject import Subject
+from curvote.entropy import SeededEntropy, Words
+
+SEED = 7
+SIZES = (1, 5, 17, 100)
+_HALF = np.uint64((1 << 32) - 1)
+_ALL = np.uint64((1 << 64) - 1)
+# Where PrivUnit's float arithmetic may differ between processors: far below it.
+DIGITS = 8
+
+
+class Patterned:
+    """A stream in which half of the words have a pattern.
+
+    ``near`` are words that decide: thresholds, of which the neighbours are tried, too.
+    """
+
+    def __init__(self, seed: int, near: tuple[int, ...]) -> None:
+        self._words = SeededEntropy(seed)
+        around = {t + off for t in near for off in (-(1 << 31), -1, 0, 1)}
+        edges = sorted(t for t in around if 0 <= t < 1 << 64)
+        self._edges = np.array([0, *edges, int(_ALL)], dtype=np.uint64)
+
+    def words(self, n: int) -> Words:
+        """Return the next ``n`` words."""
+        words, which = self._words.words(n).copy(), self._words.words(n)
+        kind = which % np.uint64(8)
+        edge = self._edges[(which >> np.uint64(8)) % np.uint64(len(self._edges))]
+        words = np.where(kind == 0, words & _HALF, words)
+        words = np.where(kind == 1, words & ~_HALF, words)
+        return np.where(kind == 2, edge, words)
+
+
+def thresholds(made: Any) -> tuple[int, ...]:
+    """Return the integers that words are compared with, of all parts."""
+    found: list[int] = []
+    parts = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
+    for name in ("threshold", "own_threshold", "other_threshold"):
+        value = getattr(made, name, None)
+        found += [value] if isinstance(value, int) else []
+    for name in parts:
+        if hasattr(made, name):
+            found += thresholds(getattr(made, name))
+    return tuple(sorted(set(found)))
+
+
+def check(subject: Subject) -> Finding:
+    """Compare the answers with the known ones, where any are known for this claim."""
+    known = KNOWN.get(key(subject))
+    if known is None or known == digest(subject):
+        return Finding("answers")
+    return Finding("answers", "chosen words lead to other outputs than they always did")
+
+
+def key(subject: Subject) -> str:
+    """Return the name under which a subject's answers are known."""
+    return f"{subject.stands_for} {subject.budget.epsilon!r}"
+
+
+def digest(subject: Subject) -> str:
+    """Return the digest of what the subject makes of the chosen words."""
+    made = hashlib.sha256()
+    for n in SIZES:
+        entropy = Patterned(SEED + n, thresholds(getattr(subject, "mechanism", None)))
+        rng = np.random.Generator(np.random.PCG64DXSM(SEED + n))
+        for _ in range(max(1, 40 // n)):
+            clients = subject.many(n, rng)
+            sent = subject.view(subject.send(clients, entropy))
+            made.update((np.round(sent, DIGITS) + 0.0).tobytes())
+    return made.hexdigest()[:16]
+
+
+def _all() -> Iterator[Subject]:
+    from curvote.audit import choice
+
+    for name in choice.drawing_names():
+        for epsilon in (*choice.EPSILONS, *choice.FAR_EPSILONS):
+            subject = choice.shipped(name, epsilon)
+            if isinstance(subject, Subject):
+                yield subject
+
+
+def _module() -> str:
+    lines = [f'    "{key(subject)}": "{digest(subject)}",' for subject in _all()]
+    head = '"""What `answers` knows: digests of outputs for chosen words."""'
+    return "\n".join([head, "", "KNOWN = {", *lines, "}"])
+
+
+if __name__ == "__main__":
+    print(_module())

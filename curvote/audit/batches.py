@@ -1,0 +1,50 @@
+"""Whether a few clients get the noise of many: a size may take a path of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curvote.audit.interior import excess
+from curvote.audit.row import Finding
+from curvote.audit.subject import Subject
+from curvote.entropy import Entropy
+from curvote.validate import FloatArray
+
+SIZES = (1, 5, 16, 17)
+ROWS = 1500
+
+
+def check(
+    subject: Subject, entropy: Entropy, rng: np.random.Generator, alpha: float
+) -> Finding:
+    """Draw ``ROWS`` clients in calls of each size, and compare with the declared law.
+
+    Wrong with probability ``alpha`` at most.
+    """
+    for size in SIZES:
+        clients = subject.many(ROWS, rng)
+        if clients is None:
+            break
+        outputs = _in_calls(subject, clients, size, entropy)
+        why = _fault(subject, outputs, subject.residuals(clients, outputs, rng), alpha)
+        if why:
+            return Finding("batches", f"in calls for {size} clients {why}")
+    return Finding("batches")
+
+
+def _in_calls(subject: Subject, clients: Any, size: int, entropy: Entropy) -> Any:
+    calls = [slice(start, start + size) for start in range(0, ROWS, size)]
+    parts = [subject.send(subject.part(clients, call), entropy) for call in calls]
+    return subject.together(parts)
+
+
+def _fault(
+    subject: Subject, outputs: Any, found: FloatArray | None, alpha: float
+) -> str | None:
+    if not np.asarray(subject.possible(outputs)).all():
+        return "an output was drawn that the declared law gives for no input"
+    if found is None:
+        return None
+    return excess(found, alpha / len(SIZES))

@@ -1,0 +1,118 @@
+"""What leaves, as bytes: a whole release as a subject of the audit."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from curvote.audit.tape import Tape
+from curvote.privacy import Budget
+from curvote.protocols.message import Known, Message, knowledge
+from curvote.protocols.stage import Columns
+from curvote.task import Task
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Clients with their own curves (n, T) and labels (n,) in -1/+1.
+
+    ``judge`` (n,) is the candidate each was asked about, where one is up for a vote.
+    """
+
+    curves: FloatArray
+    labels: FloatArray
+    judge: Any = None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class Left:
+    """What left in one release, and what the operating system was asked for.
+
+    ``rows`` are the messages in the order in which the server has them, ``facts`` all
+    else that anybody can see.
+    """
+
+    rows: Columns
+    facts: Mapping[str, Any]
+    asked: list[bytes] = field(repr=False)
+
+    @property
+    def data(self) -> bytes:
+        """All noised bytes."""
+        return b"".join(np.ascontiguousarray(v).tobytes() for v in self.rows.values())
+
+
+@dataclass(frozen=True, eq=False)
+class Release(ABC):
+    """A way out of a client, from the clients' files to the bytes that a server gets.
+
+    ``sizes`` are the numbers of clients that it is tried with; ``ordered`` says that
+    the order of the rows could tell who sent which; ``runs`` is how often it may be
+    asked to release where many releases say more than one.
+    """
+
+    task: Task
+    message: Message
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+    sizes: tuple[int, ...]
+    ordered: bool
+    runs: int = 400
+
+    def people(self, n: int, rng: np.random.Generator) -> People:
+        """Return ``n`` clients with curves from everywhere, the first labels +1."""
+        encoding = self.task.encoding
+        z = np.clip(rng.uniform(-1, 1, (n, encoding.d)), -0.999999, 0.999999)
+        curves = np.arctanh(z) @ np.linalg.pinv(encoding.projection.matrix).T
+        labels = np.where(np.arange(n) < n / 2, 1.0, -1.0)
+        return People(curves, labels, self.judge(n))
+
+    def judge(self, n: int) -> Any:
+        """Return the candidate each of ``n`` clients is asked about, if any is up."""
+        up = self.task.candidates
+        return None if up is None else np.arange(n) % len(up.coef)
+
+    def known(self, people: People) -> Known:
+        """Return what these clients can tell."""
+        return knowledge(self.task, people.curves, people.labels, people.judge)
+
+    def table(self, drawn: Columns) -> Columns:
+        """Return drawn messages in the form of ``Left.rows``."""
+        return drawn
+
+    @abstractmethod
+    def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
+        """Release, with ``tape`` in the operating system's place."""
+
+    @abstractmethod
+    def forked(self, people: People, children: int) -> list[Left]:
+        """Release once, then in ``children`` of a fork, with real system entropy."""
+
+    def neighbours(self) -> list[tuple[str, People, People]]:
+        """Return pairs of clients whose records differ, in words."""
+        rng = np.random.default_rng(1)
+        base = self.people(1, rng)
+        other = People(self.people(1, rng).curves, -base.labels, base.judge)
+        flat, huge = np.zeros_like(base.curves), 1e6 * base.curves
+        kinds: dict[str, Callable[[], People]] = {
+            "label": lambda: People(base.curves, -base.labels, base.judge),
+            "record": lambda: other,
+            "curve of zeros": lambda: People(flat, base.labels, base.judge),
+            "huge curve": lambda: People(huge, base.labels, base.judge),
+        }
+        return [(f"another {name}", base, make()) for name, make in kinds.items()]
+
+    def examine(self, samples: int, seed: int) -> Any:
+        """Return all findings."""
+        from curvote.audit import release_checks
+
+        return release_checks.every(self, samples, seed)

@@ -1,0 +1,81 @@
+"""A process that runs the installed command again and again, and tells all it did.
+
+Each call is the command's own entry, with a state folder of its own; what the operating
+system is asked for is replaced or written down. Requests and answers are lines of JSON.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import sys
+import traceback
+from contextlib import redirect_stderr, redirect_stdout
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from curvote.audit.forks import in_child
+from curvote.audit.tape import Tape, playing
+
+COMMAND = "curvote"
+
+
+def serve() -> None:
+    """Answer requests until there are no more."""
+    (command,) = entry_points(group="console_scripts", name=COMMAND)
+    entry, out = command.load(), os.dup(1)
+    # Whatever else writes there must not stand between the answers.
+    os.dup2(2, 1)
+    with os.fdopen(out, "w", encoding="utf-8") as answers:
+        for line in sys.stdin:
+            print(
+                json.dumps(_answer(entry, json.loads(line))), file=answers, flush=True
+            )
+
+
+def _answer(entry: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    def call() -> dict[str, Any]:
+        return run(entry, asked["argv"], Path(asked["folder"]), asked)
+
+    return in_child(call) if asked["child"] else call()
+
+
+def run(
+    entry: Any, argv: list[str], folder: Path, asked: dict[str, Any]
+) -> dict[str, Any]:
+    """Return exit code and words of one call, and what the system was asked for."""
+    words, complaints = io.StringIO(), io.StringIO()
+    tape = Tape(asked["seed"])
+    state = {"XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
+    with (
+        mock.patch.dict(os.environ, state),
+        mock.patch.object(sys, "argv", [COMMAND, *argv]),
+        redirect_stdout(words),
+        redirect_stderr(complaints),
+        playing(tape, world=asked["world"]),
+    ):
+        code = _code(entry)
+    return {
+        "exit": code,
+        "out": words.getvalue(),
+        "err": complaints.getvalue(),
+        "asked": [given.hex() for given in tape.asked],
+    }
+
+
+def _code(entry: Any) -> int:
+    try:
+        entry()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(bool(ended.code))
+    except Exception:  # noqa: BLE001 - a traceback is something that can be seen
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    serve()

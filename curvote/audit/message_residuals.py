@@ -1,0 +1,82 @@
+"""Whole messages with the input taken out: see `residuals`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from curvote.audit import residuals
+from curvote.client.report import Reporter
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.privunit import PrivUnit
+from curvote.protocols.direct.arms import from_params
+from curvote.protocols.message import Known, Message, message_of
+from curvote.protocols.stage import Columns
+from curvote.representation.direction import Whitening
+from curvote.task import Task
+from curvote.validate import FloatArray
+
+
+def of(
+    task: Task,
+    message: Message,
+    known: Known,
+    sent: Columns,
+    rng: np.random.Generator,
+) -> FloatArray | None:
+    """Return residuals (n, k) of messages; None where a message has another form."""
+    match sorted(message.payload.model_fields):
+        case ["label", "z"]:
+            return _report(task, known, sent, rng)
+        case ["direction"]:
+            return _direction(task, known, sent, rng)
+        case ["learner", "positive"]:
+            truth = _right(task, known)
+            return _bit(task, truth, np.where(sent["positive"], 1.0, -1.0), rng)
+        case ["label"]:
+            return _bit(task, known.labels, sent["label"].astype(np.float64), rng)
+        case _:
+            return None
+
+
+def _report(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    reporter = Reporter.of(task)
+    features, z, out = reporter.features, known.z, sent["z"]
+    if features.low == 0:
+        z = (z + 1) / 2
+    if features.unit_scale:
+        out = (out + 1) / 2
+    numbers = residuals.of(features, z, out, rng)
+    label = sent["label"].astype(np.float64)
+    bit = residuals.of(reporter.label, known.labels, label, rng)
+    return None if numbers is None or bit is None else np.hstack([numbers, bit])
+
+
+def _direction(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    given, z = from_params(task.encoding.d, task.params), known.z
+    if "matrix" in task.params:
+        whitened = (task.params["matrix"], task.params["centre"])
+        given, z = given.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
+    mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
+    return residuals.of(
+        mechanism, given.vectors(z, known.labels), sent["direction"], rng
+    )
+
+
+def _bit(
+    task: Task, truth: FloatArray, out: FloatArray, rng: np.random.Generator
+) -> FloatArray | None:
+    return residuals.of(BinaryRR(epsilon=task.epsilon), truth, out, rng)
+
+
+def _right(task: Task, known: Known) -> FloatArray:
+    """Return +1 where the candidate is right: then "right" is the likelier answer."""
+    answers = {"learner": np.asarray(known.judge), "positive": known.labels != 0}
+    turned = replace(known, labels=-known.labels)
+    loss = message_of(task).log_ratio(task, known, turned, answers)
+    return np.where(loss > 0, 1.0, -1.0)
