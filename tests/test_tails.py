@@ -11,7 +11,7 @@ import pytest
 from curvote.client.report import RARE, Reporter
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.mechanisms import make, names, per_coordinate, registry
+from curvote.mechanisms import make, making, names, per_coordinate
 from curvote.mechanisms.base import Mechanism, ScalarMechanism, VectorMechanism
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
@@ -24,14 +24,14 @@ D, N = 3, 4000
 REPORTS = [
     name
     for name in names()
-    if issubclass(registry.kind(name), ScalarMechanism | VectorMechanism)
-    and registry.kind(name) is not BinaryRR
+    if issubclass(making.kind(name), ScalarMechanism | VectorMechanism)
+    and making.kind(name) is not BinaryRR
 ]
 
 
 def of_record(name: str, epsilon: float) -> VectorMechanism:
     """Return the mechanism of a record of D numbers."""
-    if issubclass(registry.kind(name), ScalarMechanism):
+    if issubclass(making.kind(name), ScalarMechanism):
         return per_coordinate(name, D, epsilon)
     delta = {"delta": 1e-5} if name == "gaussian" else {}
     made: Mechanism = make(name, epsilon=epsilon, d=D, **delta)
