@@ -28,6 +28,7 @@ from pydantic import (
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.strict_json import said
 
 FORMAT = 1
 Array = NDArray[np.float64]
@@ -228,7 +229,4 @@ def written(text: object) -> WrittenTask:
     try:
         return WrittenTask.model_validate(text)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(validate.shown(part).strip("'") for part in first["loc"])
-        said = first["msg"].removeprefix("Value error, ")
-        raise UserError(f"not a task: {place or 'it'}: {said}.") from None
+        raise UserError(f"not a task: {said(error)}.") from None

@@ -13,6 +13,7 @@ from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
 from curvote.protocols import answering
+from curvote.protocols.described import described
 from curvote.protocols.judging import check_invitation, judged
 from curvote.protocols.message import check, row
 from curvote.task import Task
@@ -137,7 +138,7 @@ class Seen:
     outcome: str
     words: str
     ledger: tuple[Any, ...] = ()
-    files: tuple[str, ...] = ()
+    file: tuple[str, int] | None = None
     form: Any = None
 
 
@@ -179,14 +180,13 @@ def released(home: Home, task: Task, invitation: Invitation, number: int) -> See
     given = read_form(path, task.classes[number % 2], task)
     columns = answering._drawn(task, given, invitation.about, SeededEntropy(number))
     assert columns is not None, "a record that was told from others"
-    payload = row(columns, 0)
+    payload, about = row(columns, 0), invitation.about
     sealed = seal(invitation, payload)
     if number < 2:  # the server takes it
-        check(task, invitation.about, payload)
-    assert sealed.endswith(b"\n")
+        check(task, about, payload)
     reserved = ("reserve", task.digest(), task.budget, invitation.id)
-    files = (f"{invitation.id}.json",)
-    return Seen("sent", f"one {task.asks}", reserved, files, shape(payload))
+    file = invitation.file_name, len(sealed)
+    return Seen("sent", described(task, about), reserved, file, shape(payload))
 
 
 def invited(task: Task, about: Any) -> Invitation:
@@ -194,7 +194,7 @@ def invited(task: Task, about: Any) -> Invitation:
     first = issue(replace(task, candidates=None), 1)[0]
     if task.candidates is None:
         about = None
-    return replace(first, id="0" * 32, task=task.digest(), about=about)
+    return replace(first, id="0" * 32, key="1" * 64, task=task.digest(), about=about)
 
 
 def shape(value: Any) -> Any:

@@ -17,9 +17,11 @@ from typing import Any
 
 import pytest
 
+from curvote import envelope
 from curvote.client.ledger import Ledger
 from curvote.envelope import Invitation
 from curvote.protocols.message import check
+from curvote.signed import ServerKey
 from curvote.task import Task
 from tests.fuzzing import invited, shape
 from tests.valid_tasks import document, tasks
@@ -34,16 +36,17 @@ class Shown:
     code: int
     out: str
     err: str
-    files: tuple[str, ...]
+    files: tuple[tuple[str, int], ...]
     ledger: tuple[Any, ...]
-    form: Any
+    form: str
 
 
 def publish(folder: Path, text: Any, invitation: Invitation) -> list[str]:
     """Write what the server sent, and return the options that name it."""
-    (folder / "task.json").write_text(json.dumps(text))
-    (folder / "invitation.json").write_text(json.dumps(invitation.to_json()))
-    return ["--task", "task.json", "--invitation", "invitation.json"]
+    key = ServerKey.at(folder.parent / "server.key")
+    (folder / "task").write_bytes(key.sign({"task": text, "seal_to": None}))
+    (folder / "invitation").write_text(json.dumps(invitation.to_json()))
+    return ["--task", "task", "--invitation", "invitation"]
 
 
 def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task) -> Any:
@@ -51,8 +54,8 @@ def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task)
     folder.mkdir()
     points = task.encoding.projection.matrix.shape[1]
     (folder / "curve.csv").write_text("\n".join([cell] * points) + "\n")
-    own = ["--curve", "curve.csv", "--label", "yes", "--ledger", "l.sqlite"]
-    words = ["answer", *publish(folder, text, invitation), *own, "--outbox", "outbox"]
+    own = ["--curve", "curve.csv", "--label", "yes", "--outbox", "outbox"]
+    words = ["answer", *publish(folder, text, invitation), *own]
     done = subprocess.run(
         [sys.executable, "-m", "flows", "client", *words],
         cwd=folder,
@@ -63,14 +66,23 @@ def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task)
         timeout=120,
         check=False,
     )
-    files = tuple(sorted(str(p.relative_to(folder)) for p in folder.rglob("*.json")))
     sealed = [*folder.glob("outbox/*.json")]
-    payload = json.loads(sealed[0].read_text())["payload"] if sealed else None
-    if payload is not None:
-        check(task, invitation.about, payload)
-    out = re.sub(r"[0-9a-f]{64}", "DIGEST", done.stdout).replace(str(folder), "HOME")
-    entries = _entries(folder / "l.sqlite")
-    return Shown(done.returncode, out, done.stderr, files, entries, shape(payload))
+    forms = [_form(path.read_bytes(), task, invitation) for path in sealed]
+    out, err = (_plain(text, folder) for text in (done.stdout, done.stderr))
+    files = tuple((path.name, path.stat().st_size) for path in sealed)
+    entries = _entries(folder / "state" / "curvote" / "ledger.sqlite")
+    return Shown(done.returncode, out, err, files, entries, str(forms))
+
+
+def _form(data: bytes, task: Task, invitation: Invitation) -> Any:
+    payload = envelope.read(data).payload
+    check(task, invitation.about, payload)
+    return shape(payload)
+
+
+def _plain(text: str, folder: Path) -> str:
+    """Leave out what is the folder's name, or the digest of the noised payload."""
+    return re.sub(r"[0-9a-f]{64}", "DIGEST", text).replace(str(folder), "HOME")
 
 
 def _entries(path: Path) -> tuple[Any, ...]:
@@ -90,7 +102,7 @@ def test_the_command_shows_the_same_for_every_record(tmp_path: Path, name: str) 
         show(tmp_path / str(i), document(task), invitation, cell, task)
         for i, cell in enumerate(RECORDS)
     ]
-    assert (seen[0].code, len(seen[0].files)) == (0, 3)
+    assert (seen[0].code, len(seen[0].files)) == (0, 1)
     assert all(each == seen[0] for each in seen)
 
 
@@ -116,5 +128,5 @@ def test_the_command_refuses_a_bad_task_before_the_record(
     }
     (one,) = seen
     assert (one.code, one.out, one.ledger) == (2, "", ())
-    assert one.err.startswith("curvote: ")
+    assert one.err.startswith("curvote: task: ")
     assert "Traceback" not in one.err
