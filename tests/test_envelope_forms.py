@@ -15,7 +15,7 @@ from curvote.errors import UserError
 from curvote.protocols.message import check
 from curvote.strict_json import canonical
 from tests.rounds import REPORTS, edited
-from tests.test_envelope import INVITATION, SEALED, SEALED_1, refusal
+from tests.test_envelope import INVITATION, OLD, SEALED, SEALED_1, refusal
 
 
 def test_numbers_may_be_written_in_any_way() -> None:
@@ -109,3 +109,16 @@ def test_no_bytes_can_do_more_than_be_refused(data: bytes) -> None:
     """Anything but an envelope is a UserError, never another exception."""
     with pytest.raises(UserError):
         read(data)
+
+
+@pytest.mark.parametrize("bit", [1, 2, 4, 8, 16, 32, 64, 128])
+def test_no_bit_can_be_changed(bit: int) -> None:
+    """Whatever bit of an envelope of either format: refused, or not genuine."""
+    for data, key in ((SEALED, INVITATION.key), (SEALED_1, OLD.key)):
+        assert genuine(read(data), key)
+        for place in range(len(data)):
+            other = data[:place] + bytes([data[place] ^ bit]) + data[place + 1 :]
+            try:
+                assert not genuine(read(other), key)
+            except UserError:
+                continue
