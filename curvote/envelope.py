@@ -46,7 +46,8 @@ class Invitation:
     a secret between the server and the client. ``task`` is the task's digest, ``asks``
     the message it asks for, ``about`` the candidate to judge (None where none is).
     ``server`` is the fingerprint of the key that signs the task, None where it is told
-    otherwise.
+    otherwise; ``seal_to`` the key that the envelope must be sealed to, None where the
+    task alone says so: else a carrier could put another signed task in its place.
     """
 
     id: str
@@ -55,6 +56,7 @@ class Invitation:
     asks: str
     about: int | None = None
     server: str | None = None
+    seal_to: str | None = None
 
     @property
     def format(self) -> int:
@@ -77,7 +79,9 @@ class Invitation:
             "asks": self.asks,
             "about": self.about,
         }
-        return values if self.format == 1 else values | {"server": self.server}
+        if self.format == 1:
+            return values
+        return values | {"server": self.server, "seal_to": self.seal_to}
 
     @classmethod
     def from_json(cls, text: Any) -> Invitation:
@@ -123,6 +127,7 @@ class _Written2(_Written1):
     format: Annotated[int, Field(ge=2, le=2)]
     key: Bits256
     server: Digest | None
+    seal_to: Digest | None = None
 
 
 class _Envelope1(_Strict):
@@ -144,17 +149,20 @@ class _Content(_Strict):
     task: Digest
 
 
-def issue(task: Task, count: int, server: str | None = None) -> list[Invitation]:
-    """Return ``count`` new invitations to one task, signed by the key of ``server``.
+def issue(
+    task: Task, count: int, server: str | None = None, seal_to: str | None = None
+) -> list[Invitation]:
+    """Return ``count`` new invitations to one task, with ``server`` and ``seal_to``.
 
     If candidates are up for a vote, each is judged by equally many, or by one more than
     others; the operating system's randomness decides which, and in what order.
     """
     validate.at_least(1, count=count)
     digest = task.digest()
+    asked = digest, task.asks
     return [
         Invitation(
-            os.urandom(16).hex(), os.urandom(32).hex(), digest, task.asks, about, server
+            os.urandom(16).hex(), os.urandom(32).hex(), *asked, about, server, seal_to
         )
         for about in _subjects(task, count)
     ]
@@ -177,8 +185,14 @@ def seal(
 
     Its length says how many numbers the payload has and nothing about them. ``seal_to``
     is that of the signed task: given one, the envelope is closed to that key, and who
-    carries it learns its size only. UserError: it is no such key.
+    carries it learns its size only. UserError: it is no such key, or not the one that
+    the invitation names.
     """
+    if invitation.seal_to not in (None, seal_to):
+        raise UserError(
+            "the invitation asks for an envelope sealed to another key than the task:"
+            " somebody exchanged the task; get it from its server again."
+        )
     if invitation.format == 1:
         line = _sealed_1(invitation, payload)
     else:

@@ -6,6 +6,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -152,7 +153,7 @@ def secret(path: Path) -> tuple[list[Invitation], str]:
             ("report", REPORTS, invited),
             ("vote", VOTES, issue(VOTES, 3)),
         ):
-            given = {"pipeline": "p", "needed": 1, "invitations": i, "sealed": True}
+            given = {"pipeline": "p", "needed": 1, "invitations": i, "seal": new_key()}
             intake.open_round(name, task=task, **given)
         return invited, intake.round("report").seal_to
 
@@ -242,3 +243,16 @@ def test_nothing_is_sealed_to_what_is_no_key() -> None:
     for odd in ("00" * 32, "01" + "00" * 31):
         with pytest.raises(UserError, match="no X25519 key"):
             closed(b"envelope", odd)
+
+
+def test_a_carrier_cannot_exchange_the_task_for_an_unsealed_one(
+    secret: tuple[list[Invitation], str],
+) -> None:
+    """The same server may ask the same elsewhere without a seal, and sign that, too."""
+    (invitation, *_), seal_to = secret
+    bound = replace(invitation, seal_to=seal_to)
+    assert Invitation.from_json(bound.to_json()) == bound
+    assert is_sealed(seal(bound, {}, seal_to))
+    for other in (None, public(new_key())):
+        with pytest.raises(UserError, match="exchanged the task"):
+            seal(bound, {}, other)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,11 +139,10 @@ def test_sealed_envelopes_travel_the_whole_way(tmp_path: Path) -> None:
         assert sealed.is_sealed(data)
         assert not any(each.encode() in data for each in (invitation.id, "label"))
     seal_to = signed.opened(task.read_bytes()).document["seal_to"]
-    with (
-        Intake(server.project.intake) as intake,
-        pytest.raises(Refused, match="sealed"),
-    ):
-        intake.take(seal(invitation, {"z": [0.5] * 4, "label": 1}), lambda *_: {})
+    assert invitation.seal_to == seal_to
+    unsealed = seal(replace(invitation, seal_to=None), {"z": [0.5] * 4, "label": 1})
+    with pytest.raises(Refused, match="sealed to its own key"):
+        server.take([unsealed])
     server.take(sent)
     plan, _ = server.run()
     assert plan.blocked()[0].reason == "votes 0 of 80"
@@ -165,6 +165,22 @@ def test_sealing_renames_no_release(tmp_path: Path) -> None:
         assert task.read_bytes() == good
     with Intake(server.project.intake) as intake:
         assert [r.id for r in intake.rounds()] == before
+
+
+def test_a_kill_before_a_sealed_round_is_open_leaves_no_dead_invitation(
+    tmp_path: Path,
+) -> None:
+    """Those that were written down name a key that nobody has: new ones are issued."""
+    server = Server(plain.write(tmp_path / "server", **{NAME: SEALED}))
+    server.run()
+    task, secret = server.published("report")
+    before = secret.read_bytes()
+    for file in server.project.state.glob("intake.sqlite*"):
+        file.unlink()
+    server.run()
+    assert secret.read_bytes() != before
+    named = {json.loads(line)["seal_to"] for line in secret.read_text().splitlines()}
+    assert named == {signed.opened(task.read_bytes()).document["seal_to"]}
 
 
 def test_a_kill_before_the_task_is_written_loses_no_key(tmp_path: Path) -> None:

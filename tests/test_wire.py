@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +54,8 @@ def test_the_published_envelopes_are_genuine(end: str) -> None:
     """Of both formats; made again, they are the same bytes."""
     invitation = Invitation.from_json(VECTORS[f"invitation{end}"])
     data = VECTORS[f"envelope{end}"].encode()
-    assert seal(invitation, VECTORS["message"]) == data
+    unsealed = replace(invitation, seal_to=None)
+    assert seal(unsealed, VECTORS["message"]) == data
     found = read(data)
     assert genuine(found, invitation.key)
     assert found.payload == VECTORS["message"]

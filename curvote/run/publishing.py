@@ -21,6 +21,7 @@ from curvote.run.project import Project
 from curvote.run.stages import released
 from curvote.run.step import Step
 from curvote.run.store import artifact, write_lines, write_text
+from curvote.sealed import new_key, public
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round
 from curvote.signed import ServerKey
@@ -93,12 +94,13 @@ def _open(project: Project, configured: Configured, step: Step) -> Published:
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     task = judged(released.task_of(inputs, step.params).to_json())  # as clients will
     waits, name = configured.pipeline.intake, needed(step).id
-    public, secret = _places(project, configured.name, task)
-    public.parent.mkdir(parents=True, exist_ok=True)
+    signed, secret = _places(project, configured.name, task)
+    signed.parent.mkdir(parents=True, exist_ok=True)
     senders = messages(task.protocol)[task.asks].senders
     invited = senders.count(configured.pipeline.clients.model_dump())
     server = server_key(project).fingerprint
-    invitations = _invitations(secret, task, invited, server)
+    seal = new_key() if waits is not None and waits.sealed else None
+    invitations = _invitations(secret, task, invited, server, seal)
     with Intake(project.intake) as intake:
         intake.open_round(
             name,
@@ -106,13 +108,13 @@ def _open(project: Project, configured: Configured, step: Step) -> Published:
             task=task,
             needed=minimum(configured, step),
             invitations=invitations,
-            sealed=waits is not None and waits.sealed,
+            seal=seal,
         )
         opened = intake.round(name)
     if opened is None:
         raise InternalError(f"round {name} is gone")
     _sign(project, opened)  # last: only now it is known what to seal to
-    return Published(public, secret, opened.needed)
+    return Published(signed, secret, opened.needed)
 
 
 def _places(project: Project, pipeline: str, task: Task) -> tuple[Path, Path]:
@@ -123,13 +125,13 @@ def _places(project: Project, pipeline: str, task: Task) -> tuple[Path, Path]:
 
 def _sign(project: Project, opened: Round) -> bool:
     """Publish a round's task with the server's signature; False: it is there."""
-    public, _ = _places(project, opened.pipeline, opened.task)
+    place, _ = _places(project, opened.pipeline, opened.task)
     document = {"task": opened.task.to_json(), "seal_to": opened.seal_to}
     text = server_key(project).sign(document).decode()
-    if public.is_file() and public.read_bytes() == text.encode():
+    if place.is_file() and place.read_bytes() == text.encode():
         return False
-    public.parent.mkdir(parents=True, exist_ok=True)
-    write_text(public, text)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    write_text(place, text)
     return True
 
 
@@ -138,13 +140,22 @@ def server_key(project: Project) -> ServerKey:
     return ServerKey.at(project.state / "server.key")
 
 
-def _invitations(path: Path, task: Task, count: int, server: str) -> list[Invitation]:
-    """Issue invitations, or go on with those that a killed run has written down."""
-    if path.exists():
+def _invitations(
+    path: Path, task: Task, count: int, server: str, seal: str | None
+) -> list[Invitation]:
+    """Issue invitations, or go on with those that a killed run has written down.
+
+    Sealed ones are issued anew: the key that those name went with the killed run.
+    """
+    if path.exists() and seal is None:
         lines = path.read_text(encoding="utf-8").splitlines()
         known = [Invitation.from_json(json.loads(line)) for line in lines]
-        if known and all(invitation.task == task.digest() for invitation in known):
+        if known and all(_answers(invitation, task) for invitation in known):
             return known
-    issued = issue(task, count, server)
+    issued = issue(task, count, server, public(seal) if seal else None)
     write_lines(path, [invitation.to_json() for invitation in issued])
     return issued
+
+
+def _answers(invitation: Invitation, task: Task) -> bool:
+    return invitation.task == task.digest() and invitation.seal_to is None

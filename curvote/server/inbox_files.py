@@ -15,6 +15,8 @@ from curvote.envelope import LARGEST
 
 # A file that nobody has changed for so long (seconds) is not being written any more.
 QUIET: Final = 2.0
+# So many times the largest envelope is skipped where a line is longer.
+SKIPPED: Final = 64
 _OPENING: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -96,12 +98,19 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
     while line := stream.readline(LARGEST + 1):
         if len(line) > LARGEST:
             long = True
-            while line and not line.endswith(b"\n"):
-                line = stream.readline(LARGEST)
+            _skip(stream)
         elif line.strip():
             yield line
     if long:
         raise Left("too large")
+
+
+def _skip(stream: BinaryIO) -> None:
+    """Read on to the end of a line; one without an end would take for ever."""
+    for _ in range(SKIPPED):
+        if (stream.readline(LARGEST) or b"\n").endswith(b"\n"):
+            return
+    raise Left("too large")
 
 
 def _refuse_odd(found: os.stat_result) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 from curvote import validate
 from curvote.envelope import Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
-from curvote.sealed import new_key
 from curvote.server.admission import Check, Refused, admitted
 from curvote.server.intake_file import INTAKE
 from curvote.server.rounds import ROUNDS, Payload, Round, digest, shuffled
@@ -58,11 +57,11 @@ class Intake:
         task: Task,
         needed: int,
         invitations: Sequence[Invitation],
-        sealed: bool = False,
+        seal: str | None = None,
     ) -> None:
         """Open a round with its invitations; again with the same: nothing happens.
 
-        A ``sealed`` round gets a key of its own, to which envelopes are sealed.
+        Envelopes are sealed to the public half of the private key ``seal``, if any.
         ``needed`` alone may change, until the round is closed. More needed than
         invited is a UserError; anything else that differs is an InternalError.
         """
@@ -79,7 +78,6 @@ class Intake:
             known = self.round(round_id)
             if known is None:
                 text = canonical(task.to_json()).decode()
-                seal = new_key() if sealed else None
                 row = round_id, pipeline, text, task_digest, needed, seal
                 self._insert(row, invitations)
                 return
