@@ -38,9 +38,39 @@ CAUGHT_BY = {
     "vote_twice": {"exact", "statistical"},
     "direction_twice": {"exact", "statistical"},
     "label_beside": {"inputs", "law"},
+    "half_noise_for_few": {"batches", "answers"},
+    "exact_half_noise_for_few": {"batches", "answers"},
+    "quiet_bin": {"interior", "answers"},
+    "quiet_at_tenths": {"interior"},
+    "half_noise_in_a_bin": {"interior"},
+    "quiet_where_clipped": {"interior"},
+    "lagged_noise": {"lags"},
+    "one_noise_for_two": {"lags"},
+    "coarse_threshold": {"answers"},
+    "coarse_rounding": {"answers"},
+    "halved_threshold": {"exact"},
+    "words_by_label": {"work"},
+    "large_share_not_split": {"split"},
+    "seeded_by_clock": {"source", "words", "forks"},
+    "seeded_by_process": {"source", "words", "forks"},
+    "seeded_by_task": {"source", "words", "forks"},
+    "seeded_by_record": {"source", "words", "forks"},
+    "stretched_seed": {"words"},
+    "words_of_32_bits": {"words"},
+    "words_of_53_bits": {"words"},
+    "shared_pool": {"source", "words", "forks"},
+    "repeated_words": {"words"},
+    "sorted_by_label": {"order"},
+    "not_shuffled": {"order"},
+    "seeded_order": {"order"},
+    "few_not_shuffled": {"order"},
+    "order_of_64_bits": {"order"},
+    "telling_form": {"observables"},
 }
 # Rare events, and blocks of 65,536 clients, take more draws.
 MORE = {"raw_echo": 120_000, "repeated_blocks": 80_000, "gaussian_halved": 80_000}
+# A bin of width .01 holds one input of 200.
+MORE |= {"quiet_bin": 60_000, "half_noise_in_a_bin": 150_000}
 
 
 def test_every_fault_says_what_should_catch_it() -> None:

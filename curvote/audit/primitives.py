@@ -8,7 +8,6 @@ from __future__ import annotations
 import decimal
 from collections.abc import Iterator
 from decimal import Decimal
-from functools import cache
 
 import numpy as np
 
@@ -36,7 +35,6 @@ class Chosen:
         return np.array(taken, dtype=np.uint64)
 
 
-@cache
 def check() -> Finding:
     """Say which comparison of `exact` or `bits` is settled by too few bits."""
     wrong = next((why for why in _faults() if why), None)

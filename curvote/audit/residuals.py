@@ -160,11 +160,13 @@ def _label(
         return None
     known, seen = as_numbers(mechanism, codes), as_numbers(mechanism, out)
     order = np.argsort(known)
-    place = np.searchsorted(known[order], seen)
+    place = np.minimum(np.searchsorted(known[order], seen), len(known) - 1)
     shares = mechanism.probabilities(np.arange(mechanism.n_classes))[:, order]
     reached = np.hstack([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)])
     labels = x.astype(int)
-    return between(reached[labels, place], reached[labels, place + 1], rng)[:, None]
+    found = between(reached[labels, place], reached[labels, place + 1], rng)
+    # What the channel does not name is as far from its law as can be.
+    return np.where(known[order][place] == seen, found, 0.0)[:, None]
 
 
 def as_numbers(mechanism: LabelMechanism, outputs: NDArray[Any]) -> FloatArray:

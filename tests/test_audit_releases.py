@@ -1,0 +1,208 @@
+"""The audit of whole releases, and of what chance never shows: it sees what it must."""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import uuid
+
+import numpy as np
+import pytest
+
+from curvote.audit import (
+    answers,
+    interior,
+    lags,
+    lone_release,
+    primitives,
+    residuals,
+    run,
+    shipped,
+    split,
+    table_release,
+    work,
+)
+from curvote.audit.examples import task
+from curvote.audit.forks import in_child
+from curvote.audit.tape import Given, Mismatch, Tape, playing
+from curvote.entropy import SeededEntropy, SystemEntropy, permutation
+from curvote.mechanisms import exact, make, names
+from curvote.protocols.message import message_of
+from curvote.run.stages import released
+from tests.noise import SEED
+
+
+def small(name: str) -> table_release.TableRelease:
+    """Return a table of few rows, so that its checks are quick."""
+    honest = table_release.table_release(name, 2.0)
+    facts = {f: getattr(honest, f) for f in honest.__dataclass_fields__}
+    return table_release.TableRelease(**facts | {"sizes": (1, 5, 17, 1500)})
+
+
+def test_a_tape_answers_for_the_whole_operating_system() -> None:
+    """Also for what keeps a copy of urandom: random, secrets, uuid and NumPy."""
+
+    def asked() -> list[object]:
+        with playing(Tape(1)):
+            return [
+                os.urandom(5),
+                random.SystemRandom().random(),
+                secrets.token_hex(4),
+                uuid.uuid4().hex,
+                np.random.default_rng().random(),
+                SystemEntropy().words(3).tolist(),
+            ]
+
+    assert asked() == asked()
+    assert len(os.urandom(5)) == 5
+
+
+def test_given_words_are_whole_answers() -> None:
+    """A request that the operating system was not asked in this form is no match."""
+    with playing(Tape(SEED)) as tape:
+        drawn = SystemEntropy().words(4)
+    assert (Given(tape.asked).words(4) == drawn).all()
+    with pytest.raises(Mismatch):
+        Given(tape.asked).words(3)
+
+
+def test_an_order_is_drawn_from_a_word_for_each_row() -> None:
+    """All orders are as likely; a tie of words is drawn again."""
+    counts = np.zeros((3, 3))
+    entropy = SeededEntropy(SEED)
+    for _ in range(3000):
+        counts[np.arange(3), permutation(3, entropy)] += 1
+    assert np.abs(counts - 1000).max() < 6 * np.sqrt(3000 * 2 / 9)
+
+    class Tied:
+        def __init__(self) -> None:
+            self.given = [np.array([7, 7]), np.array([9, 8])]
+
+        def words(self, n: int) -> np.ndarray:
+            return self.given.pop(0).astype(np.uint64)
+
+    assert permutation(2, Tied()).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    "name", ["table.mrma.report", "table.mrma.vote", "table.majority.report"]
+)
+def test_tables_of_a_cohort_pass(name: str) -> None:
+    """What `released.block` stores is what the message draws from system words."""
+    (row,) = run(small(name), samples=1)
+    assert row.verdict == "pass", row.checks
+    assert set(row.checks) == {
+        *("source", "words", "forks", "observables", "order", "payload")
+    }
+
+
+def test_a_lone_client_s_answer_passes() -> None:
+    """The installed command, run again and again in another process."""
+    (row,) = run(lone_release.lone_release("client.mrma.report", 2.0), samples=1)
+    assert row.verdict == "pass", row.checks
+
+
+@pytest.mark.parametrize(
+    ("planted", "check"),
+    [
+        (lambda n, entropy: np.arange(n), "order"),
+        (lambda n, entropy: np.random.default_rng(3).permutation(n), "order"),
+        (lambda n, entropy: np.random.default_rng().permutation(n), "order"),
+    ],
+)
+def test_an_order_that_somebody_may_know_is_seen(
+    monkeypatch: pytest.MonkeyPatch, planted, check
+) -> None:
+    """In the stage itself, one line changed."""
+    monkeypatch.setattr(released, "permutation", planted)
+    (row,) = run(small("table.mrma.report"), samples=1)
+    assert check in row.caught_by
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        lambda self, n: np.random.default_rng().integers(1 << 63, size=n).view("u8"),
+        lambda self, n: SeededEntropy(os.getpid()).words(n),
+        lambda self, n: np.frombuffer(os.urandom(4 * n), "u4").astype("u8") << 32,
+        lambda self, n: np.frombuffer(os.urandom(8 * n), "u8") >> 32 << 32,
+    ],
+)
+def test_words_from_elsewhere_or_of_fewer_bits_are_seen(
+    monkeypatch: pytest.MonkeyPatch, words
+) -> None:
+    """Whatever they are made of: what left is not drawn from the system's words."""
+    monkeypatch.setattr(SystemEntropy, "words", words)
+    (row,) = run(small("table.mrma.report"), samples=0)
+    assert "words" in row.caught_by
+
+
+@pytest.mark.parametrize("bits", [31, 32])
+def test_a_coarse_comparison_is_seen(monkeypatch: pytest.MonkeyPatch, bits) -> None:
+    """One that uses half a word, though no number of draws would show it."""
+    honest, shift = exact.below_exp, np.uint64(bits)
+
+    def coarse(words, numerators, t, entropy):
+        return honest(words >> shift << shift, numerators, t, entropy)
+
+    monkeypatch.setattr(exact, "below_exp", coarse)
+    assert primitives.check().why is not None
+
+
+@pytest.mark.parametrize("name", names())
+def test_residuals_are_uniform_and_half_the_noise_is_not(name: str) -> None:
+    """For every mechanism, and wherever the inputs are."""
+    rng = np.random.default_rng(SEED)
+    honest, twin = (shipped(name, epsilon) for epsilon in (1.0, 2.0))
+    clients = honest.many(20_000, rng)
+    sent = (s.send(clients, SeededEntropy(SEED)) for s in (honest, twin))
+    found = [honest.residuals(clients, outputs, rng) for outputs in sent]
+    assert interior.excess(found[0], 1e-6) is None
+    if name not in {"hybrid", "duchi", "duchi_vector", "piecewise", "square_wave"}:
+        assert interior.excess(found[1], 1e-6) is not None
+
+
+def test_noise_used_again_far_away_is_seen() -> None:
+    """One client of ten with the noise of another, at any distance and sign."""
+    rng = np.random.default_rng(SEED)
+    noise = rng.random((40_000, 2))
+    assert lags.check(noise).why is None
+    again = np.flatnonzero(rng.random(30_000) < 0.1)
+    noise[again + 9_321, 1] = 1 - noise[again, 0]
+    assert "clients 9321 apart share noise" in str(lags.check(noise).why)
+
+
+def test_known_answers_name_every_shipped_sampler() -> None:
+    """And a sampler that takes its words in another order is told."""
+    subject = shipped("laplace", 0.5)
+    assert answers.key(subject) in answers.KNOWN
+    assert answers.check(subject).why is None
+    assert len(answers.KNOWN) == 4 * (len(names()) + 11)
+
+
+@pytest.mark.parametrize("share", ["equal", 0.01, 0.5, 0.9])
+def test_every_split_is_within_its_budget(share) -> None:
+    """Exactly, for any number of coordinates, and in the draws."""
+    stated = task("mrma", "report", 1.5)
+    assert share in split.SHARES
+    assert split.check(stated, message_of(stated)).why is None
+
+
+@pytest.mark.parametrize("name", names())
+def test_words_do_not_count_the_input(name: str) -> None:
+    """The same number of words whatever the input; as often where some are rejected."""
+    assert work.check(shipped(name, 1.0), SEED).why is None
+
+
+def test_a_child_of_a_fork_says_what_it_made() -> None:
+    """In a process of its own."""
+    assert in_child(os.getpid) != os.getpid()
+
+
+def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
+    """What is clipped is hidden as well as the bound itself."""
+    laplace, rng = make("laplace", epsilon=1.0), np.random.default_rng(SEED)
+    far = np.full(5000, 7.0)
+    out = laplace.randomize(far, SeededEntropy(SEED))
+    assert interior.excess(residuals.of(laplace, far, out, rng), 1e-6) is None
