@@ -117,6 +117,15 @@ def test_no_liars_leave_every_name_as_it_was(tmp_path: Path) -> None:
     assert parts(bare) == parts(spelt)
 
 
+def test_liars_are_told_of_only_where_something_is_open(tmp_path: Path) -> None:
+    """Else the setting would be believed to do something; an entry may have its own."""
+    with pytest.raises(UserError, match="direct leaves it nothing"):
+        configured(tmp_path, liars=0.05, protocol="direct", direct={"arm": "mean"})
+    entries = ["votes", {"name": "auto", "liars": 0.05}]
+    own = configured(tmp_path / "own", protocols=entries).settings
+    assert [setting.pipeline.liars for setting in own] == [0, 0.05]
+
+
 @pytest.mark.parametrize("share", [-0.1, 0.5, 1, math.nan, "few"])
 def test_a_share_of_liars_is_below_one_half(tmp_path: Path, share: object) -> None:
     """In a pipeline; and so it is where the rule is asked."""

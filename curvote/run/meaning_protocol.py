@@ -12,7 +12,7 @@ from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
 from curvote.representation.rescale import UNBOUNDED
-from curvote.run.choosing import AUTO, choices
+from curvote.run.choosing import AUTO, choices, is_open
 from curvote.run.schema import Pipeline
 from curvote.run.settings import LEARN_FROM_Z
 
@@ -24,6 +24,12 @@ def protocol_problems(pipeline: Pipeline) -> Iterator[Problem]:
     yield from _taught(pipeline)
     yield from _directions(pipeline)
     yield from _budgets(pipeline)
+    if pipeline.liars and not is_open(pipeline):
+        message = (
+            f"counts where a rule chooses, and {pipeline.protocol} leaves it nothing;"
+            " name it beside `auto`, or leave it out."
+        )
+        yield Problem(message, ("liars",))
 
 
 def _tested(pipeline: Pipeline) -> Iterator[Problem]:
