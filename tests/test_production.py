@@ -222,8 +222,8 @@ def test_gc_never_deletes_what_production_made(real: Project) -> None:
 
 
 def test_the_order_of_rows_is_drawn(tmp_path: Path) -> None:
-    """With next to no noise the reports are the clients' z, but in another order."""
-    loud = {"epsilon": 1e6, "ledger": {"per_client": {"epsilon": 1e6}}}
+    """With little noise most reports tell whose z they are, but not by their place."""
+    loud = {"epsilon": 1000, "ledger": {"per_client": {"epsilon": 1000}}}
     project = production.write(tmp_path, **loud)
     made = production.run(project)
     report = production.releases(made)[0]
@@ -231,10 +231,10 @@ def test_the_order_of_rows_is_drawn(tmp_path: Path) -> None:
     assert set(rows) == {"arm", "z", "label"}
     stages = {step.stage.name: step for step in made.steps}
     encoded = artifact(project, "project", stages["project"].key).columns("encoded", 0)
-    ours = [np.abs(encoded["z"] - z).max(axis=1).argmin() for z in rows["z"]]
+    ours = np.array([np.abs(encoded["z"] - z).max(axis=1).argmin() for z in rows["z"]])
     roles = split(7, 0, 140, {"public": 0, "train": 60, "vote": 80, "test": 0})
-    assert sorted(ours) == sorted(roles["train"])
-    assert ours != roles["train"].tolist()
+    assert np.isin(ours, roles["train"]).mean() > 0.7
+    assert (ours == roles["train"]).mean() < 0.3
 
 
 def test_what_is_real_says_so(released: Project) -> None:
