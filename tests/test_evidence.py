@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from curvote.client.ledger import Ledger
+from curvote.errors import UserError
 from curvote.run import history, ledger_check, releases_log
 from curvote.run.config import PipelinesFile
 from curvote.run.plan import make_plan
@@ -173,6 +174,15 @@ def test_a_run_record_of_a_study_tells_of_no_release(town: Project) -> None:
 
 def _as_study(record: history.RunRecord) -> history.RunRecord:
     return history.RunRecord(**(vars(record) | {"config": {"mode": "study"}}))
+
+
+def test_without_its_second_copy_nothing_is_released(town: Project) -> None:
+    """What cannot be written down twice is not reserved; the message names the file."""
+    path = releases_log.path_of(town)
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(UserError, match=r"releases\.jsonl, the second copy"):
+        run(town, recorded=False)
 
 
 @pytest.mark.parametrize("call", range(1, 7))

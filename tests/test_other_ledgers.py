@@ -13,6 +13,7 @@ import pytest
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.run import caps
 from curvote.run.config import PipelinesFile
 from curvote.run.plan import make_plan
 from curvote.run.project import Project
@@ -118,6 +119,9 @@ def test_a_higher_cap_in_the_file_releases_nothing(
         assert "`curvote ledger raise-cap table --epsilon" in refused(town, **told)
     with Ledger(town.ledger) as book:
         assert book.cap("table") == Budget(CAP)
+        stated = Budget(8.12345678901)
+        command = caps.command("my town", stated, Budget(CAP))
+    assert "raise-cap 'my town' --epsilon 8.12345678901" in command
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,12 @@ def set_up(ledger: Ledger, population: str, stated: Budget) -> None:
 def command(population: str, stated: Budget, cap: Budget) -> str:
     """Return the command that raises ``cap`` to hold ``stated``."""
     words = ["curvote", "ledger", "raise-cap", shlex.quote(population)]
-    words += ["--epsilon", f"{max(stated.epsilon, cap.epsilon):g}"]
+    words += ["--epsilon", _written(max(stated.epsilon, cap.epsilon))]
     if stated.delta > cap.delta:
-        words += ["--delta", f"{stated.delta:g}"]
+        words += ["--delta", _written(stated.delta)]
     return " ".join(words)
+
+
+def _written(value: float) -> str:
+    """Return a number in full: a rounded one might be a lower cap."""
+    return repr(float(value)).removesuffix(".0")

@@ -12,12 +12,14 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from curvote.client.ledger import Ledger
 from curvote.durable import sync_folder
+from curvote.errors import UserError
 from curvote.run.project import Project
 
 
@@ -28,19 +30,23 @@ def path_of(project: Project) -> Path:
 
 def lines(project: Project) -> list[dict[str, Any]]:
     """Return the lines that can be read, oldest first; none where there is no copy."""
-    try:
-        data = path_of(project).read_bytes()
-    except FileNotFoundError:
-        return []
-    return list(_read(data))
+    path = path_of(project)
+    with _errors(path):
+        return list(_read(path.read_bytes() if path.exists() else b""))
 
 
 def catch_up(project: Project, ledger: Ledger) -> int:
     """Add what the ledger knows and the copy does not; return how many lines.
 
-    They are durable on return. What is there already is never changed.
+    They are durable on return. What is there already is never changed. A file that
+    cannot be written is a UserError.
     """
     path = path_of(project)
+    with _errors(path):
+        return _append(path, ledger)
+
+
+def _append(path: Path, ledger: Ledger) -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(handle, "r+b", buffering=0) as stream:
@@ -56,6 +62,17 @@ def catch_up(project: Project, ledger: Ledger) -> int:
         os.fsync(handle)
     sync_folder(path.parent)
     return len(new)
+
+
+@contextmanager
+def _errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"{path}, the second copy of what was released:"
+            f" {error.strerror or error}. Nothing is released without it."
+        ) from error
 
 
 def _read(data: bytes) -> Iterator[dict[str, Any]]:
