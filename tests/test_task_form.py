@@ -15,6 +15,7 @@ from curvote.errors import UserError
 from curvote.protocols import answering
 from curvote.protocols.judging import check_invitation, judged
 from tests.fuzzing import Home, deep, invited, observed
+from tests.rounds import REPORTS, VOTES
 from tests.valid_tasks import document, tasks
 
 Document = dict[str, Any]
@@ -26,6 +27,27 @@ def test_what_curvote_publishes_is_accepted_unchanged(name: str) -> None:
     """Every protocol, basis, rescaling and mechanism; the digest stays."""
     task = tasks()[name]
     assert judged(document(task)).digest() == task.digest()
+
+
+STATED = replace(REPORTS, protocol="direct", mechanism="privunit")
+PINNED = {
+    "9cba00e0f4d782c09b80c174925185385048bacf754d7ff8001a8018e24696fb": REPORTS,
+    "c5204fbbe580489b38fb31e99d727f81adb1ea46b126ee6078686a07a0aeb3ea": VOTES,
+    # An epsilon that was written as a whole number stays one.
+    "c35b0a42d017e810d6a42d8d5011d5e77f42d9414a28dbe114680befb0119068": replace(
+        REPORTS, epsilon=1
+    ),
+    "5ca11a8614cbf48b82ca754adfa16f20e478405bba0fadccb4772b60fbb58bfa": replace(
+        STATED, params={"intercept": 0.5, "share": 0.8, "square": 1.0}
+    ),
+}
+
+
+@pytest.mark.parametrize("digest", PINNED)
+def test_tasks_that_were_published_keep_their_digest(digest: str) -> None:
+    """Invitations name it: these are of the version before tasks were judged."""
+    assert PINNED[digest].digest() == digest
+    assert judged(document(PINNED[digest])).digest() == digest
 
 
 @pytest.mark.parametrize(
