@@ -77,7 +77,9 @@ def opened(data: bytes, private_of: Callable[[str], str | None]) -> tuple[str, b
         raise UserError("not written in the one canonical way: sorted, no spaces, LF.")
     private = private_of(found.to)
     if private is None:
-        raise UserError(f"sealed to {found.to[:12]}, which is no key of a round here.")
+        raise UserError(
+            f"sealed to {found.to[:12]}, which is no key of an open round here."
+        )
     try:
         return found.to, _SUITE.decrypt(octets, _private(private), info=INFO)
     except (InvalidTag, ValueError):

@@ -13,11 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from curvote.client import outbox, places
+from curvote.client.record import Given
 from curvote.client.register import books
 from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
-from curvote.protocols.message import knowledge, message_of, row
+from curvote.protocols.answering import answer as noised
+from curvote.protocols.judging import judged
 from curvote.signed import opened
 from curvote.task import Task
 
@@ -25,7 +27,7 @@ from curvote.task import Task
 def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> None:
     """Let every client answer once."""
     signed = opened(Path(task_file).read_bytes()).document
-    task = Task.from_json(signed["task"])
+    task = judged(signed["task"])
     lines = Path(invitation_file).read_text().splitlines()
     clients = np.load(clients_file)
     for i, line in enumerate(lines[: len(clients["labels"])]):
@@ -46,14 +48,12 @@ def answer(
     number: int,
 ) -> None:
     """Release the message of one client, from nothing but what that client has."""
-    judge = None if invitation.about is None else np.array([invitation.about])
-    known = knowledge(task, curve[None], np.array([label]), judge)
-    kind = message_of(task)
+    given, about = Given(curve, label), invitation.about
     ledger = Path(out).parent / "ledgers" / f"{task.asks}-{number}.sqlite"
     with books(ledger, places.register()) as own:
         own[0].set_up(POPULATION, task.budget)
         outbox.release(
-            lambda: row(kind.draw(task, known, SystemEntropy()), 0),
+            lambda: noised(task, given, about, SystemEntropy()),
             task=task,
             invitation=invitation,
             client="me",

@@ -221,6 +221,26 @@ def test_a_round_keeps_its_key(
     assert path.stat().st_mode & 0o077 == 0
 
 
+def test_a_closed_round_forgets_its_key(
+    path: Path, secret: tuple[list[Invitation], str]
+) -> None:
+    """Not a byte of it is left: what a carrier has kept stays closed for ever."""
+    (one, two, _), seal_to = secret
+    (key,) = (row[-1] for row in contents(path)["rounds"] if row[1] == "report")
+    assert public(key) == seal_to
+    assert key.encode() in path.read_bytes()
+    with Intake(path) as intake:
+        intake.take(seal(one, payload(REPORTS, one), seal_to), check)
+        intake.close("report")
+        with pytest.raises(Refused, match="no key of an open round"):
+            intake.take(seal(two, payload(REPORTS, two), seal_to), check)
+        with pytest.raises(Refused, match="closed"):
+            intake.take(seal(two, payload(REPORTS, two)), check)
+        assert intake.round("vote").seal_to
+    assert key.encode() not in path.read_bytes()
+    assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
 @pytest.mark.parametrize(
     "odd",
     [

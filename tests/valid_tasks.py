@@ -73,7 +73,7 @@ def tasks() -> dict[str, Task]:
     """Return tasks by name: each message of each protocol that asks clients."""
     found: dict[str, Task] = {}
     for protocol in PROTOCOLS:
-        for asks, message in getattr(messages_of(protocol), "items", dict)():
+        for asks, message in messages(protocol).items():
             for i, encoding in enumerate(encodings()):
                 stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol=protocol)
                 task = message.rehearsal(replace(stated, asks=asks))
@@ -83,14 +83,6 @@ def tasks() -> dict[str, Task]:
         other = replace(report, mechanism=mechanism, params=params, label_share=0.25)
         found[f"mechanism-{mechanism}"] = other
     return found
-
-
-def messages_of(protocol: str) -> Any:
-    """Return a protocol's messages; studies have none."""
-    try:
-        return messages(protocol)
-    except AttributeError:
-        return {}
 
 
 def document(task: Task) -> Any:

@@ -182,7 +182,8 @@ class Intake:
         name = digest(self._batches(known.id))
         if name is None:
             raise UserError(f"round {known.id} has no message yet; it stays open.")
-        change = "UPDATE rounds SET accepted_digest = ? WHERE id = ?"
+        # What is sealed to this round from now on, nobody will ever read.
+        change = "UPDATE rounds SET accepted_digest = ?, seal = NULL WHERE id = ?"
         self._db.execute(change, (name, known.id))
         return name
 
