@@ -37,7 +37,7 @@ def _told(pipeline: str) -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        print(f"curvote: {pipeline}: {error}", file=sys.stderr, flush=True)
+        print(f"curvote: {pipeline!r}: {error}", file=sys.stderr, flush=True)
         logging.disable()  # Prefect would say it again, with a traceback
         raise
 
@@ -46,9 +46,6 @@ def _check(pipeline: str, project: str) -> None:
     served = os.environ.get(SERVED)
     if project != served:
         raise UserError(f"{project!r} is not served here; {served} is.")
-    known = PipelinesFile(Project(Path(project))).schedules()
-    if pipeline not in known:
-        raise UserError(
-            f"{pipeline!r} carries no schedule in pipelines.yaml; served are"
-            f" {', '.join(known)}."
-        )
+    stated = PipelinesFile(Project(Path(project))).configured(pipeline).pipeline
+    if stated.schedule is None:
+        raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")

@@ -18,6 +18,9 @@ from typing import Any
 
 import pytest
 from joblib import Parallel, delayed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from curvote.errors import UserError
 from curvote.run.project import Project
@@ -152,6 +155,26 @@ def test_no_other_page_is_let_in(served: Served, headers: Headers) -> None:
     assert status == 200
 
 
+def test_sockets_are_held_to_the_same(served: Served) -> None:
+    """No browser asks before it opens one: another page is refused, as is a guess."""
+    place = f"ws://127.0.0.1:{served.port}/api/events/in"
+    asks = {"subprotocols": [Subprotocol("prefect")]}
+    with (
+        pytest.raises(InvalidStatus, match="403"),
+        connect(place, origin=Origin(ELSEWHERE["Origin"]), **asks),
+    ):
+        pass
+    for token in (None, "curvote:guess"):
+        with connect(place, **asks) as socket:
+            socket.send(json.dumps({"type": "auth", "token": token}))
+            with pytest.raises(ConnectionClosed, match="1008"):
+                socket.recv(10)
+    with connect(place, **asks) as socket:
+        secret = read_secret(served.secret_file)
+        socket.send(json.dumps({"type": "auth", "token": secret}))
+        assert json.loads(socket.recv(10)) == {"type": "auth_success"}
+
+
 def test_the_secret_lies_in_a_file_of_the_user_alone(served: Served) -> None:
     """The log says where it is and does not hold it; nor does any other file."""
     assert stat.S_IMODE(served.secret_file.stat().st_mode) == 0o600
@@ -224,6 +247,8 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     assert until(lambda: set(states()) <= final, LONG_ENOUGH), states()
     assert "COMPLETED" not in states()[:-1]
     assert states()[-1] == "COMPLETED", served.log.read_text()
+    said = "curvote: 'tiny': it carries no schedule in pipelines.yaml, so nothing runs"
+    assert said in served.log.read_text()
     entries = production.confirmed(served.project)
     assert {entry.budget.epsilon for entry in entries} == {4}
     assert {entry.facts["number"] for entry in entries} == {1}
