@@ -15,6 +15,7 @@ from curvote.run import blocks, store
 from curvote.run.contracts import CONTRACTS, to_arrow, to_columns
 from curvote.run.execute import execute
 from curvote.run.project import Project
+from curvote.run.status import overview
 from curvote.run.store import artifact
 from tests import plain
 
@@ -137,6 +138,18 @@ def test_a_table_that_breaks_its_contract_is_our_bug(finished: Project) -> None:
         to_arrow("weak", 0, good | {"intercept": good["intercept"] * float("nan")})
     with pytest.raises(InternalError, match="replicate"):
         to_arrow("weak", -1, good)
+
+
+@pytest.mark.parametrize("stage", ["ingest", "privatize"])
+def test_status_checks_both_roots(done: Project, stage: str) -> None:
+    """By size at once, by content when asked to verify."""
+    place = next(f for f in store.folders(done) if f.parent.name == stage)
+    table = next(place.glob("*.parquet"))
+    assert not overview(done, content=True)[0]["altered"]
+    table.write_bytes(table.read_bytes()[:-1] + b"?")
+    assert not overview(done, content=False)[0]["altered"]
+    (said,) = overview(done, content=True)[0]["altered"]
+    assert said == f"{stage}/{place.name}: altered ({table.name})"
 
 
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
