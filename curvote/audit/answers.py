@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
@@ -51,19 +50,6 @@ class Patterned:
         return np.where(kind == 2, edge, words)
 
 
-def thresholds(made: Any) -> tuple[int, ...]:
-    """Return the integers that words are compared with, of all parts."""
-    found: list[int] = []
-    parts = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
-    for name in ("threshold", "own_threshold", "other_threshold"):
-        value = getattr(made, name, None)
-        found += [value] if isinstance(value, int) else []
-    for name in parts:
-        if hasattr(made, name):
-            found += thresholds(getattr(made, name))
-    return tuple(sorted(set(found)))
-
-
 def check(subject: Subject) -> Finding:
     """Compare the answers with the known ones, where any are known for this claim."""
     known = KNOWN.get(key(subject))
@@ -81,7 +67,7 @@ def digest(subject: Subject) -> str:
     """Return the digest of what the subject makes of the chosen words."""
     made = hashlib.sha256()
     for n in SIZES:
-        entropy = Patterned(SEED + n, thresholds(getattr(subject, "mechanism", None)))
+        entropy = Patterned(SEED + n, subject.deciding)
         rng = np.random.Generator(np.random.PCG64DXSM(SEED + n))
         for _ in range(max(1, 40 // n)):
             clients = subject.many(n, rng)

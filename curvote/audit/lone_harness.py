@@ -48,7 +48,7 @@ def run(
 ) -> dict[str, Any]:
     """Return exit code and words of one call, and what the system was asked for."""
     words, complaints = io.StringIO(), io.StringIO()
-    tape = Tape(asked["seed"])
+    tape = Tape(asked["seed"], asked["word"])
     state = {"XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
     with (
         mock.patch.dict(os.environ, state),

@@ -25,6 +25,8 @@ from curvote.protocols.stage import Columns
 PREFIX = "client."
 # Each answer takes a tenth of a second: a ledger is made, and written to the disk.
 RUNS = 20
+# A call that nothing is changed for.
+FREE: dict[str, Any] = {"seed": None, "word": None, "world": 0}
 
 
 class Harness:
@@ -67,20 +69,20 @@ class LoneRelease(Release):
     def _harness(self) -> Harness:
         harness = Harness()
         # Modules that keep a copy of what they import must not keep the tape.
-        self._call(harness, self.people(1, _rng()), seed=None, world=0, child=False)
+        self._call(harness, self.people(1, _rng()), child=False, **FREE)
         return harness
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
         """Answer once, as a client who never did before."""
-        how = {"seed": tape.seed, "world": world, "child": False}
-        return self._call(self._harness, people, **how)
+        how = {"seed": tape.seed, "word": tape.word, "world": world}
+        return self._call(self._harness, people, child=False, **how)
 
     def forked(self, people: People, children: int) -> list[Left]:
         """Answer in one process, then in children of its fork."""
-        calls = [
-            {"seed": None, "world": 0, "child": i > 0} for i in range(1 + children)
+        return [
+            self._call(self._harness, people, child=child, **FREE)
+            for child in [False] + [True] * children
         ]
-        return [self._call(self._harness, people, **how) for how in calls]
 
     def _call(self, harness: Harness, people: People, **how: Any) -> Left:
         about = None if people.judge is None else int(people.judge[0])

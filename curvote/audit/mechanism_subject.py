@@ -20,6 +20,7 @@ from curvote.audit import (
     residuals,
     sampler,
 )
+from curvote.audit.deciding import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
 from curvote.entropy import Entropy
@@ -60,6 +61,11 @@ class MechanismSubject(Subject):
         name, known = self.mechanism.name, examples.params(self.budget.epsilon)
         usual = all(known.get(k) == value for k, value in self.params.items())
         return name if usual and isinstance(self.mechanism, kind(name)) else self.name
+
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The thresholds of the mechanism and its parts."""
+        return thresholds(self.mechanism)
 
     @property
     def rejects(self) -> bool:

@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.audit import interior, message_residuals, split
+from curvote.audit.deciding import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
+from curvote.client.report import Reporter
 from curvote.entropy import Entropy
+from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, Message, message_of
 from curvote.protocols.stage import Columns
@@ -33,6 +36,13 @@ class MessageSubject(Subject):
     name: str
     params: Mapping[str, Any]
     budget: Budget
+
+    @property
+    def deciding(self) -> tuple[int, ...]:
+        """The thresholds of a bit with the whole budget, or of a report's parts."""
+        whole = thresholds(BinaryRR(epsilon=self.task.epsilon))
+        split_ = set(self.message.payload.model_fields) == {"z", "label"}
+        return thresholds(Reporter.of(self.task)) if split_ else whole
 
     @property
     def rejects(self) -> bool:

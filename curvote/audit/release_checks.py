@@ -17,6 +17,7 @@ from curvote.audit.leaving import Left, People, Release
 from curvote.audit.row import Finding
 from curvote.audit.tape import Given, Mismatch, Tape
 from curvote.errors import UserError
+from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.stage import Columns
 from curvote.validate import FloatArray
 
@@ -27,6 +28,8 @@ MOST = 7.0
 ROWS = 1500
 ORDERS = 120
 LARGE = 1000
+# What messages of one noised bit are made of.
+BITS = {"label", "learner", "positive", "none other"}
 
 
 def every(release: Release, samples: int, seed: int) -> list[Finding]:
@@ -85,6 +88,22 @@ def words(release: Release, seed: int) -> str | None:
                 f"{n} clients: the bytes are not those that the message draws from"
                 " the words of the operating system, 64 bits each"
             )
+    return _deciding(release, seed)
+
+
+def _deciding(release: Release, seed: int) -> str | None:
+    """Say whether a message of one bit is settled by less than its whole word.
+
+    Chance does not show that: so the word is the one at which the answer changes.
+    """
+    if not set(release.message.payload.model_fields) < BITS:
+        return None
+    people = _people(release, 1, seed)
+    threshold = BinaryRR(epsilon=release.task.epsilon).threshold
+    for off in (-(1 << 31), -1, 0, 1, 1 << 31):
+        left = release.leave(people, Tape(word=threshold + off))
+        if drawn_from(release, people, left) is None:
+            return f"the answer changes at another word than the threshold ({off:+d})"
     return None
 
 

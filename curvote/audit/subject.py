@@ -54,6 +54,11 @@ class Subject(ABC):
         return self.name
 
     @property
+    def deciding(self) -> tuple[int, ...]:
+        """The words at which the output changes, as far as they are declared."""
+        return ()
+
+    @property
     def rejects(self) -> bool:
         """Whether candidates are drawn until one fits the input, as is documented."""
         return False

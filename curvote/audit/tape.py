@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -29,10 +30,12 @@ class Mismatch(Exception):  # noqa: N818 - an observation, not an error
 class Tape:
     """Stands in for `os.urandom` and writes down each answer.
 
-    With a ``seed`` the answers are those of a stream, without one the real ones.
+    With a ``seed`` the answers are those of a stream, with a ``word`` that word again
+    and again, without either the real ones.
     """
 
     seed: int | None = None
+    word: int | None = None
     asked: list[bytes] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -41,7 +44,9 @@ class Tape:
 
     def __call__(self, n: int) -> bytes:
         """Return ``n`` bytes."""
-        if self._stream is None:
+        if self.word is not None:
+            given = (self.word.to_bytes(WORD, sys.byteorder) * (-(-n // WORD)))[:n]
+        elif self._stream is None:
             given = self._real(n)
         else:
             given = self._stream.words(-(-n // WORD)).tobytes()[:n]
