@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from base64 import urlsafe_b64decode
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from curvote.client.ledger import Ledger
+from curvote.client.standing import POPULATION
 from curvote.envelope import Invitation
+from curvote.signed import ServerKey
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -21,16 +26,24 @@ def argv(
 ) -> list[str]:
     """Write the client's files into ``folder`` and return the command's words."""
     files = {
-        "task": json.dumps(task.to_json()),
+        "task": _server().sign({"task": task.to_json(), "seal_to": None}).decode(),
         "invitation": json.dumps(invitation.to_json()),
         "curve": "\n".join(repr(float(value)) for value in curve),
     }
+    with Ledger(folder / "ledger.sqlite") as ledger:  # the consent of this client
+        ledger.set_up(POPULATION, task.budget)
     for name, text in files.items():
         (folder / name).with_suffix(_SUFFIX[name]).write_text(text, encoding="utf-8")
     given = {name: str((folder / name).with_suffix(_SUFFIX[name])) for name in files}
     given |= {"label": task.classes[1 if label > 0 else 0]}
     given |= {"ledger": str(folder / "ledger.sqlite"), "outbox": str(folder / OUTBOX)}
     return ["client", "answer", *(f"--{name}={value}" for name, value in given.items())]
+
+
+@cache
+def _server() -> ServerKey:
+    """Return one key for all calls: what is shown must not differ by the server."""
+    return ServerKey(Ed25519PrivateKey.generate())
 
 
 _SUFFIX = {"task": ".json", "invitation": ".json", "curve": ".csv"}
