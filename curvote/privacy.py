@@ -23,7 +23,8 @@ def refuse_delta(delta: float, records: int = 1) -> float:
     if not delta <= most:
         whom = "one person's message" if records == 1 else f"a table of {records}"
         raise UserError(
-            f"delta is {delta:g}; for {whom} at most {most:g} is a promise at all."
+            f"delta is {delta:g}: refused, whatever the cap. For {whom} at most"
+            f" {most:g} is a promise at all."
         )
     return delta
 

@@ -17,6 +17,7 @@ from flows import (
     cli_data,
     cli_intake,
     cli_ledger,
+    cli_pages,
     cli_reproduce,
 )
 
@@ -212,39 +213,6 @@ def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
 
 
 @app.command()
-def serve(
-    port: Annotated[int, typer.Option(help="Port on this machine.")] = 4200,
-    project: ProjectOption = None,
-) -> None:
-    """Run the pipelines that carry a schedule, until Ctrl-C."""
-    from curvote.run.config import PipelinesFile
-
-    place = _project(project)
-    schedules = PipelinesFile(place).schedules()
-    from flows import environment
-
-    environment.prepare(place.root)
-    from flows.serving import serve as serve_schedules
-
-    serve_schedules(place, schedules, port=port)
-
-
-@app.command()
-def ui(
-    port: Annotated[int, typer.Option(help="Port on this machine.")] = 5000,
-    project: ProjectOption = None,
-) -> None:
-    """Open MLflow's pages, where runs are compared, until Ctrl-C."""
-    from flows import environment
-
-    place = _project(project)
-    environment.prepare(place.root)
-    from flows.ui import open_ui
-
-    open_ui(place, port)
-
-
-@app.command()
 def gc(
     dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
     keep: Annotated[int, typer.Option(min=1, help="Runs to keep a pipeline.")] = 1,
@@ -258,7 +226,13 @@ def gc(
     typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
 
 
-for command in (cli_advise.advise, cli_audit.audit, cli_reproduce.reproduce):
+for command in (
+    cli_pages.serve,
+    cli_pages.ui,
+    cli_advise.advise,
+    cli_audit.audit,
+    cli_reproduce.reproduce,
+):
     app.command()(command)
 
 

@@ -7,24 +7,9 @@ from typing import Final
 from curvote.client.standing import Standing
 from curvote.client.words import factor, printable, said
 from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.privacy import Budget, refuse_delta
 
-# One person's message may fail its epsilon with at most this probability, whatever the
-# cap: a delta near 1 is hardly any noise, called "epsilon 1".
-MOST_DELTA: Final = 1e-4
 INIT: Final = "`curvote client init` sets yours, once"
-
-
-def refuse_delta(delta: float, most: float = MOST_DELTA) -> None:
-    """Refuse a ``delta`` above the ``most`` that any cap can allow.
-
-    For a message about one person that is 1e-4.
-    """
-    if not delta <= most:
-        raise UserError(
-            f"delta is {delta:g}; above {most:g} epsilon means nothing: refused,"
-            " whatever your cap. Nothing was drawn."
-        )
 
 
 def refuse_server(standing: Standing, server: str) -> None:

@@ -18,7 +18,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from curvote.client.consent import refuse_delta
 from curvote.client.ledger import Entry, Facts, Ledger
 from curvote.client.ledger_entries import CONFIRMED, RESERVED
 from curvote.client.register import Register
@@ -26,7 +25,7 @@ from curvote.client.standing import POPULATION
 from curvote.durable import sync_folder
 from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.privacy import Budget, refuse_delta
 from curvote.strict_json import canonical
 from curvote.task import Task
 
