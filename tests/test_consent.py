@@ -140,7 +140,7 @@ def test_hardly_any_noise_is_not_called_epsilon_one(
     """Delta above 1e-4 is refused even where the cap on delta is larger."""
     run("init", "--cap", "1", "--cap-delta", cap_delta)
     home.invite(delta_of(delta))
-    assert f"delta is {delta:g}; above 0.0001" in home.refusal("report")
+    assert f"delta is {delta:g}: refused, whatever the cap" in home.refusal("report")
     assert drawn == []
 
 
@@ -411,7 +411,7 @@ def test_the_library_refuses_delta_as_the_command_does(
     """Whoever calls the outbox without a command line gets the same rule."""
     with (
         books(tmp_path / "ledger", tmp_path / "register") as opened,
-        pytest.raises(UserError, match=r"above 0\.0001"),
+        pytest.raises(UserError, match=r"at most 0\.0001"),
     ):
         outbox.release(
             dict,
