@@ -40,6 +40,7 @@ class Asked:
     def read(cls, task: Path, invitation: Path, asks: str | None) -> Asked:
         """Judge both alone; ``asks`` is the message that is meant, None: any."""
         from curvote import signed
+        from curvote.envelope import refuse_other_key
         from curvote.protocols.judging import check_invitation, judged
 
         with _named(task):
@@ -52,7 +53,9 @@ class Asked:
         invited = _invitation(invitation)
         check_invitation(asked, invited)
         _refuse_other_server(invited, opened.fingerprint)
-        return cls(asked, opened.fingerprint, opened.document["seal_to"], invited)
+        seal_to = opened.document["seal_to"]
+        refuse_other_key(invited, seal_to)
+        return cls(asked, opened.fingerprint, seal_to, invited)
 
 
 @dataclass(frozen=True)
