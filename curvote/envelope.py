@@ -69,6 +69,14 @@ class Invitation:
         code = hmac.digest(bytes.fromhex(self.key), b"curvote file name", "sha256")
         return f"{code.hex()[:32]}.json"
 
+    def refuse_other_key(self, seal_to: str | None) -> None:
+        """Refuse a task whose ``seal_to`` is not the one that the invitation names."""
+        if self.seal_to not in (None, seal_to):
+            raise UserError(
+                "the invitation asks for an envelope sealed to another key than the"
+                " task: somebody exchanged the task; get it from its server again."
+            )
+
     def to_json(self) -> dict[str, Any]:
         """Return the invitation as plain JSON values, its key included."""
         values = {
@@ -178,15 +186,6 @@ def _subjects(task: Task, count: int) -> list[int | None]:
     return subjects
 
 
-def refuse_other_key(invitation: Invitation, seal_to: str | None) -> None:
-    """Refuse a task whose ``seal_to`` is not the one that the invitation names."""
-    if invitation.seal_to not in (None, seal_to):
-        raise UserError(
-            "the invitation asks for an envelope sealed to another key than the task:"
-            " somebody exchanged the task; get it from its server again."
-        )
-
-
 def seal(
     invitation: Invitation, payload: Mapping[str, Any], seal_to: str | None = None
 ) -> bytes:
@@ -197,7 +196,7 @@ def seal(
     carries it learns its size only. UserError: it is no such key, or not the one that
     the invitation names.
     """
-    refuse_other_key(invitation, seal_to)
+    invitation.refuse_other_key(seal_to)
     if invitation.format == 1:
         line = _sealed_1(invitation, payload)
     else:

@@ -40,7 +40,6 @@ class Asked:
     def read(cls, task: Path, invitation: Path, asks: str | None) -> Asked:
         """Judge both alone; ``asks`` is the message that is meant, None: any."""
         from curvote import signed
-        from curvote.envelope import refuse_other_key
         from curvote.protocols.judging import check_invitation, judged
 
         with _named(task):
@@ -54,7 +53,7 @@ class Asked:
         check_invitation(asked, invited)
         _refuse_other_server(invited, opened.fingerprint)
         seal_to = opened.document["seal_to"]
-        refuse_other_key(invited, seal_to)
+        invited.refuse_other_key(seal_to)
         return cls(asked, opened.fingerprint, seal_to, invited)
 
 
