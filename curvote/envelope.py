@@ -35,7 +35,6 @@ _KEY_DIGITS: Final = {1: 32, 2: 64}
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Bits128 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-Bits256 = Digest
 
 
 @dataclass(frozen=True)
@@ -45,9 +44,8 @@ class Invitation:
     ``id`` is 128 random bits, ``key`` 256 (of format 1: 128), as hex digits; the key is
     a secret between the server and the client. ``task`` is the task's digest, ``asks``
     the message it asks for, ``about`` the candidate to judge (None where none is).
-    ``server`` is the fingerprint of the key that signs the task, None where it is told
-    otherwise; ``seal_to`` the key that the envelope must be sealed to, None where the
-    task alone says so: else a carrier could put another signed task in its place.
+    ``server`` is the fingerprint of the key that signs the task, ``seal_to`` the key
+    to seal the envelope to; None: the task alone says (a carrier could exchange it).
     """
 
     id: str
@@ -133,7 +131,7 @@ class _Written1(_Strict):
 
 class _Written2(_Written1):
     format: Annotated[int, Field(ge=2, le=2)]
-    key: Bits256
+    key: Digest  # as many bits
     server: Digest | None
     seal_to: Digest | None = None
 
