@@ -57,10 +57,10 @@ class MechanismSubject(Subject):
 
     @property
     def stands_for(self) -> str:
-        """The mechanism that it is built as in ``examples``; else its own name."""
+        """The mechanism that it is, where it is built as in ``examples``."""
         name, known = self.mechanism.name, examples.params(self.budget.epsilon)
         usual = all(known.get(k) == value for k, value in self.params.items())
-        return name if usual and isinstance(self.mechanism, kind(name)) else self.name
+        return name if usual and isinstance(self.mechanism, kind(name)) else ""
 
     @property
     def deciding(self) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit import interior, message_residuals, split
+from curvote.audit import examples, interior, message_residuals, split
 from curvote.audit.deciding import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
@@ -36,6 +36,14 @@ class MessageSubject(Subject):
     name: str
     params: Mapping[str, Any]
     budget: Budget
+
+    @property
+    def stands_for(self) -> str:
+        """The message, where it is that of the small task in ``examples``."""
+        protocol, asks = self.task.protocol, self.message.name
+        usual = examples.task(protocol, asks, self.task.epsilon)
+        same = usual.digest() == self.task.digest()
+        return f"{protocol}.{asks}" if same else ""
 
     @property
     def deciding(self) -> tuple[int, ...]:

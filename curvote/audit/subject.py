@@ -50,8 +50,8 @@ class Subject(ABC):
 
     @property
     def stands_for(self) -> str:
-        """The shipped name whose answers to chosen words it must give."""
-        return self.name
+        """The shipped name whose answers to chosen words it must give; "" for none."""
+        return ""
 
     @property
     def deciding(self) -> tuple[int, ...]:

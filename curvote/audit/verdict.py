@@ -34,7 +34,7 @@ SEED = 20240801
 SAMPLES = 300_000
 CONFIDENCE = 0.999999
 # Records of more numbers are drawn for fewer clients.
-NARROW, WIDE = 6, 100_000
+NARROW, MANY, WIDE = 6, 200_000, 70_000
 # Error rate of each check of inputs from everywhere.
 ALPHA = 1e-8
 MOST_PAIRS = 6
@@ -114,7 +114,7 @@ def _everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
     streams = _streams(subject, seed)
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
-    n = samples if width <= NARROW else min(samples, WIDE)
+    n = min(samples, MANY if width <= NARROW else WIDE)
     clients = subject.many(n, rng)
     found = subject.residuals(clients, subject.send(clients, entropy), rng)
     few = batches.check(subject, entropy, rng, ALPHA)
