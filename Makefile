@@ -24,8 +24,8 @@ demo: $(BASE)  ## set up once, then run the demo pipeline
 ui: $(BASE)  ## show and compare the results in the browser
 	$(VENV)/bin/curvote ui
 
-test: $(DEV)  ## run the tests
-	$(VENV)/bin/python -m pytest
+test: $(DEV)  ## run the tests, a file at a time on each processor
+	$(VENV)/bin/python -m pytest -n auto --dist loadfile
 
 lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/ruff check .

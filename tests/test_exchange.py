@@ -133,6 +133,7 @@ def phonemes_elsewhere(table: phonemes.ClientTable, roles: Roles) -> dict[str, o
     }
 
 
+@pytest.mark.faults  # every one of 1,450 clients has a ledger of its own: minutes
 @pytest.mark.skipif(
     "CURVOTE_DATA_MIRROR" not in os.environ, reason="needs CURVOTE_DATA_MIRROR"
 )

@@ -25,6 +25,8 @@ EPSILONS = (0.5, 2.0)
 # Exact checks only: no affordable number of draws says much there.
 FAR_EPSILONS = (0.01, 10.0)
 WHOLE_EPSILON = 2.0
+# One message takes a draw of many words, and its parts are audited by themselves.
+MESSAGE_SAMPLES = 200_000
 # A twin is caught by as many draws as its fault needs: half noise in a bin, the most.
 TWIN_SAMPLES = 150_000
 QUICK = 30_000
@@ -103,9 +105,10 @@ def jobs(
         if name.startswith(BROKEN):
             asked.append((gallery(name), min(samples, TWIN_SAMPLES)))
             continue
-        if name.startswith((table_release.PREFIX, lone_release.PREFIX)):
+        if name.startswith(tuple(_WHOLE)):
             asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
             continue
-        asked += [(shipped(name, e), samples) for e in epsilons or EPSILONS]
+        most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
+        asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]
         asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
     return asked
