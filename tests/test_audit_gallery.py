@@ -35,6 +35,7 @@ CAUGHT_BY = {
     "subset_with_label": {"statistical", "law"},
     "gaussian_halved": {"law"},
     "naked_label": {"statistical", "law"},
+    "quiet_label_bin": {"interior"},
     "vote_twice": {"exact", "statistical"},
     "direction_twice": {"exact", "statistical"},
     "label_beside": {"inputs", "law"},
@@ -70,7 +71,7 @@ CAUGHT_BY = {
 # Rare events, and blocks of 65,536 clients, take more draws.
 MORE = {"raw_echo": 120_000, "repeated_blocks": 80_000, "gaussian_halved": 80_000}
 # A bin of width .01 holds one input of 200.
-MORE |= {"quiet_bin": 60_000, "half_noise_in_a_bin": 150_000}
+MORE |= {"quiet_bin": 60_000, "quiet_label_bin": 60_000, "half_noise_in_a_bin": 150_000}
 
 
 def test_every_fault_says_what_should_catch_it() -> None:

@@ -32,10 +32,11 @@ def of(
         case ["direction"]:
             return _direction(task, known, sent, rng)
         case ["learner", "positive"]:
-            truth = _right(task, known)
-            return _bit(task, truth, np.where(sent["positive"], 1.0, -1.0), rng)
+            told = np.where(sent["positive"], 1.0, -1.0)
+            return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
         case ["label"]:
-            return _bit(task, known.labels, sent["label"].astype(np.float64), rng)
+            mechanism = BinaryRR(epsilon=task.epsilon)
+            return _kept(mechanism, known.labels, sent["label"], rng)
         case _:
             return None
 
@@ -50,8 +51,7 @@ def _report(
     if features.unit_scale:
         out = (out + 1) / 2
     numbers = residuals.of(features, z, out, rng)
-    label = sent["label"].astype(np.float64)
-    bit = residuals.of(reporter.label, known.labels, label, rng)
+    bit = _kept(reporter.label, known.labels, sent["label"], rng)
     return None if numbers is None or bit is None else np.hstack([numbers, bit])
 
 
@@ -68,10 +68,15 @@ def _direction(
     )
 
 
-def _bit(
-    task: Task, truth: FloatArray, out: FloatArray, rng: np.random.Generator
+def _kept(
+    mechanism: BinaryRR, truth: FloatArray, told: FloatArray, rng: np.random.Generator
 ) -> FloatArray | None:
-    return residuals.of(BinaryRR(epsilon=task.epsilon), truth, out, rng)
+    """Return the residuals of whether the truth was kept, whichever it was.
+
+    So bits without noise lie on one side, and few of them, of both kinds, are seen.
+    """
+    one = np.ones(len(truth))
+    return residuals.of(mechanism, one, told.astype(np.float64) * truth, rng)
 
 
 def _right(task: Task, known: Known) -> FloatArray:

@@ -73,6 +73,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "subset_with_label": partial(_twin, choices.SubsetWithLabel, n_classes=4),
     "gaussian_halved": partial(_twin, records.GaussianHalved, d=3, delta=1e-5),
     "naked_label": partial(_sent, messages.NakedLabel(), "mrma"),
+    "quiet_label_bin": partial(_sent, messages.QuietLabelBin(), "mrma"),
     "vote_twice": partial(_sent, messages.VoteTwice(), "mrma"),
     "direction_twice": partial(_sent, messages.DirectionTwice(), "direct"),
     "label_beside": partial(_sent, messages.LabelBeside(), "direct"),
