@@ -44,7 +44,7 @@ def test_no_kill_loses_an_envelope_or_counts_one_twice(tmp_path: Path) -> None:
         given = {"pipeline": "p", "needed": 1, "invitations": invited}
         intake.open_round("one", task=REPORTS, **given)
     rng, kills = random.Random(1), 0
-    while killed(tmp_path, rng.uniform(0, 0.15 * (1 + kills / 5))):
+    while killed(tmp_path, rng.uniform(0, 0.02 * (1 + kills / 5))):
         kills += 1
         with Intake(tmp_path / "intake.sqlite") as intake:
             accepted = intake.round("one").accepted
