@@ -51,9 +51,11 @@ def show(
         )
     with _opened(project, ledger) or nullcontext() as book:
         entries = _chosen(book, population, client)
+        caps = book.caps() if book else {}
     rows = [_row(entry) for entry in entries]
     if client is None:
         _print(rows, rows, as_json)
+        _tell_caps({} if as_json else caps, population)
         return
     from curvote.client.ledger import total
 
@@ -239,6 +241,14 @@ def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None
         from curvote.protocols.outside import WHO
 
         typer.echo(f"outside: epsilon (delta) of one client for {WHO}")
+
+
+def _tell_caps(caps: dict[str, Budget], population: str | None) -> None:
+    """Say what a client may spend in all, which `raise-cap` alone changes."""
+    for name, cap in caps.items():
+        if population in {None, name}:
+            most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
+            typer.echo(f"cap of population {name}: {most} for each client")
 
 
 def _shown(row: dict[str, Any]) -> dict[str, str]:

@@ -93,6 +93,17 @@ def test_show_lists_the_releases(released: Project) -> None:
     assert "total of client b: epsilon 0.1, delta 1e-07" in text
 
 
+def test_show_says_what_a_client_may_spend(released: Project) -> None:
+    """The cap of each population stands in the ledger alone, so it must be told."""
+    said = curvote_ledger(released, "show").stdout.splitlines()
+    with Ledger(released.ledger) as ledger:
+        cap = ledger.cap("p")
+    assert cap is not None
+    line = f"cap of population p: epsilon {cap.epsilon:g}, delta {cap.delta:g}"
+    assert f"{line} for each client" in said
+    assert not [line for line in said if line.startswith("cap of population q")]
+
+
 def test_a_question_that_means_nothing_is_refused(
     released: Project, tmp_path: Path
 ) -> None:

@@ -90,6 +90,15 @@ class LedgerReader:
             found = ledger_rows.cap(self._db, population)
         return found.budget() if found else None
 
+    def caps(self) -> dict[str, Budget]:
+        """Return the cap of every population that has one."""
+        query = (
+            "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
+        )
+        with LEDGER.errors(self.path):
+            rows = self._db.execute(query).fetchall()
+            return {name: Amount.read(*texts).budget() for name, *texts in rows}
+
     def setting(self, name: str) -> str | None:
         """Return what was settled once under ``name``, or None."""
         with LEDGER.errors(self.path):
