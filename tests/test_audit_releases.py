@@ -15,6 +15,7 @@ from curvote.audit import (
     interior,
     lags,
     lone_release,
+    pin_answers,
     primitives,
     residuals,
     run,
@@ -206,3 +207,8 @@ def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
     far = np.full(5000, 7.0)
     out = laplace.randomize(far, SeededEntropy(SEED))
     assert interior.excess(residuals.of(laplace, far, out, rng), 1e-6) is None
+
+
+def test_pinning_writes_the_answers_that_are_known() -> None:
+    """The module is what its writer makes of today's code, to the letter."""
+    assert pin_answers.PLACE.read_text(encoding="utf-8") == pin_answers.text()

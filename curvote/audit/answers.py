@@ -4,14 +4,13 @@ Stored studies rest on the map from words to outputs, so it may not change unnot
 is looked at where chance never goes: words next to thresholds, words without their low
 or their high half, all zeros, all ones; calls for 1, 5, 17 and 100 clients.
 
-`python -m curvote.audit.answers` prints the module of known answers anew, for a change
-of the map that is meant.
+`python -m curvote.audit.pin_answers` writes the known answers anew, for a change of the
+map that is meant.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -74,23 +73,3 @@ def digest(subject: Subject) -> str:
             sent = subject.view(subject.send(clients, entropy))
             made.update((np.round(sent, DIGITS) + 0.0).tobytes())
     return made.hexdigest()[:16]
-
-
-def _all() -> Iterator[Subject]:
-    from curvote.audit import choice
-
-    for name in choice.drawing_names():
-        for epsilon in (*choice.EPSILONS, *choice.FAR_EPSILONS):
-            subject = choice.shipped(name, epsilon)
-            if isinstance(subject, Subject):
-                yield subject
-
-
-def _module() -> str:
-    lines = [f'    "{key(subject)}": "{digest(subject)}",' for subject in _all()]
-    head = '"""What `answers` knows: digests of outputs for chosen words."""'
-    return "\n".join([head, "", "KNOWN = {", *lines, "}"])
-
-
-if __name__ == "__main__":
-    print(_module())

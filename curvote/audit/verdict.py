@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from itertools import combinations
 from typing import NamedTuple
 
@@ -18,6 +19,7 @@ from curvote.audit import (
     lags,
     law,
     metamorphic,
+    release_checks,
     reruns,
     statistical,
     support,
@@ -77,7 +79,8 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
         release = subject.release(seed)
         found = _Found([reruns.check(release, subject.truth, subject.budget)])
     elif isinstance(subject, Release):
-        found = _Found(subject.examine(samples, seed))
+        with closing(subject):
+            found = _Found(release_checks.every(subject, samples, seed))
     else:
         found = _examined(subject, samples, seed)
     return _row(subject, found)
