@@ -11,6 +11,7 @@ import pytest
 from curvote.datasets import raw
 from curvote.run.project import Project
 from tests import phoneme_file, plain
+from tests import town as town_
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -65,3 +66,20 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "pipelines.yaml").touch()
     (tmp_path / "data" / "raw").mkdir()
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a project that has released once; tests must not change it."""
+    root = tmp_path_factory.mktemp("first")
+    made = town_.write(root)
+    town_.export(root, str)
+    town_.run(made)
+    return made
+
+
+@pytest.fixture
+def town(first: Project, tmp_path: Path) -> Project:
+    """Return a copy of it, to be changed at will."""
+    shutil.copytree(first.root, tmp_path, dirs_exist_ok=True)
+    return Project(tmp_path)

@@ -21,30 +21,11 @@ from tests import production
 from tests.processes import in_child
 from tests.town import (
     NAME,
-    export,
     refused,
     restore,
     run,
     saved,
-    write,
 )
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project that has released once; tests must not change it."""
-    root = tmp_path_factory.mktemp("first")
-    project = write(root)
-    export(root, str)
-    run(project)
-    return project
-
-
-@pytest.fixture
-def town(first: Project, tmp_path: Path) -> Project:
-    """Return a copy of it, to be changed at will."""
-    shutil.copytree(first.root, tmp_path, dirs_exist_ok=True)
-    return Project(tmp_path)
 
 
 def _ledger_and_releases(project: Project) -> None:

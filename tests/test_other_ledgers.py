@@ -5,9 +5,6 @@ Each attack gave 300 clients a second release before (issue 12, findings 7 and 8
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 import pytest
 
 from curvote.client.ledger import Ledger
@@ -32,23 +29,6 @@ from tests.town import (
     state,
     write,
 )
-
-
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """Return a project that has released once; tests must not change it."""
-    root = tmp_path_factory.mktemp("first")
-    project = write(root)
-    export(root, str)
-    run(project)
-    return project
-
-
-@pytest.fixture
-def town(first: Project, tmp_path: Path) -> Project:
-    """Return a copy of it, to be changed at will."""
-    shutil.copytree(first.root, tmp_path, dirs_exist_ok=True)
-    return Project(tmp_path)
 
 
 def test_an_old_a_lost_a_renamed_and_a_respelt_account_are_refused(
