@@ -19,12 +19,12 @@ from tempfile import TemporaryDirectory
 
 import yaml
 
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
-from curvote.run.plan import make_plan
+from curvote.run.plan.step import Step
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.step import Step
-from curvote.run.store import artifact
+from curvote.run.store.artifacts import artifact
 
 MILLION = 1_000_000
 SIZES = (MILLION // 4, MILLION // 2, MILLION)

@@ -22,9 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
-from curvote.run.plan import make_plan
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
 
 MILLION = 1_000_000

@@ -9,9 +9,9 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from curvote.reporting.methods import ARMS
+from curvote.run.config.settings import named as named_setting
 from curvote.run.history import RunRecord
-from curvote.run.settings import named as named_setting
-from curvote.run.step import Cell
+from curvote.run.plan.step import Cell
 
 Rows = Iterable[Mapping[str, Any]]
 Metrics = dict[str, float]

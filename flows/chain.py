@@ -9,7 +9,7 @@ from typing import Any
 from prefect import Task, flow
 
 from curvote.run.execute import DEFAULT_BLOCK
-from curvote.run.plan import Selection
+from curvote.run.planner import Selection
 from flows.stages import RUNNER, Asked, planned
 
 

@@ -106,8 +106,8 @@ def plan(
     project: ProjectOption = None,
 ) -> None:
     """Say what a run would do, stage by stage, and why; runs nothing."""
-    from curvote.run.config import PipelinesFile
-    from curvote.run.plan import Selection, make_plan
+    from curvote.run.config.file import PipelinesFile
+    from curvote.run.planner import Selection, make_plan
 
     place = _project(project)
     file = PipelinesFile(place)
@@ -131,13 +131,13 @@ def list_(
 ) -> None:
     """List pipelines, data sources, mechanisms and learners."""
     if schema:
-        from curvote.run.editor import editor_schema
+        from curvote.run.config.editor import editor_schema
 
         typer.echo(json.dumps(editor_schema(), indent=1))
         return
     from curvote.datasets.registry import DATASETS
     from curvote.mechanisms.registry import MECHANISMS
-    from curvote.run.config import PipelinesFile
+    from curvote.run.config.file import PipelinesFile
     from curvote.server.learners.registry import LEARNERS
 
     known = {
@@ -237,8 +237,8 @@ for command in (
 
 
 def _project(start: Path | None) -> Any:
-    from curvote.run.moving import move_raw
     from curvote.run.project import find_project
+    from curvote.run.store.moving import move_raw
 
     found = find_project(start)
     move_raw(found)
@@ -247,7 +247,7 @@ def _project(start: Path | None) -> Any:
 
 def _run(start: Path | None, given: dict[str, Any]) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
-    from curvote.run.config import PipelinesFile
+    from curvote.run.config.file import PipelinesFile
     from flows import environment
 
     place = _project(start)

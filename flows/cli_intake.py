@@ -57,7 +57,7 @@ def take(
 def key(project: ProjectOption = None) -> None:
     """Show the fingerprint of the key that signs the tasks, for clients to pin."""
     from curvote.run.project import find_project
-    from curvote.run.publishing import server_key
+    from curvote.run.release.publishing import server_key
 
     typer.echo(server_key(find_project(project)).fingerprint)
 
@@ -65,8 +65,8 @@ def key(project: ProjectOption = None) -> None:
 @app.command()
 def close(pipeline: Pipeline, project: ProjectOption = None) -> None:
     """Close the pipeline's open round: go on with the envelopes that are in."""
-    from curvote.run.config import PipelinesFile
-    from curvote.run.publishing import close_early
+    from curvote.run.config.file import PipelinesFile
+    from curvote.run.release.publishing import close_early
 
     place = _project(project, pipeline)
     found = close_early(place, PipelinesFile(place).configured(pipeline))
@@ -135,7 +135,7 @@ def _say_counts(counts: Mapping[str, int]) -> None:
 def _project(start: Path | None, pipeline: str) -> Project:
     """Return the project; a pipeline that it does not have is a UserError."""
     from curvote import validate
-    from curvote.run.config import PipelinesFile
+    from curvote.run.config.file import PipelinesFile
     from curvote.run.project import find_project
 
     place = find_project(start)

@@ -73,7 +73,7 @@ def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
 
     A ledger named by --ledger is checked alone.
     """
-    from curvote.run import ledger_check
+    from curvote.run.release import ledger_check
 
     with _opened(project, ledger) or nullcontext() as book:
         if ledger is None:
@@ -102,8 +102,8 @@ def export(
 ) -> None:
     """Write one row for each client and release."""
     from curvote import validate
-    from curvote.run.ledger_export import WRITERS
-    from curvote.run.ledger_export import export as write
+    from curvote.run.release.ledger_export import WRITERS
+    from curvote.run.release.ledger_export import export as write
 
     ending = out.suffix.removeprefix(".") if out else ""
     kind = kind or (ending if ending in WRITERS else "csv")

@@ -14,7 +14,7 @@ def serve(
     project: ProjectOption = None,
 ) -> None:
     """Run the pipelines that carry a schedule, until Ctrl-C."""
-    from curvote.run.config import PipelinesFile
+    from curvote.run.config.file import PipelinesFile
     from curvote.run.project import find_project
     from flows import environment
 

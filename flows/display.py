@@ -16,10 +16,10 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from curvote.run.choosing import reasons
-from curvote.run.plan import Plan
-from curvote.run.publishing import Published
-from curvote.run.step import Raw, Step
+from curvote.run.config.choosing import reasons
+from curvote.run.plan.step import Raw, Step
+from curvote.run.planner import Plan
+from curvote.run.release.publishing import Published
 from tasks.perform import Progress as Show
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from prefect import flow
 
 from curvote.run.execute import DEFAULT_BLOCK
-from curvote.run.plan import Selection
+from curvote.run.planner import Selection
 from flows.stages import RUNNER, Asked, planned
 from tasks.aggregate import aggregate
 from tasks.combine import combine

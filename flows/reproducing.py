@@ -13,10 +13,10 @@ from curvote.errors import Problem, UserError
 from curvote.reporting.reproduce.contest import by_setting, cells, lines
 from curvote.reporting.reproduce.names import Reproduction
 from curvote.reporting.reproduce.rows import agreeing, with_error
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.source import Absent, files_of, raw_files
 from curvote.run.project import Project
-from curvote.run.schema import Pipeline
-from curvote.run.source import Absent, files_of, raw_files
 
 if TYPE_CHECKING:
     from curvote.run.history import RunRecord

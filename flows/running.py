@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
 from flows.flow_runs import sweep

@@ -12,7 +12,7 @@ from pathlib import Path
 from prefect import flow
 
 from curvote.errors import UserError
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 from flows.chain import perform
 from flows.environment import SERVED, no_idle_workers

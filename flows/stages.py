@@ -15,14 +15,14 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import InternalError
 from curvote.run import history
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.history import RunRecord
-from curvote.run.plan import EVERYTHING, Plan, Selection, make_plan
+from curvote.run.plan.step import Step
+from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
 from curvote.run.project import Project
-from curvote.run.publishing import publish
-from curvote.run.step import Step
-from curvote.run.store import ArtifactRef
+from curvote.run.release.publishing import publish
+from curvote.run.store.artifacts import ArtifactRef
 from flows import tracking
 from flows.display import display, tell_blocked, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curvote.reporting.columns import columns
-from curvote.run.step import Cell
+from curvote.run.plan.step import Cell
 
 _STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
 

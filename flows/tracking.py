@@ -15,12 +15,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvote.run import fingerprint, history
-from curvote.run.choosing import chosen
+from curvote.run import history
+from curvote.run.config.choosing import chosen
 from curvote.run.history import RunRecord
+from curvote.run.plan import fingerprint
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import cells
-from curvote.run.step import Cell
 from flows.cells import Metrics, Rows, by_cell, named, scalars, stage_keys
 from flows.environment import locked, prepare, process_tag
 from flows.mlflow_model import save_model, version_of

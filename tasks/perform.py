@@ -12,9 +12,9 @@ from prefect.states import Completed
 
 from curvote.errors import InternalError, UserError
 from curvote.run.execute import execute
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
-from curvote.run.step import Step
-from curvote.run.store import ArtifactRef, artifact
+from curvote.run.store.artifacts import ArtifactRef, artifact
 
 Progress = Callable[[Step, int, int], None]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from prefect import task
 from prefect.client.schemas.objects import State
 
-from curvote.run.step import Step
-from curvote.run.store import ArtifactRef
+from curvote.run.plan.step import Step
+from curvote.run.store.artifacts import ArtifactRef
 from tasks.perform import OPTIONS, Context, perform
 
 

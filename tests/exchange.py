@@ -11,12 +11,12 @@ import numpy as np
 
 from curvote.protocols.message import check
 from curvote.run import history
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
-from curvote.run.plan import Plan, make_plan
+from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
-from curvote.run.publishing import close_early, publish
+from curvote.run.release.publishing import close_early, publish
 from curvote.server.intake import Intake
 from flows.environment import process_tag
 

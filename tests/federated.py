@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 from curvote.datasets import simulated_servers
 from curvote.entropy import generator
 from curvote.federation.protocol import STAGES
-from curvote.run.stages import project
+from curvote.protocols.stages import project
 
 BY_NAME = {stage.name: stage for stage in STAGES}
 VALUES: dict[str, Any] = {

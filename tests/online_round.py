@@ -14,10 +14,10 @@ from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, seal
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.run.history import RunRecord
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import find
-from curvote.run.step import Cell
-from curvote.run.store import Artifact
+from curvote.run.store.artifacts import Artifact
 from curvote.task import Task
 from tests import plain
 from tests.exchange import FAR, NAME, Server

@@ -13,7 +13,7 @@ from curvote.datasets import drifting
 from curvote.entropy import generator
 from curvote.protocols.online import evaluate, learn, privatize, score, update
 from curvote.protocols.stage import Columns, Tables
-from curvote.run.stages import project
+from curvote.protocols.stages import project
 
 REPLICATES, PERIODS, SINCE = 12, 6, 3
 PARAMS: dict[str, Any] = {

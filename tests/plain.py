@@ -7,10 +7,10 @@ from pathlib import Path
 import yaml
 
 from curvote.run import history
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
-from curvote.run.plan import EVERYTHING, Plan, Selection, make_plan
+from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
 from curvote.run.project import Project
 from flows.environment import process_tag
 
@@ -77,7 +77,7 @@ def to_run(made: Plan) -> set[str]:
 
 def hashes(project: Project, record: RunRecord) -> dict[str, str]:
     """Return the SHA-256 of every table of a run."""
-    from curvote.run.store import artifact
+    from curvote.run.store.artifacts import artifact
 
     found = {}
     for step in record.steps:

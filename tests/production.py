@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from curvote.client.ledger import Entry
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
-from curvote.run.plan import Plan, make_plan
-from curvote.run.production import entries
+from curvote.run.plan.step import Step
+from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
-from curvote.run.step import Step
-from curvote.run.store import artifact
+from curvote.run.release.production import entries
+from curvote.run.store.artifacts import artifact
 from tests import plain
 
 NAME = "real"

@@ -30,7 +30,7 @@ from curvote.audit.tape import Given, Mismatch, Tape, playing
 from curvote.entropy import SeededEntropy, SystemEntropy, permutation
 from curvote.mechanisms import exact, make, names
 from curvote.protocols.message import message_of
-from curvote.run.stages import released
+from curvote.protocols.stages import released
 from tests.noise import SEED
 
 

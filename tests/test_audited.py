@@ -9,7 +9,8 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.reporting.report import report
-from curvote.run import audited, fingerprint, history
+from curvote.run import audited, history
+from curvote.run.plan import fingerprint
 from curvote.run.project import Project
 from tests import plain
 

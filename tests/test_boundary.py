@@ -14,12 +14,12 @@ from curvote.datasets import simulated
 from curvote.protocols.mrma.arms import REPORT_ARMS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run.chain import INGEST, PROJECT
-from curvote.run.contracts import CONTRACTS
-from curvote.run.plan import make_plan
+from curvote.run.plan.expand import INGEST, PROJECT
+from curvote.run.planner import make_plan
 from curvote.run.project import Project, is_raw
-from curvote.run.sides import side_of
-from curvote.run.store import Artifact, artifact, folders
+from curvote.run.store.artifacts import Artifact, artifact, folders
+from curvote.run.store.contracts import CONTRACTS
+from curvote.run.store.sides import side_of
 from tests import plain
 
 SERVER = [name for name, contract in CONTRACTS.items() if contract.side == "server"]
@@ -245,7 +245,7 @@ def test_public_facts_of_a_pipeline_are_not_computed_from_clients(
     finished: Project,
 ) -> None:
     """A plan, whose keys steer everything, is the same with and without the tables."""
-    from curvote.run.config import PipelinesFile
+    from curvote.run.config.file import PipelinesFile
 
     configured = PipelinesFile(finished).configured("tiny")
     elsewhere = Project(finished.root / "nowhere")

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from curvote.errors import UserError
-from curvote.run.config import PipelinesFile
-from curvote.run.editor import editor_schema
+from curvote.run.config.editor import editor_schema
+from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 from tests import plain
 

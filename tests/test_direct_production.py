@@ -9,9 +9,9 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes
-from curvote.run.step import Cell
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
 from tests.test_exchange import blocked, some_clients

@@ -13,10 +13,11 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.run import history, ledger_check, releases_log
-from curvote.run.config import PipelinesFile
-from curvote.run.plan import make_plan
+from curvote.run import history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
+from curvote.run.release import ledger_check, releases_log
 from tests import production
 from tests.processes import in_child
 from tests.town import (

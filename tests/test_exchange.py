@@ -14,9 +14,10 @@ from curvote.protocols.roles import Roles, split
 from curvote.reporting.report import report
 from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
-from curvote.run import chain, fingerprint
+from curvote.run.plan import expand as chain
+from curvote.run.plan import fingerprint
+from curvote.run.plan.step import Cell
 from curvote.run.results import final_model, find
-from curvote.run.step import Cell
 from curvote.server.intake import Intake, Refused
 from tests import plain
 from tests.exchange import FAR, NAME, Server, answers

@@ -8,7 +8,7 @@ import pytest
 from curvote.federation.faults import FAULTS
 from curvote.federation.protocol import releases
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.run.contracts import to_arrow
+from curvote.run.store.contracts import to_arrow
 from tests.federated import Memory, Study
 
 TABLES = ("evaluate", "aggregate", "exchange", "reevaluate", "combine", "report")

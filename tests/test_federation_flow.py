@@ -13,8 +13,8 @@ from curvote.errors import InternalError
 from curvote.federation import protocol as federated
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run.chain import INGEST, PROJECT
-from curvote.run.step import Cell, Step
+from curvote.run.plan.expand import INGEST, PROJECT
+from curvote.run.plan.step import Cell, Step
 
 EVERY = (INGEST, PROJECT, *federated.STAGES)
 

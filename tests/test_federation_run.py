@@ -9,7 +9,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.reporting.gather import page_data
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.dropped import dropped
 from curvote.run.results import scores, summary
 from tests import plain

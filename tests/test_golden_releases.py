@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from curvote.datasets import raw
-from curvote.run.config import PipelinesFile
-from curvote.run.plan import make_plan
+from curvote.run.config.file import PipelinesFile
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from tests import production
 from tests.test_direct_production import arm

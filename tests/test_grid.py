@@ -9,10 +9,10 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.reporting.columns import columns
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.settings import labels_of, named, of_config, settings
 from curvote.run.project import Project
 from curvote.run.results import cells, final_model, find, summary
-from curvote.run.settings import labels_of, named, of_config, settings
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.message import check
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.falls import fallen
-from curvote.run.plan import Plan, make_plan
-from curvote.run.store import artifact
+from curvote.run.planner import Plan, make_plan
+from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake, Refused
 from curvote.server.utility import estimate
 from flows import cli_intake

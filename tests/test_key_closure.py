@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from curvote.protocols.registry import PROTOCOLS
-from curvote.run import fingerprint
-from curvote.run.fingerprint import NEVER_COUNTED, PACKAGE, of_code
+from curvote.run.plan import fingerprint
+from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE, of_code
+from curvote.run.plan.step import SHARED, Step
 from curvote.run.project import Project
-from curvote.run.step import SHARED, Step
-from curvote.run.store import artifact
+from curvote.run.store.artifacts import artifact
 from tests import plain
 from tests.test_boundary import CHAINS
 

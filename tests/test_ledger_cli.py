@@ -15,8 +15,8 @@ from typer.testing import CliRunner, Result
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.run.ledger_check import problems
 from curvote.run.project import Project
+from curvote.run.release.ledger_check import problems
 from flows.cli_ledger import app
 from tests.ledgers import filled, says
 

@@ -16,9 +16,9 @@ from benchmarks.choosing_world import World, repeated, votes
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.choice import arm_of, choose
-from curvote.run.choosing import parts, reasons
-from curvote.run.config import PipelinesFile
-from curvote.run.identity import asked
+from curvote.run.config.choosing import parts, reasons
+from curvote.run.config.file import PipelinesFile
+from curvote.run.plan.identity import asked
 from curvote.theory import Signal, expect_direct, look_ahead
 from curvote.theory.lies import Lies, hidden
 from curvote.theory.voted import expect_votes

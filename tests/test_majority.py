@@ -22,7 +22,7 @@ from curvote.protocols.majority.messages import Label
 from curvote.protocols.message import Known, check, row
 from curvote.protocols.mrma import baseline
 from curvote.protocols.roles import split
-from curvote.run.contracts import to_arrow
+from curvote.run.store.contracts import to_arrow
 from tests.online_study import Plain
 from tests.rounds import REPORTS
 

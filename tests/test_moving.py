@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run import garbage, ledger_check, moving
+from curvote.run import garbage
 from curvote.run.project import Project
-from curvote.run.store import artifact, folders
+from curvote.run.release import ledger_check
+from curvote.run.store import moving
+from curvote.run.store.artifacts import artifact, folders
 from tests import plain, production
 
 

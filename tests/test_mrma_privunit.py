@@ -21,7 +21,7 @@ from curvote.protocols.mrma_privunit.messages import TrainingDirection
 from curvote.protocols.mrma_privunit.protocol import MESSAGES
 from curvote.protocols.roles import split
 from curvote.protocols.stage import Columns
-from curvote.run.contracts import to_arrow
+from curvote.run.store.contracts import to_arrow
 from curvote.server.weak import draw
 from tests.online_study import Plain
 from tests.rounds import REPORTS

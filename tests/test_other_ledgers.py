@@ -10,10 +10,10 @@ import pytest
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.run import caps
-from curvote.run.config import PipelinesFile
-from curvote.run.plan import make_plan
+from curvote.run.config.file import PipelinesFile
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
+from curvote.run.release import caps
 from tests import plain, production
 from tests.town import (
     CAP,

@@ -8,11 +8,11 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.protocols.registry import PROTOCOLS
-from curvote.run.config import PipelinesFile
-from curvote.run.overrides import free_settings
-from curvote.run.plan import make_plan
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.overrides import free_settings
+from curvote.run.config.schema import Pipeline
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.schema import Pipeline
 from tests import plain, production
 from tests.exchange import FAR
 from tests.production import NAME

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.run import fingerprint, history
-from curvote.run.config import PipelinesFile
-from curvote.run.contracts import CONTRACTS
-from curvote.run.plan import make_plan
+from curvote.run import history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.plan import fingerprint
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.store import Artifact, artifact, folders
+from curvote.run.store.artifacts import Artifact, artifact, folders
+from curvote.run.store.contracts import CONTRACTS
 from tests import plain, private_table
 from tests.private_table import files_elsewhere, open_to_others, says, text_of
 

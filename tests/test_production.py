@@ -14,11 +14,14 @@ from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.roles import split
-from curvote.run import chain, fingerprint, garbage, ledger_check, releasing
-from curvote.run.config import PipelinesFile
-from curvote.run.plan import Selection, make_plan
+from curvote.run import garbage
+from curvote.run.config.file import PipelinesFile
+from curvote.run.plan import expand as chain
+from curvote.run.plan import fingerprint
+from curvote.run.planner import Selection, make_plan
 from curvote.run.project import Project
-from curvote.run.store import artifact
+from curvote.run.release import ledger_check, releasing
+from curvote.run.store.artifacts import artifact
 from tests import production
 from tests.processes import in_child
 

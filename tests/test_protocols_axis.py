@@ -9,11 +9,11 @@ import pytest
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
 from curvote.protocols.direct.arms import vectors
-from curvote.run.choosing import concrete, reasons
-from curvote.run.config import PipelinesFile
+from curvote.run.config.choosing import concrete, reasons
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.settings import named, settings
+from curvote.run.plan.step import Cell
 from curvote.run.results import final_model, summary
-from curvote.run.settings import named, settings
-from curvote.run.step import Cell
 from tests import plain
 
 EVERY = ["auto", "direct", "votes", "majority", "mrma"]

@@ -14,8 +14,8 @@ from curvote import sealed, signed
 from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
 from curvote.run.project import Project
-from curvote.run.publishing import publish, server_key
-from curvote.run.store import artifact
+from curvote.run.release.publishing import publish, server_key
+from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake, Refused
 from flows import cli_intake
 from tests import exchange, online_round, plain, production

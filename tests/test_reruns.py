@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
-from curvote.run import fingerprint
 from curvote.run.history import completed
-from curvote.run.plan import Selection
+from curvote.run.plan import fingerprint
+from curvote.run.planner import Selection
 from curvote.run.project import Project
 from curvote.run.results import cells, final_model, find, summary
-from curvote.run.store import artifact, folders
+from curvote.run.store.artifacts import artifact, folders
 from tests import plain
 
 Edit = Callable[[str, str, str], None]

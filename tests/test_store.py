@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from curvote.errors import InternalError, UserError
-from curvote.run import blocks, store
-from curvote.run.contracts import CONTRACTS, to_arrow, to_columns
 from curvote.run.execute import execute
 from curvote.run.project import Project
 from curvote.run.status import overview
-from curvote.run.store import artifact
+from curvote.run.store import artifacts as store
+from curvote.run.store import blocks
+from curvote.run.store.artifacts import artifact
+from curvote.run.store.contracts import CONTRACTS, to_arrow, to_columns
 from tests import plain
 
 

@@ -19,8 +19,8 @@ from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
 from curvote.run.history import RunRecord
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from curvote.run.step import Cell
 from flows import environment, tracking
 from tests.tracked_run import EPSILONS, make_record, make_rows
 

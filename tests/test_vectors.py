@@ -11,10 +11,10 @@ from curvote.datasets.registry import DATASETS
 from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run.history import RunRecord
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import find, summary
-from curvote.run.step import Cell
-from curvote.run.store import Artifact
+from curvote.run.store.artifacts import Artifact
 from tests import fake_source, plain
 
 VECTORS = plain.TINY | {

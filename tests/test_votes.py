@@ -20,7 +20,7 @@ from curvote.protocols.mrma.score import arm
 from curvote.protocols.stage import Columns
 from curvote.protocols.votes import aggregate, evaluate, score, train
 from curvote.protocols.votes.messages import Vote
-from curvote.run.contracts import to_arrow
+from curvote.run.store.contracts import to_arrow
 from curvote.server.averaging import average
 from tests.online_study import Plain
 from tests.rounds import REPORTS

@@ -11,12 +11,12 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.run import releases_log
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.history import begin, finish
-from curvote.run.plan import Plan, make_plan
+from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
+from curvote.run.release import releases_log
 from tests import plain, production
 
 NAME, PEOPLE, CAP = "town", 140, 8.0

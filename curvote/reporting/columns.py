@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from curvote.run.settings import named
+from curvote.run.config.settings import named
 
 Row = Mapping[str, Any]
 

@@ -21,11 +21,14 @@ from curvote.reporting.data import SCORE_COLUMNS, CurveSample, DataCard, PageDat
 from curvote.reporting.outside import outside
 from curvote.representation.basis import IDENTITY
 from curvote.representation.rescale import RESCALES
-from curvote.run import audited, production
-from curvote.run.choosing import concrete, reasons
+from curvote.run import audited
+from curvote.run.config.choosing import concrete, reasons
+from curvote.run.config.settings import labels_of, of_config
+from curvote.run.config.source import given
 from curvote.run.dropped import dropped
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.release import production
 from curvote.run.results import (
     cells,
     encoding_of,
@@ -34,9 +37,7 @@ from curvote.run.results import (
     outcomes,
     summary,
 )
-from curvote.run.settings import labels_of, of_config
-from curvote.run.source import given
-from curvote.run.store import Artifact, sound
+from curvote.run.store.artifacts import Artifact, sound
 
 SHOWN = 60
 DEGREES = {2: "linear", 3: "quadratic", 4: "cubic"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from curvote.protocols.message import message_of
 from curvote.protocols.outside import Outside, crowd
-from curvote.run import production
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.store import Artifact, sound
+from curvote.run.release import production
+from curvote.run.store.artifacts import Artifact, sound
 from curvote.task import Task
 
 

@@ -6,11 +6,12 @@ import json
 from pathlib import Path
 
 from curvote.durable import owner_folder
-from curvote.run import audited, fingerprint
+from curvote.run import audited
+from curvote.run.config.source import given
 from curvote.run.history import RunRecord
+from curvote.run.plan import fingerprint
 from curvote.run.project import Project
-from curvote.run.source import given
-from curvote.run.store import write_json
+from curvote.run.store.artifacts import write_json
 
 STAMP = "report.json"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from curvote.run.source import given
+from curvote.run.config.source import given
 
 NOT_PRIVATE = (
     "Bounds were computed from the clients' data: this run is NOT PRIVATE, whatever its"

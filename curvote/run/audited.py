@@ -17,20 +17,20 @@ from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.message import message_of, messages
 from curvote.protocols.registry import PROTOCOLS
+from curvote.protocols.stages import project as projecting
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
-from curvote.run import fingerprint
-from curvote.run.choosing import parts
-from curvote.run.config import PipelinesFile
+from curvote.run.config.choosing import parts
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.settings import dotted, named, settings
+from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
+from curvote.run.plan import fingerprint
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import find
-from curvote.run.schema import Pipeline
-from curvote.run.settings import dotted, named, settings
-from curvote.run.source import Absent, raw_files
-from curvote.run.stages import project as projecting
-from curvote.run.step import Cell
-from curvote.run.store import write_json
+from curvote.run.store.artifacts import write_json
 from curvote.task import Task
 
 

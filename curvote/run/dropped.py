@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.store import sound
+from curvote.run.store.artifacts import sound
 
 
 def dropped(project: Project, record: RunRecord) -> list[str]:

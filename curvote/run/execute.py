@@ -20,13 +20,13 @@ from curvote.datasets.raw import digest
 from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError, UserError
 from curvote.protocols.stage import Facts, Inputs
-from curvote.run import blocks
-from curvote.run.fingerprint import of_file
-from curvote.run.production import round_of
+from curvote.run.plan.fingerprint import of_file
+from curvote.run.plan.step import SHARED, Raw, Step
 from curvote.run.project import Project
-from curvote.run.releasing import provenance, release, temporary_of
-from curvote.run.step import SHARED, Raw, Step
-from curvote.run.store import (
+from curvote.run.release.production import round_of
+from curvote.run.release.releasing import provenance, release, temporary_of
+from curvote.run.store import blocks
+from curvote.run.store.artifacts import (
     MANIFEST,
     Artifact,
     ArtifactRef,

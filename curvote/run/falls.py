@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from curvote.run.history import RunRecord
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from curvote.run.step import Cell
-from curvote.run.store import sound
+from curvote.run.store.artifacts import sound
 from curvote.server.watch import fell
 
 

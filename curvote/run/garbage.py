@@ -10,7 +10,7 @@ from pathlib import Path
 
 from curvote.run.history import load_all
 from curvote.run.project import Project
-from curvote.run.store import MANIFEST, folders
+from curvote.run.store.artifacts import MANIFEST, folders
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from typing import Any
 
 from curvote.durable import owner_folder
 from curvote.errors import UserError
-from curvote.run.config import Configured
+from curvote.run.config.file import Configured
+from curvote.run.plan.step import Cell, Step
 from curvote.run.project import Project
-from curvote.run.step import Cell, Step
-from curvote.run.store import write_json
+from curvote.run.store.artifacts import write_json
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,12 @@ from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.classifiers import line_of
 from curvote.protocols.mrma.arms import WEAK_ARMS
 from curvote.representation.encoding import Encoding
+from curvote.run.config.schema import Representation
+from curvote.run.config.settings import labels_of, of_config
 from curvote.run.history import RunRecord
+from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from curvote.run.schema import Representation
-from curvote.run.settings import labels_of, of_config
-from curvote.run.step import Cell
-from curvote.run.store import Artifact, sound
+from curvote.run.store.artifacts import Artifact, sound
 from curvote.server.averaging import average
 
 if TYPE_CHECKING:

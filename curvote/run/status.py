@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvote.run.config import PipelinesFile
+from curvote.run.config.file import PipelinesFile
 from curvote.run.history import RunRecord, load_all
 from curvote.run.project import Project
-from curvote.run.store import artifact
+from curvote.run.store.artifacts import artifact
 
 
 def overview(project: Project, *, content: bool) -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ import pytest
 
 from curvote.run import history
 from curvote.run.project import Project
-from curvote.run.store import Artifact
+from curvote.run.store.artifacts import Artifact
 from tests import plain
 from tests.processes import processes_of, until
 

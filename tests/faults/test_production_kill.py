@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from curvote.client.ledger import Ledger
-from curvote.run.ledger_check import problems
 from curvote.run.project import Project
-from curvote.run.store import artifact
+from curvote.run.release.ledger_check import problems
+from curvote.run.store.artifacts import artifact
 from tests import production
 from tests.processes import in_child
 

@@ -30,7 +30,7 @@ REPORTS = Stage(
 )
 RELEASED = Stage(
     "privatize",
-    "curvote.run.stages.released",
+    "curvote.protocols.stages.released",
     inputs=("ingest", "project"),
     axes=("epsilon",),
     params=(*TERMS, "protocol", "project.judge", *WHO),

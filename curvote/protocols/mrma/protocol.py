@@ -111,7 +111,7 @@ STAGES = (
 PRODUCTION = (
     Stage(
         "privatize",
-        "curvote.run.stages.released",
+        "curvote.protocols.stages.released",
         inputs=("ingest", "project"),
         axes=("epsilon",),
         params=("epsilon", "protocol", "project.judge", *_REPORT, *_WHO),
@@ -123,7 +123,7 @@ PRODUCTION = (
     _TRAIN,
     Stage(
         "evaluate",
-        "curvote.run.stages.released",
+        "curvote.protocols.stages.released",
         inputs=("ingest", "privatize", "train"),
         axes=("epsilon", "learner"),
         params=("epsilon", "protocol", *_WHO),

@@ -59,7 +59,7 @@ PRODUCTION = (
     _TRAIN,
     Stage(
         "evaluate",
-        "curvote.run.stages.released",
+        "curvote.protocols.stages.released",
         inputs=("ingest", "project", "train"),
         axes=("epsilon",),
         params=("epsilon", "protocol", "project.judge", *WHO),

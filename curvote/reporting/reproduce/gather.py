@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from curvote.reporting.reproduce.rows import USEFUL, Row
+from curvote.run.config.schema import Representation
+from curvote.run.config.settings import labels_of, settings
+from curvote.run.config.settings import named as setting_name
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import plain, scores, summary
-from curvote.run.schema import Representation
-from curvote.run.settings import labels_of, settings
-from curvote.run.settings import named as setting_name
 
 Labels = Mapping[str | None, Mapping[str, str]]
 

@@ -10,7 +10,7 @@ from curvote.errors import UserError
 from curvote.reporting.methods import METHODS
 from curvote.reporting.reproduce.names import Reproduction, find
 from curvote.reporting.reproduce.printed import Printed, printed
-from curvote.run.settings import PROTOCOL
+from curvote.run.config.settings import PROTOCOL
 
 Row = dict[str, Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 from curvote.errors import Problem, UserError, Where
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run.schema import Pipeline
-from curvote.run.settings import FIXED
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.settings import FIXED
 
 _SAID = (
     "{given} is asked for, the file says {stated}: in production an override changes"

@@ -9,8 +9,8 @@ from pathlib import Path
 from curvote.durable import OTHERS, owner_folder, sync_folder
 from curvote.errors import UserError
 from curvote.run.project import Project, is_raw
-from curvote.run.sides import side_of
-from curvote.run.store import MANIFEST, aside
+from curvote.run.store.artifacts import MANIFEST, aside
+from curvote.run.store.sides import side_of
 
 
 def move_raw(project: Project) -> None:

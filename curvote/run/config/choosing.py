@@ -8,8 +8,8 @@ from typing import Any
 from curvote.datasets.lookup import module
 from curvote.errors import UserError
 from curvote.protocols.choice import Choice, arm_of, choose
-from curvote.run.schema import Pipeline
-from curvote.run.settings import settings
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.settings import settings
 
 AUTO = "auto"
 # Two rounds are another chain, with other messages: a protocol of its own.

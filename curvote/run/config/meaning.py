@@ -15,10 +15,10 @@ from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import too_many
 from curvote.representation import basis
 from curvote.representation.rescale import RESCALES, rescale
-from curvote.run.choosing import AUTO
-from curvote.run.meaning_production import production_problems
-from curvote.run.meaning_protocol import protocol_problems, source_problems
-from curvote.run.schema import Pipeline, Representation
+from curvote.run.config.choosing import AUTO
+from curvote.run.config.meaning_production import production_problems
+from curvote.run.config.meaning_protocol import protocol_problems, source_problems
+from curvote.run.config.schema import Pipeline, Representation
 from curvote.server.learners.fitting import check
 
 BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]

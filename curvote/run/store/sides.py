@@ -9,7 +9,7 @@ from importlib import import_module
 from curvote.errors import InternalError
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run.chain import INGEST, PROJECT
+from curvote.run.plan.expand import INGEST, PROJECT
 
 UNKNOWN = "client"  # a stage that no protocol has any more: closed rather than open
 

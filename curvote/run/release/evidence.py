@@ -18,9 +18,10 @@ from typing import Any
 from curvote.client.ledger import Entry, Ledger, existing
 from curvote.errors import UserError
 from curvote.protocols.registry import PROTOCOLS
-from curvote.run import history, releases_log
+from curvote.run import history
 from curvote.run.project import Project
-from curvote.run.store import MANIFEST
+from curvote.run.release import releases_log
+from curvote.run.store.artifacts import MANIFEST
 
 WAY_OUT = (
     "Put the newest ledger back: clients have spent what another one does not know."

@@ -12,9 +12,9 @@ from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
 from curvote.representation.rescale import UNBOUNDED
-from curvote.run.choosing import AUTO, choices, is_open
-from curvote.run.schema import Pipeline
-from curvote.run.settings import LEARN_FROM_Z
+from curvote.run.config.choosing import AUTO, choices, is_open
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.settings import LEARN_FROM_Z
 
 
 def protocol_problems(pipeline: Pipeline) -> Iterator[Problem]:

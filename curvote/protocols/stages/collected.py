@@ -11,7 +11,7 @@ from pathlib import Path
 
 from curvote.protocols.message import rows
 from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.run.stages import released
+from curvote.protocols.stages import released
 from curvote.server.intake import Intake
 from curvote.server.rounds import Payload
 from curvote.server.watch import fall

@@ -15,12 +15,12 @@ from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError, UserError
 from curvote.protocols.judging import judged
 from curvote.protocols.message import messages
-from curvote.run.config import Configured
-from curvote.run.production import minimum, needed, round_of
+from curvote.protocols.stages import released
+from curvote.run.config.file import Configured
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
-from curvote.run.stages import released
-from curvote.run.step import Step
-from curvote.run.store import artifact, write_lines, write_text
+from curvote.run.release.production import minimum, needed, round_of
+from curvote.run.store.artifacts import artifact, write_lines, write_text
 from curvote.sealed import new_key, public
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round

@@ -20,9 +20,9 @@ from threadpoolctl import threadpool_limits
 from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.protocols.stage import Columns, Tables
-from curvote.run.contracts import to_arrow
-from curvote.run.step import SHARED
-from curvote.run.store import Artifact
+from curvote.run.plan.step import SHARED
+from curvote.run.store.artifacts import Artifact
+from curvote.run.store.contracts import to_arrow
 
 PREFIX: Final = "block-"
 # Doubles do not repeat, so dictionaries would cost time and save nothing.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curvote.client.ledger import Entry, existing
-from curvote.run import evidence
-from curvote.run.fingerprint import of_file
+from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project
-from curvote.run.store import MANIFEST
+from curvote.run.release import evidence
+from curvote.run.store.artifacts import MANIFEST
 
 
 def problems(project: Project) -> list[str]:

@@ -7,10 +7,10 @@ from contextlib import nullcontext
 
 from curvote.client.ledger import Ledger, existing
 from curvote.privacy import Budget
-from curvote.run import caps, evidence, populations, releases_log
-from curvote.run.config import Configured
-from curvote.run.identity import People
+from curvote.run.config.file import Configured
+from curvote.run.plan.identity import People
 from curvote.run.project import Project
+from curvote.run.release import caps, evidence, populations, releases_log
 
 
 def check(

@@ -8,12 +8,13 @@ from dataclasses import replace
 from curvote.client.ledger import Entry, existing
 from curvote.errors import InternalError, UserError
 from curvote.protocols.message import messages
-from curvote.run import before_releasing, identity
-from curvote.run.config import Configured
+from curvote.run.config.file import Configured
 from curvote.run.falls import has_fallen
+from curvote.run.plan import identity
+from curvote.run.plan.step import Raw, Release, Standing, Step
 from curvote.run.project import Project
-from curvote.run.step import Raw, Release, Standing, Step
-from curvote.run.store import artifact
+from curvote.run.release import before_releasing
+from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round
 

@@ -12,14 +12,14 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from curvote.errors import Problem, UserError, Where, did_you_mean
-from curvote.run import schema
-from curvote.run.choosing import parts
-from curvote.run.meaning import meaning_problems
-from curvote.run.overrides import refuse_in_production
+from curvote.run.config import schema
+from curvote.run.config.choosing import parts
+from curvote.run.config.meaning import meaning_problems
+from curvote.run.config.overrides import refuse_in_production
+from curvote.run.config.settings import named, put, settings
+from curvote.run.config.source import files_of
+from curvote.run.config.yaml_lines import line_of, load
 from curvote.run.project import Project
-from curvote.run.settings import named, put, settings
-from curvote.run.source import files_of
-from curvote.run.yaml_lines import line_of, load
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class PipelinesFile:
         """Return pipeline ``name`` with defaults, ``a.b=v`` overrides and fixed values.
 
         Raises one UserError with all problems, each with its line; in production most
-        overrides are one (`curvote.run.overrides`).
+        overrides are one (`curvote.run.config.overrides`).
         """
         pipelines = self.values["pipelines"]
         if name not in pipelines:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvote.run.schema import Pipeline
+from curvote.run.config.schema import Pipeline
 
 INHERITED = ("epsilon", "learners", "replicates", "seed")
 

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from curvote.protocols.message import messages
 from curvote.protocols.roles import ROLES, split
-from curvote.run import fingerprint
-from curvote.run.config import Configured
-from curvote.run.schema import Pipeline
-from curvote.run.stages import ingest
+from curvote.protocols.stages import ingest
+from curvote.run.config.file import Configured
+from curvote.run.config.schema import Pipeline
+from curvote.run.plan import fingerprint
 
 
 def asked(pipeline: Pipeline) -> dict[str, Any]:

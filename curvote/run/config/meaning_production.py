@@ -12,8 +12,8 @@ from curvote.privacy import refuse_delta
 from curvote.protocols.message import Message, messages
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run.choosing import is_open, parts
-from curvote.run.schema import Intake, Pipeline
+from curvote.run.config.choosing import is_open, parts
+from curvote.run.config.schema import Intake, Pipeline
 
 REMOTE = "remote"
 

@@ -20,13 +20,13 @@ from curvote.durable import sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.outside import crowd_of
-from curvote.run import caps, evidence, releases_log
-from curvote.run.fingerprint import of_file
-from curvote.run.production import LOST, needed
+from curvote.protocols.stages import released
+from curvote.run.plan.fingerprint import of_file
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
-from curvote.run.stages import released
-from curvote.run.step import Step
-from curvote.run.store import MANIFEST, Artifact, artifact, commit, write_json
+from curvote.run.release import caps, evidence, releases_log
+from curvote.run.release.production import LOST, needed
+from curvote.run.store.artifacts import MANIFEST, Artifact, artifact, commit, write_json
 from curvote.task import Task
 
 Compute = Callable[[], Path]

@@ -10,10 +10,10 @@ from typing import Any
 from curvote.datasets import raw
 from curvote.datasets.lookup import module
 from curvote.errors import UserError
+from curvote.run.config.schema import Pipeline
 from curvote.run.keyed import keyed
+from curvote.run.plan.step import Raw
 from curvote.run.project import Project
-from curvote.run.schema import Pipeline
-from curvote.run.step import Raw
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from curvote.errors import UserError, did_you_mean
-from curvote.run import production
-from curvote.run.chain import expand
-from curvote.run.config import Configured
+from curvote.run.config.file import Configured
+from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import latest_keys
-from curvote.run.moving import move_raw
+from curvote.run.plan.expand import expand
+from curvote.run.plan.reasons import difference
+from curvote.run.plan.step import Raw, Step
 from curvote.run.project import Project
-from curvote.run.reasons import difference
-from curvote.run.source import Absent, raw_files
-from curvote.run.step import Raw, Step
-from curvote.run.store import Artifact, artifact
+from curvote.run.release import production
+from curvote.run.store.artifacts import Artifact, artifact
+from curvote.run.store.moving import move_raw
 
 TERMINAL = "report"
 

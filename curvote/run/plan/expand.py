@@ -12,17 +12,17 @@ from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stage import Stage
-from curvote.run import fingerprint, identity
-from curvote.run.choosing import parts
-from curvote.run.config import Configured, Setting
-from curvote.run.contracts import VERSION
-from curvote.run.published import published
-from curvote.run.schema import Pipeline
-from curvote.run.settings import dotted
-from curvote.run.source import unpublished
-from curvote.run.step import SHARED, Cell, Raw, Release, Standing, Step
+from curvote.run.config.choosing import parts
+from curvote.run.config.file import Configured, Setting
+from curvote.run.config.published import published
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.settings import dotted
+from curvote.run.config.source import unpublished
+from curvote.run.plan import fingerprint, identity
+from curvote.run.plan.step import SHARED, Cell, Raw, Release, Standing, Step
+from curvote.run.store.contracts import VERSION
 
-_CHAIN = "curvote.run.stages"
+_CHAIN = "curvote.protocols.stages"
 RELEASED, COLLECTED = f"{_CHAIN}.released", f"{_CHAIN}.collected"
 
 INGEST = Stage(

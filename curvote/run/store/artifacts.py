@@ -17,10 +17,10 @@ import pyarrow.parquet as pq
 from curvote.durable import file_mode, owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.protocols.stage import Columns
-from curvote.run.contracts import to_columns
-from curvote.run.fingerprint import of_file
+from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project, is_raw
-from curvote.run.sides import side_of
+from curvote.run.store.contracts import to_columns
+from curvote.run.store.sides import side_of
 
 MANIFEST = "manifest.json"
 

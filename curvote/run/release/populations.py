@@ -10,8 +10,8 @@ from __future__ import annotations
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_rows import names
 from curvote.errors import UserError
-from curvote.run.config import Configured
-from curvote.run.identity import People
+from curvote.run.config.file import Configured
+from curvote.run.plan.identity import People
 
 
 def refuse_strangers(

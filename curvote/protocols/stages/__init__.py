@@ -1,0 +1,1 @@
+"""Stages that all protocols share: ingest, project, and the releases."""

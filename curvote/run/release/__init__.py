@@ -1,0 +1,1 @@
+"""Releases of production: counted before they are drawn, drawn once."""

@@ -1,1 +1,0 @@
-"""Stages that every protocol shares: ingest and project."""

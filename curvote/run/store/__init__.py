@@ -1,0 +1,1 @@
+"""Artifacts: computed in blocks, committed by one rename, never changed."""
