@@ -1,7 +1,8 @@
 """The real command: what leaves a client, and what it says, for records of all kinds.
 
-The harness of many tasks is `tests/test_silence.py`; here the process is the same as an
-owner's, so that exit code, both streams, folder and ledger are those of the product.
+The harness of many tasks is `tests/client/test_silence.py`; here the process is the
+same as an owner's, so that exit code, both streams, folder and ledger are those of
+the product.
 """
 
 from __future__ import annotations

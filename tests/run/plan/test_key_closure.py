@@ -20,7 +20,7 @@ from curvote.run.plan.step import SHARED, Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
 from tests import plain
-from tests.test_boundary import CHAINS
+from tests.run.test_boundary import CHAINS
 
 ROOT = PACKAGE.parent
 # Imported by stages, and in no key: each with its reason.
@@ -91,7 +91,7 @@ def test_what_a_stage_imports_is_in_its_key(
     """Each stage runs in a fresh process; whatever of curvote is there then counts."""
     jobs = [job(*found) for found in steps.values()]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).with_name("stage_zygote.py"))],
+        [sys.executable, str(Path(__file__).parents[2] / "stage_zygote.py")],
         input=pickle.dumps(jobs),
         capture_output=True,
         env={"PYTHONPATH": str(ROOT), "PATH": "", "OMP_NUM_THREADS": "1"},

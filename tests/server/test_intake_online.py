@@ -37,7 +37,7 @@ from tests.online_round import (
     verdicts,
     votes,
 )
-from tests.test_intake import contents
+from tests.server.test_intake import contents
 
 
 @pytest.fixture(scope="module")

@@ -20,7 +20,7 @@ from curvote.server.intake import Intake, Refused
 from flows import cli_intake
 from tests import exchange, online_round, plain, production
 from tests.exchange import FAR, NAME, Server
-from tests.test_exchange import some_clients
+from tests.federation.test_exchange import some_clients
 
 
 def stored(project: Project) -> dict[str, bytes]:

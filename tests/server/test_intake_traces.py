@@ -18,7 +18,7 @@ from curvote.sealed import closed, is_sealed, new_key, opened, public
 from curvote.server.intake import Intake, Refused
 from curvote.strict_json import canonical
 from tests.rounds import REPORTS, VOTES, old, payload
-from tests.test_intake import contents
+from tests.server.test_intake import contents
 
 N = 200
 

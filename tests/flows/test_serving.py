@@ -32,7 +32,7 @@ from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LONG_ENOUGH = 150.0
 # It never comes due: what runs here was ordered.
 NEVER = {"schedule": {"cron": "0 0 29 2 *"}}

@@ -16,9 +16,9 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from tests import production
-from tests.test_direct_production import arm
+from tests.protocols.test_direct_production import arm
 
-REPOSITORY = Path(__file__).parents[1]
+REPOSITORY = Path(__file__).parents[3]
 PHONEMES = {
     "privatize": "c76c2d8237786f2d8e559158a0117b36",
     "evaluate": "bd6c4b386fc3190f8d3587748d9dd95e",

@@ -106,7 +106,7 @@ def test_a_pipeline_without_its_raw_file_is_blocked_not_failed(
 ) -> None:
     """``plan`` downloads nothing and says what would."""
     monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
-    text = (Path(__file__).parents[1] / "pipelines.yaml").read_text()
+    text = (Path(__file__).parents[2] / "pipelines.yaml").read_text()
     (project.root / "pipelines.yaml").write_text(text)
     code, out, _ = run("plan", "phonemes", "--project", str(project.root), "--json")
     assert code == 0

@@ -114,7 +114,7 @@ def test_without_its_raw_file_a_pipeline_is_not_audited(
     monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
     source = {"name": "phonemes"}
     (tmp_path / "data").mkdir()
-    real = Path(__file__).parents[1] / "data" / "sources.toml"
+    real = Path(__file__).parents[2] / "data" / "sources.toml"
     (tmp_path / "data" / "sources.toml").write_text(real.read_text())
     project = plain.write(tmp_path, one=plain.TINY | {"source": source})
     with pytest.raises(UserError, match="curvote data fetch phonemes"):

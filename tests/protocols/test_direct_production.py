@@ -14,7 +14,7 @@ from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
-from tests.test_exchange import blocked, some_clients
+from tests.federation.test_exchange import blocked, some_clients
 
 DIRECT = {
     "protocol": "direct",

@@ -169,7 +169,7 @@ def test_set_overrides_one_setting_and_its_errors_are_said(project: Project) -> 
 
 def test_the_pipelines_of_this_project_are_right() -> None:
     """The shipped pipelines.yaml passes its own check."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[3]
     file = PipelinesFile(Project(root))
     file.check()
     assert {"demo", "simulated", "phonemes"} <= set(file.names())
@@ -177,7 +177,7 @@ def test_the_pipelines_of_this_project_are_right() -> None:
 
 def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> None:
     """docs/pipelines.schema.json is what `curvote list --schema` prints."""
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[3]
     stored = json.loads((root / "docs" / "pipelines.schema.json").read_text())
     assert stored == editor_schema()
     shipped = yaml.safe_load((root / "pipelines.yaml").read_text())

@@ -14,8 +14,8 @@ from curvote.errors import UserError
 from curvote.run.keyed import keyed
 from curvote.run.project import Project
 from tests import plain, production
-from tests.test_own_data import REAL, STUDY
-from tests.test_own_data import project as people  # noqa: F401  a fixture
+from tests.datasets.test_own_data import REAL, STUDY
+from tests.datasets.test_own_data import project as people  # noqa: F401  a fixture
 
 DIGEST = "ab" * 32
 

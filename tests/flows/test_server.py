@@ -21,7 +21,7 @@ from flows.server import PrefectServer, answers, served_by
 from flows.serving import serve
 from tests.processes import processes_of, until
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 LONG_ENOUGH = 90.0
 
 STAND_IN = """
