@@ -20,8 +20,8 @@ from curvote.run.project import Project
 from curvote.run.results import cells, find, summary
 from tests import plain
 
-REPOSITORY = Path(__file__).parents[1]
-GOLDEN = json.loads((REPOSITORY / "tests" / "golden_scores.json").read_text())
+REPOSITORY = Path(__file__).parents[2]
+GOLDEN = json.loads(Path(__file__).with_name("golden_scores.json").read_text())
 NAMES = ("demo", "servers", "arrivals", "compare")
 # Keys of a row of `scores --json` when the digests were made; rows may gain others.
 KEYS = (
