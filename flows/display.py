@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from curvote.run.config.choosing import reasons
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -16,7 +17,6 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from curvote.run.config.choosing import reasons
 from curvote.run.plan.step import Raw, Step
 from curvote.run.planner import Plan
 from curvote.run.release.publishing import Published

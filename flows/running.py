@@ -58,6 +58,7 @@ def _federated(project: Project, pipeline: str) -> bool:
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
     from curvote.run.dropped import dropped
+
     from curvote.run.falls import fallen
     from curvote.run.results import outcomes, summary
     from flows.tables import print_outcomes, print_scores

@@ -15,8 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvote.run import history
 from curvote.run.config.choosing import chosen
+
+from curvote.run import history
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
 from curvote.run.plan.step import Cell

@@ -9,12 +9,13 @@ from types import SimpleNamespace
 
 import pytest
 
+from curvote.chain.stage import Stage
 from curvote.errors import InternalError
-from curvote.federation import protocol as federated
+from curvote.federation import system as federated
 from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
 from curvote.run.plan.expand import INGEST, PROJECT
-from curvote.run.plan.step import Cell, Step
+from curvote.chain.axis import Cell
+from curvote.run.plan.step import Step
 
 EVERY = (INGEST, PROJECT, *federated.STAGES)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from flows.cells import by_cell, scalars, stage_keys
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
 

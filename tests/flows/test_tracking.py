@@ -19,7 +19,7 @@ from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from flows import environment, tracking
 from tests.tracked_run import EPSILONS, make_record, make_rows
