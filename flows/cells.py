@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, replace
 from typing import Any
 
+from curvote.chain.axis import Cell
 from curvote.reporting.methods import ARMS
 from curvote.run.config.settings import named as named_setting
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 
 Rows = Iterable[Mapping[str, Any]]
 Metrics = dict[str, float]
@@ -26,31 +25,30 @@ def by_cell(rows: Rows) -> dict[Cell, Metrics]:
     own: dict[Cell, Metrics] = {}
     for row in rows:
         own.setdefault(_cell(row), {}).update(_metrics(row))
-    shared = {cell: m for cell, m in own.items() if cell.learner is None}
+    shared = {cell: m for cell, m in own.items() if cell["learner"] is None}
     cells = {
-        cell: metrics | shared.get(replace(cell, learner=None), {})
+        cell: metrics | shared.get(cell.with_(learner=None), {})
         for cell, metrics in own.items()
-        if cell.learner is not None
+        if cell["learner"] is not None
     }
-    served = {replace(cell, learner=None) for cell in cells}
+    served = {cell.with_(learner=None) for cell in cells}
     return cells | {cell: m for cell, m in shared.items() if cell not in served}
 
 
 def _cell(row: Mapping[str, Any]) -> Cell:
-    return Cell(
-        row["protocol"],
-        row["epsilon"],
-        row["learner"],
-        named_setting(row.get("setting", {})),
-        row.get("arrival"),
-    )
+    names = ("protocol", "epsilon", "learner", "arrival")
+    setting = named_setting(row.get("setting", {}))
+    protocol, *others = names
+    here = {protocol: row[protocol], "setting": setting}
+    return Cell.of(here | {name: row.get(name) for name in others})
 
 
 def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
     """Return the key of every stage that ``cell`` was computed from."""
-    wider = cell.wider()
-    serving = [step for step in record.steps if Cell(**step["cell"]) in wider]
-    return {step["stage"]: step["key"] for step in sorted(serving, key=_narrowness)}
+    steps = [(Cell.of(step["cell"]), step) for step in record.steps]
+    serving = [(own, step) for own, step in steps if own.serves(cell)]
+    ordered = sorted(serving, key=lambda pair: len(pair[0].pairs))
+    return {step["stage"]: step["key"] for _, step in ordered}
 
 
 def scalars(config: Mapping[str, Any]) -> dict[str, str]:
@@ -76,8 +74,7 @@ def named(cell: Cell) -> dict[str, str]:
     """Return protocol, epsilon and learner as params."""
     return {
         name: f"{value:g}" if isinstance(value, float) else str(value)
-        for name, value in asdict(cell).items()
-        if value is not None
+        for name, value in cell.pairs
     }
 
 
@@ -101,7 +98,3 @@ def _metrics(row: Mapping[str, Any]) -> Metrics:
         for called in names
         if value is not None and math.isfinite(value)
     }
-
-
-def _narrowness(step: Mapping[str, Any]) -> int:
-    return sum(value is not None for value in step["cell"].values())

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from curvote.run.config.choosing import reasons
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -17,7 +16,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from curvote.run.plan.step import Raw, Step
+from curvote.run.config.parts import reasons
+from curvote.run.config.source import Raw
+from curvote.run.plan.step import Step
 from curvote.run.planner import Plan
 from curvote.run.release.publishing import Published
 from tasks.perform import Progress as Show

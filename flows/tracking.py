@@ -15,14 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvote.run.config.choosing import chosen
-
+from curvote.chain.axis import Cell
 from curvote.run import history
+from curvote.run.config.parts import part_of
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from curvote.run.results import cells
 from flows.cells import Metrics, Rows, by_cell, named, scalars, stage_keys
 from flows.environment import locked, prepare, process_tag
 from flows.mlflow_model import save_model, version_of
@@ -204,17 +202,18 @@ class _Log:
         model_of: ModelOf,
     ) -> dict[str, str]:
         """Log the final classifier, or link the one that is there."""
-        if cell not in cells(self.record):
-            return {}
         uri = earlier.data.tags.get("model_uri") if earlier else None
         if earlier and uri and self.exists(uri):
             return {"model_uri": uri, "linked": earlier.info.run_id}
+        made = model_of(cell)
+        if made is None:
+            return {}
         # Made here: otherwise, with no active run, MLflow puts a model into the default
         # experiment, in a folder of wherever this was started.
         place = self.client.create_logged_model(
             self.experiment, "classifier", run_id, params=params
         )
-        return {"model_uri": save_model(run_id, place.model_id, model_of(cell))}
+        return {"model_uri": save_model(run_id, place.model_id, made)}
 
     def exists(self, uri: str) -> bool:
         """Say whether a logged model has not been deleted since."""
@@ -256,10 +255,9 @@ def _log_missing(project: Project) -> None:
 
 
 def _choice(record: RunRecord, cell: Cell) -> dict[str, str]:
-    """Return what `auto` took for a cell and why, if it was asked."""
-    asked = cell.protocol or "", cell.epsilon or 0.0
-    choice = chosen(record.config).get(asked)
-    return {"arm": choice.method, "why": choice.reason} if choice else {}
+    """Return what a rule took for a cell and why, if it was asked."""
+    part = part_of(record.config, cell)
+    return {"arm": part.method, "why": part.reason} if part.reason else {}
 
 
 def _shown(metrics: Metrics) -> list[str]:

@@ -82,7 +82,7 @@ class RunView:
 
     def read(self, stage: str, table: str) -> pd.DataFrame:
         """Return a whole table, with its index."""
-        return self.artifact(stage).table(table).to_pandas()
+        return pd.DataFrame(self.artifact(stage).table(table).to_pandas())
 
 
 def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifact:
@@ -228,6 +228,15 @@ def outcomes(project: Project, record: RunRecord) -> dict[Cell, dict[str, float]
     """Return what production knows of each cell, as its system says."""
     found = ((view.cell, view.system.outcome(view)) for view in views(project, record))
     return {cell: dict(outcome) for cell, outcome in found if outcome}
+
+
+def notes(project: Project, record: RunRecord) -> list[str]:
+    """Return what each system of a run tells its reader, a line each."""
+    every: dict[str, list[RunView]] = {}
+    for view in views(project, record):
+        every.setdefault(view.system.name, []).append(view)
+    told = (line for name, own in every.items() for line in system(name).notes(own))
+    return list(dict.fromkeys(told))
 
 
 def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
