@@ -17,8 +17,8 @@ from matplotlib.ticker import MaxNLocator
 
 from curvote.reporting import style
 from curvote.reporting.figures import epsilon_axis, legend
-from curvote.reporting.reproduce.rows import Row
 from curvote.reporting.style import Look
+from curvote.reproduce.rows import Row
 
 ERROR = "error on new clients (%)"
 

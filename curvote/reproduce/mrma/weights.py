@@ -13,9 +13,9 @@ from scipy.special import expit
 
 from curvote.privacy import label_share
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import distinct, inks, panels
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.drawing import distinct, inks, panels
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 LEVELS = (10, 1, 0.1, 0.01)
 _LOOKS = [style.LOOKS[name] for name in ("mrma", "mr", "all_data", "best_single")]

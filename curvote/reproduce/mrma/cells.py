@@ -11,7 +11,7 @@ from matplotlib.lines import Line2D
 
 from curvote.reporting import style
 from curvote.reporting.methods import METHODS
-from curvote.reporting.reproduce.drawing import (
+from curvote.reproduce.drawing import (
     distinct,
     fitting_legend,
     head,
@@ -19,8 +19,8 @@ from curvote.reporting.reproduce.drawing import (
     limits,
     panels,
 )
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 LIMIT = 3
 _EDGE = 8  # no |z| is drawn beyond

@@ -11,7 +11,7 @@ from matplotlib.patches import Patch
 
 from curvote.errors import InternalError
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import (
+from curvote.reproduce.drawing import (
     ERROR,
     distinct,
     fitting_legend,
@@ -19,8 +19,8 @@ from curvote.reporting.reproduce.drawing import (
     left,
     panels,
 )
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 _WIDTH = 0.34
 

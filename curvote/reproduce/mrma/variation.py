@@ -10,10 +10,10 @@ from matplotlib.lines import Line2D
 
 from curvote.privacy import label_share
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import distinct, fitting_legend, inks, panels
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
 from curvote.reporting.style import Look
+from curvote.reproduce.drawing import distinct, fitting_legend, inks, panels
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 _LOOKS = (
     Look("#d55e00", "o"),

@@ -12,18 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from curvote.reporting import style
-from curvote.reporting.reproduce.contest import (
-    AUTO,
-    MAJORITY,
-    Cell,
-    best,
-    by_setting,
-    cells,
-    lines,
-    of,
-    published,
-)
-from curvote.reporting.reproduce.drawing import (
+from curvote.reporting.style import Look
+from curvote.reproduce.drawing import (
     ERROR,
     Line,
     distinct,
@@ -34,9 +24,19 @@ from curvote.reporting.reproduce.drawing import (
     limits,
     panels,
 )
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
-from curvote.reporting.style import Look
+from curvote.reproduce.mrma.contest import (
+    AUTO,
+    MAJORITY,
+    Cell,
+    best,
+    by_setting,
+    cells,
+    lines,
+    of,
+    published,
+)
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 _CLEAN = "clean"
 _PUBLISHED = "best published method"
