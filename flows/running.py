@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from curvote.run.config.file import PipelinesFile
+from curvote.reproduce.lookup import file_of
 from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
 from flows.flow_runs import sweep
@@ -52,7 +52,7 @@ def _run(project: Project, given: dict[str, Any]) -> str:
 
 
 def _federated(project: Project, pipeline: str) -> bool:
-    configured = PipelinesFile(project).configured(pipeline)
+    configured = file_of(project, pipeline).configured(pipeline)
     return bool(configured.pipeline.protocol == "federated")
 
 

@@ -14,6 +14,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import InternalError
+from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
@@ -99,7 +100,7 @@ def planned(pipeline: str, project: str, asked: Asked) -> Iterator[Run]:
     mark_alive()
     place = Project(Path(project))
     history.end_killed(place, is_alive)
-    file = PipelinesFile(place)
+    file = file_of(place, pipeline)
     plan = _plan(place, pipeline, asked, file)
     with file.placing(pipeline), _recorded(place, plan, asked) as run:
         yield run

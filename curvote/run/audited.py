@@ -23,7 +23,7 @@ from curvote.protocols.message import message_of, messages
 from curvote.protocols.stages import project as projecting
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
-from curvote.run.config.file import PipelinesFile
+from curvote.run.config.file import Configured
 from curvote.run.config.schema import Pipeline, pipeline_of
 from curvote.run.config.settings import dotted, named, settings
 from curvote.run.config.source import Absent, raw_files
@@ -49,14 +49,13 @@ class Loss:
         return self.exact <= self.claimed
 
 
-def tasks(project: Project, pipeline: str) -> list[Task]:
+def tasks(project: Project, configured: Configured) -> list[Task]:
     """Return the task of every setting, protocol, epsilon and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
-    stand-ins: an audit chooses its own z and its own labels. UserError: no such
-    pipeline, or its raw file is not here.
+    stand-ins: an audit chooses its own z and its own labels. UserError: its raw file
+    is not here.
     """
-    configured = PipelinesFile(project).configured(pipeline)
     return _once(
         task
         for setting in configured.settings

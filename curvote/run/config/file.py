@@ -19,7 +19,7 @@ from curvote.run.config.overrides import refuse_in_production
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
 from curvote.run.config.yaml_lines import line_of, load
-from curvote.run.project import Project
+from curvote.run.project import PIPELINES, Project
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Configured:
 
 
 class PipelinesFile:
-    """The parsed pipelines.yaml of a project."""
+    """The parsed pipelines.yaml of a folder; ``called`` is how errors name it."""
 
-    def __init__(self, project: Project) -> None:
-        self.path = project.pipelines_file
-        values, self.lines = load(self.path)
+    def __init__(self, place: Project, called: str = PIPELINES) -> None:
+        self.called = called
+        values, self.lines = load(place.pipelines_file, called)
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
         self._check_top()
 
@@ -158,7 +158,7 @@ class PipelinesFile:
             if f"{path}.".startswith(f"{override.partition('=')[0]}."):
                 return f"--set {override}: {path}: "
         line = line_of(self.lines, problem.where)
-        place = f"{self.path.name}:{line}" if line else self.path.name
+        place = f"{self.called}:{line}" if line else self.called
         return f"{place}: {path}: "
 
 

@@ -10,10 +10,17 @@ from matplotlib.lines import Line2D
 
 from curvote.privacy import label_share
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import distinct, fitting_legend, inks, panels
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
 from curvote.reporting.style import Look
+from curvote.reproduce.drawing import (
+    distinct,
+    fitting_legend,
+    inks,
+    log_axis,
+    panels,
+    points,
+)
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 _LOOKS = (
     Look("#d55e00", "o"),
@@ -33,28 +40,19 @@ def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
         look = looks.get(d, style.OTHER)
         ax.plot(*_exact(d, levels, _label_share(found, d)), color=look.colour, lw=1.3)
         mine = [row for row in rows if row["d"] == d]
-        ax.errorbar(
-            [row["epsilon"] for row in mine],
-            [row["curvote"] for row in mine],
-            yerr=[2 * (row["se"] or 0) for row in mine],
-            **inks(look) | {"ls": ""},
-            elinewidth=0.9,
-            zorder=4,
-        )
-    ax.set_xscale("log")
-    ax.set_xticks(levels, [f"{level:g}" for level in levels])
-    ax.minorticks_off()
+        at = [row["epsilon"] for row in mine]
+        points(ax, at, mine, zorder=4, **inks(look) | {"ls": ""})
+    log_axis(ax, levels)
     ax.set_ylim(0, 103)
     ax.grid(axis="y")
-    ax.set_xlabel("epsilon (smaller: more private)")
     ax.set_ylabel("total variation (%)")
     handles = [
         Line2D([], [], label=f"d = {d}", **inks(looks.get(d, style.OTHER)))
         for d in dimensions
     ]
     exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
-    points = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
-    fitting_legend(drawn, [*handles, exact, points])
+    dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
+    fitting_legend(drawn, [*handles, exact, dots])
     return drawn
 
 

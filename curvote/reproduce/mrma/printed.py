@@ -37,7 +37,7 @@ def cases() -> dict[str, dict[str, str]]:
 
 
 def _rows(file: str) -> list[dict[str, str]]:
-    place = files("curvote.reporting.reproduce") / "published" / file
+    place = files("curvote.reproduce.mrma") / "published" / file
     return list(csv.DictReader(place.read_text(encoding="utf-8").splitlines()))
 
 

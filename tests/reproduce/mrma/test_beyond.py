@@ -10,17 +10,17 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from curvote.reporting.reproduce.contest import ASKED, cells, lines
-from curvote.reporting.reproduce.figures import draw
-from curvote.reporting.reproduce.gather import Evidence, _stated
-from curvote.reporting.reproduce.names import find
-from curvote.reporting.reproduce.results import counts, markdown, told
-from curvote.reporting.reproduce.rows import Row, comparison
-from curvote.reporting.reproduce.write import write
-from flows.reproducing import agreement, laid_out
+from curvote.reproduce.mrma.contest import ASKED, cells, lines
+from curvote.reproduce.mrma.figures import draw
+from curvote.reproduce.mrma.gather import Evidence, _stated
+from curvote.reproduce.mrma.names import REPRODUCTIONS
+from curvote.reproduce.mrma.results import counts, markdown, told
+from curvote.reproduce.mrma.rows import Row, comparison
+from curvote.reproduce.mrma.words import agreement, laid_out
+from curvote.reproduce.mrma.write import write
 from tests.reproduce_rows import CONTEST_EPSILONS, row, summaries
 
-BEYOND = find("beyond")
+BEYOND = REPRODUCTIONS["beyond"]
 PHONEMES = "beyond-phonemes"
 MADE_UP = comparison("beyond", summaries("beyond"))
 
@@ -143,13 +143,13 @@ def test_lost_cells_are_told_with_what_is_better() -> None:
 
 def test_last_words_count_what_is_asked_apart() -> None:
     """Small epsilons are counted by themselves; each lost cell has a line."""
-    said = list(agreement(BEYOND, MADE_UP))
+    said = list(agreement("beyond", MADE_UP))
     assert said[1].startswith("45 of 50 cells with epsilon of at least 0.5 hold")
     assert said[2].startswith("10 of 10 cells with epsilon below 0.5 hold")
     lost = [line for line in said if line.startswith("lost: ")]
     assert len(lost) == 5
     assert all("stroke" in line and "better: majority" in line for line in lost)
-    assert said[-1] == "\nwritten:"
+    assert said[3:] == lost
 
 
 def test_counts_add_up() -> None:
@@ -180,7 +180,7 @@ def test_table_has_a_line_for_each_protocol_and_learner() -> None:
         assert {one["method"] for one in found[name]} == {"mrma"}
     for line in found.values():
         assert len({one["epsilon"] for one in line}) == len(line)
-    shown, columns = laid_out(BEYOND, mine)
+    shown, columns = laid_out("beyond", mine)
     assert columns == [
         "setting",
         "protocol",
@@ -240,8 +240,8 @@ def test_unknown_protocols_and_absent_rivals_are_shown(
     found = rows(*given)
     assert len(found) == 1
     assert given[0]["protocol"] in markdown(found, 1)
-    assert laid_out(BEYOND, found)[0][0]["setting"] == "phonemes"
-    assert list(agreement(BEYOND, found))[-1] == "\nwritten:"
+    assert laid_out("beyond", found)[0][0]["setting"] == "phonemes"
+    assert next(agreement("beyond", found)) == ""
     assert draw("beyond", found, "png")["png"]
 
 

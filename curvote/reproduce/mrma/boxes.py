@@ -11,16 +11,15 @@ from matplotlib.patches import Patch
 
 from curvote.errors import InternalError
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import (
-    ERROR,
+from curvote.reproduce.drawing import (
     distinct,
     fitting_legend,
     head,
-    left,
+    label_left,
     panels,
 )
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 _WIDTH = 0.34
 
@@ -47,8 +46,7 @@ def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
             _boxes(ax, [_values(own, level) for level in levels], shift, colour)
         _axis(ax, levels)
         head(ax, name)
-    for ax in left(axes):
-        ax.set_ylabel(ERROR)
+    label_left(axes)
     fitting_legend(drawn, [Patch(color=colours[kind], label=kind) for kind in colours])
     return drawn
 

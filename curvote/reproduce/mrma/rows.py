@@ -8,11 +8,10 @@ from typing import Any
 
 from curvote.errors import UserError
 from curvote.reporting.methods import METHODS
-from curvote.reporting.reproduce.names import Reproduction, find
-from curvote.reporting.reproduce.printed import Printed, printed
+from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
+from curvote.reproduce.mrma.printed import Printed, printed
+from curvote.reproduce.rows import Row
 from curvote.run.config.settings import PROTOCOL
-
-Row = dict[str, Any]
 
 COLUMNS = (
     "pipeline",
@@ -52,9 +51,9 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     majority stands once: what every protocol brings beside itself is left out.
 
     Raises:
-        UserError: unknown name, or a printed cell that the pipelines do not compute.
+        UserError: a printed cell that the pipelines do not compute.
     """
-    entry = find(name)
+    entry = REPRODUCTIONS[name]
     rows = [_row(entry, summary) for summary in summaries]
     shown = [row for row in rows if _is_shown(entry, row)]
     if entry.published:
@@ -64,25 +63,19 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     return _finished(_sorted(row for row in shown if row["form"] != "published"))
 
 
-def with_error(row: Row) -> str:
-    """Return "11.92 ± 0.10": the value and one standard error, where it is known."""
-    error = "" if row["se"] is None else f" ± {row['se']:.2f}"
-    return f"{row['curvote']:.2f}{error}"
-
-
-def agreeing(entry: Reproduction, rows: Iterable[Row]) -> tuple[int, int]:
+def agreeing(entry: Shown, rows: Iterable[Row]) -> tuple[int, int]:
     """Return how many printed cells agree as ``entry`` asks, and how many there are."""
     known = [row for row in rows if row["z"] is not None]
     return sum(_agrees(entry, row) for row in known), len(known)
 
 
-def _agrees(entry: Reproduction, row: Row) -> bool:
+def _agrees(entry: Shown, row: Row) -> bool:
     points = entry.points.get(row["learner"], 0.0)
     close = abs(row["curvote"] - row["published"]) <= points
     return bool(close or abs(row["z"]) <= entry.limit)
 
 
-def _row(entry: Reproduction, summary: Row) -> Row:
+def _row(entry: Shown, summary: Row) -> Row:
     axes = summary.get("setting", {})
     value, se = _QUANTITIES[entry.quantity](summary)
     kept = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
@@ -103,7 +96,7 @@ def _row(entry: Reproduction, summary: Row) -> Row:
     }
 
 
-def _setting(entry: Reproduction, pipeline: str, axes: Mapping[str, str]) -> str | None:
+def _setting(entry: Shown, pipeline: str, axes: Mapping[str, str]) -> str | None:
     own = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
     others = (f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES)
     return " ".join([*own, *others]) or None
@@ -141,7 +134,7 @@ _QUANTITIES = {
 _METHODS = {"told_apart": "total_variation"}
 
 
-def _is_shown(entry: Reproduction, row: Row) -> bool:
+def _is_shown(entry: Shown, row: Row) -> bool:
     """Tell whether a row belongs to the table or figure."""
     if row["split"]:
         final = "mrma" if row["split"] == "single" else "federated"
@@ -162,11 +155,11 @@ def _cell(row: Row) -> tuple[str | float | None, ...]:
     return row["setting"], row["protocol"], row["epsilon"]
 
 
-def _beside(entry: Reproduction, cells: list[Printed], rows: list[Row]) -> list[Row]:
+def _beside(entry: Shown, cells: list[Printed], rows: list[Row]) -> list[Row]:
     return _finished(_compared(entry, cell, rows) for cell in cells)
 
 
-def _compared(entry: Reproduction, cell: Printed, rows: list[Row]) -> Row:
+def _compared(entry: Shown, cell: Printed, rows: list[Row]) -> Row:
     """Return the row of one printed cell; both forms where the pipeline has two."""
     forms = {
         row["form"]: row
@@ -177,8 +170,8 @@ def _compared(entry: Reproduction, cell: Printed, rows: list[Row]) -> Row:
         named = ", ".join(f"{name} {value}" for name, value in cell.key)
         raise UserError(
             f"{entry.name} prints a value for {named}, which pipeline"
-            f" {' or '.join(entry.pipelines)} does not compute; restore it in"
-            " pipelines.yaml."
+            f" {' or '.join(entry.pipelines)} does not compute; take your own of that"
+            " name out of pipelines.yaml."
         )
     own = forms.get("published") or next(iter(forms.values()))
     right = forms.get("corrected") if "published" in forms else None

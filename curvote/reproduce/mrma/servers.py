@@ -8,10 +8,11 @@ from dataclasses import replace
 from matplotlib.figure import Figure
 
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import Line, against_epsilon, distinct
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import USEFUL, Row
 from curvote.reporting.style import Look
+from curvote.reproduce.drawing import Line, against_epsilon, distinct
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.mrma.rows import USEFUL
+from curvote.reproduce.rows import Row
 
 _LOOKS = {
     "clients": Look("#d55e00", "o", width=2.4, size=6, above=6),

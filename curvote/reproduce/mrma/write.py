@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from curvote.reporting.figures import write as write_file
-from curvote.reporting.reproduce.figures import draw
-from curvote.reporting.reproduce.gather import Evidence, evidence
-from curvote.reporting.reproduce.names import find
-from curvote.reporting.reproduce.rows import COLUMNS, Row, comparison
+from curvote.reproduce.mrma.figures import draw
+from curvote.reproduce.mrma.gather import Evidence, evidence
+from curvote.reproduce.mrma.names import REPRODUCTIONS
+from curvote.reproduce.mrma.rows import COLUMNS, comparison
+from curvote.reproduce.rows import Row, to_csv, to_json
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 
@@ -42,10 +40,10 @@ def write(
     """
     folder.mkdir(parents=True, exist_ok=True)
     content = {
-        "comparison.csv": _csv(rows),
+        "comparison.csv": to_csv(rows, COLUMNS),
         "comparison.json": to_json(rows).encode(),
     }
-    if find(name).contest and found and found.configs:
+    if REPRODUCTIONS[name].contest and found and found.configs:
         content["results.md"] = _page(rows, found).encode()
     drawn = draw(name, rows, "svg", "png", found=found)
     content |= {f"{name}.{kind}": image for kind, image in drawn.items()}
@@ -53,21 +51,8 @@ def write(
 
 
 def _page(rows: Sequence[Row], found: Evidence) -> str:
-    from curvote.reporting.reproduce.results import markdown
+    from curvote.reproduce.mrma.results import markdown
 
     seeds = {config["seed"] for config in found.configs}
     seed = seeds.pop() if len(seeds) == 1 else None
     return markdown(rows, found.configs[0]["replicates"], seed)
-
-
-def to_json(rows: Sequence[Row]) -> str:
-    """Return the rows as one JSON document, without NaN."""
-    return json.dumps(list(rows), indent=1, allow_nan=False)
-
-
-def _csv(rows: Sequence[Row]) -> bytes:
-    text = io.StringIO(newline="")
-    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    table.writeheader()
-    table.writerows(rows)
-    return text.getvalue().encode()

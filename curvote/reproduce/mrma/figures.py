@@ -10,9 +10,9 @@ from matplotlib.figure import Figure
 
 from curvote.reporting import style
 from curvote.reporting.figures import saved
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.names import find
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.mrma.names import REPRODUCTIONS
+from curvote.reproduce.rows import Row
 
 
 def draw(
@@ -26,7 +26,7 @@ def draw(
     ``rows`` as `comparison` gives them; ``found`` is what they come from. Boxes need
     it, and curves of theory, which follow the runs' configuration.
     """
-    module = import_module(f"curvote.reporting.reproduce.{find(name).figure}")
+    module = import_module(f"curvote.reproduce.mrma.{REPRODUCTIONS[name].figure}")
     with mpl.rc_context({**style.RC, "svg.hashsalt": name}):
         figure: Figure = module.figure(rows, found)
         return {kind: saved(figure, kind) for kind in kinds}

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 
 from curvote.reporting import style
 from curvote.reporting.methods import METHODS
-from curvote.reporting.reproduce.drawing import Line, against_epsilon, distinct
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.drawing import Line, against_epsilon, distinct
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 
 def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.reporting.reproduce.rows import USEFUL, Row
+from curvote.reproduce.mrma.rows import USEFUL
+from curvote.reproduce.rows import Row
 from curvote.run.config.schema import Representation
 from curvote.run.config.settings import labels_of, settings
 from curvote.run.config.settings import named as setting_name

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.rows import Row
 
 AUTO, PUBLISHED, MAJORITY = "auto", "mrma", "majority"
 OTHERS = f"{PUBLISHED}, best other method"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import InternalError
-from curvote.reporting.reproduce.figures import draw
-from curvote.reporting.reproduce.names import REPRODUCTIONS
-from curvote.reporting.reproduce.rows import Row, comparison
-from curvote.reporting.reproduce.write import write
+from curvote.reproduce.mrma.figures import draw
+from curvote.reproduce.mrma.names import REPRODUCTIONS
+from curvote.reproduce.mrma.rows import Row, comparison
+from curvote.reproduce.mrma.write import write
 from tests.reproduce_rows import found, summaries
 
 SHOWN = {

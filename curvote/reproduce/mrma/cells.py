@@ -11,16 +11,17 @@ from matplotlib.lines import Line2D
 
 from curvote.reporting import style
 from curvote.reporting.methods import METHODS
-from curvote.reporting.reproduce.drawing import (
+from curvote.reproduce.drawing import (
     distinct,
     fitting_legend,
     head,
-    left,
+    label_left,
     limits,
     panels,
+    points,
 )
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 LIMIT = 3
 _EDGE = 8  # no |z| is drawn beyond
@@ -42,8 +43,7 @@ def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     _scores(axes[-1], rows, places, (split, names))
     for ax in axes:
         _axis(ax, places)
-    for ax in left(axes[:-1]):
-        ax.set_ylabel("misclassification (%)")
+    label_left(axes[:-1], "misclassification (%)")
     fitting_legend(drawn, _handles(rows))
     return drawn
 
@@ -75,13 +75,8 @@ def _look(name: str, names: list[str]) -> style.Look:
 
 def _cells(ax: Axes, rows: Sequence[Row], places: list[str], look: style.Look) -> None:
     at = [places.index(_place(row)) for row in rows]
-    ax.errorbar(
-        at,
-        [row["curvote"] for row in rows],
-        yerr=[2 * (row["se"] or 0) for row in rows],
-        elinewidth=1.0,
-        **_ink("curvote", look.colour) | {"marker": look.marker or "h"},
-    )
+    ink = _ink("curvote", look.colour) | {"marker": look.marker or "h"}
+    points(ax, at, rows, elinewidth=1.0, **ink)
     for kind, step in (("published", -_STEP), ("corrected", _STEP)):
         known = [(x + step, row[kind]) for x, row in zip(at, rows, strict=True)]
         shown = [point for point in known if point[1] is not None]

@@ -13,9 +13,9 @@ from scipy.special import expit
 
 from curvote.privacy import label_share
 from curvote.reporting import style
-from curvote.reporting.reproduce.drawing import distinct, inks, panels
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
+from curvote.reproduce.drawing import distinct, inks, panels, points
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 LEVELS = (10, 1, 0.1, 0.01)
 _LOOKS = [style.LOOKS[name] for name in ("mrma", "mr", "all_data", "best_single")]
@@ -50,15 +50,10 @@ def _agreement(ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None) -> 
     handles = []
     for level, look in zip(_levels(rows), _LOOKS, strict=False):
         mine = [row for row in rows if row["epsilon"] == level]
-        points = inks(look) | {"ls": ""}
-        ax.errorbar(
-            [float(row["setting"].removeprefix("z0=")) for row in mine],
-            [row["curvote"] for row in mine],
-            yerr=[2 * (row["se"] or 0) for row in mine],
-            elinewidth=0.9,
-            **points,
-        )
-        handles.append(Line2D([], [], label=f"epsilon {level:g}", **points))
+        ink = inks(look) | {"ls": ""}
+        at = [float(row["setting"].removeprefix("z0=")) for row in mine]
+        points(ax, at, mine, **ink)
+        handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))
         if config:
             ax.plot(*_theory(level, config), color=look.colour, lw=1)
             handles[-1].set_linestyle("-")

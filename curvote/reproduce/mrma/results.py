@@ -10,7 +10,7 @@ from rich.box import MARKDOWN
 from rich.console import Console
 from rich.table import Table
 
-from curvote.reporting.reproduce.contest import (
+from curvote.reproduce.mrma.contest import (
     ASKED,
     AUTO,
     ERRORS,
@@ -22,7 +22,7 @@ from curvote.reporting.reproduce.contest import (
     line_of,
     lines,
 )
-from curvote.reporting.reproduce.rows import Row, with_error
+from curvote.reproduce.rows import Row, with_error
 
 _MARK = " †"
 _ABOUT = """\

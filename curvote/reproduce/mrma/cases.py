@@ -9,11 +9,11 @@ from matplotlib.figure import Figure
 
 from curvote.reporting import style
 from curvote.reporting.methods import METHODS
-from curvote.reporting.reproduce.drawing import Line, against_epsilon, distinct
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.printed import cases
-from curvote.reporting.reproduce.rows import Row
 from curvote.reporting.style import Look
+from curvote.reproduce.drawing import Line, against_epsilon, distinct
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.mrma.printed import cases
+from curvote.reproduce.rows import Row
 
 _LOOKS = (
     Look("#d55e00", "o"),

@@ -17,8 +17,8 @@ from matplotlib.ticker import MaxNLocator
 
 from curvote.reporting import style
 from curvote.reporting.figures import epsilon_axis, legend
-from curvote.reporting.reproduce.rows import Row
 from curvote.reporting.style import Look
+from curvote.reproduce.rows import Row
 
 ERROR = "error on new clients (%)"
 
@@ -71,10 +71,12 @@ def head(ax: Axes, text: str) -> None:
     ax.set_title(textwrap.fill(text, {1: 60, 2: 46}.get(columns, 34)))
 
 
-def left(axes: Sequence[Axes]) -> list[Axes]:
-    """Return the panels of the first column."""
-    places = ((ax, ax.get_subplotspec()) for ax in axes)
-    return [ax for ax, place in places if place and place.is_first_col()]
+def label_left(axes: Sequence[Axes], text: str = ERROR) -> None:
+    """Say what is drawn upwards, at the panels of the first column."""
+    for ax in axes:
+        place = ax.get_subplotspec()
+        if place and place.is_first_col():
+            ax.set_ylabel(text)
 
 
 def distinct(rows: Iterable[Row], name: str) -> list[Any]:
@@ -96,12 +98,9 @@ def against_epsilon(
             step = 0.022 * (rank - len(lines) / 2) if line.look.marker else 0.0
             _line(ax, line, levels, step)
         epsilon_axis(ax, levels)
-        ax.set_ylim(limits(rows))
-        ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
-        ax.grid(axis="y")
+        error_axis(ax, rows)
         head(ax, title)
-    for ax in left(axes):
-        ax.set_ylabel(ERROR)
+    label_left(axes)
     handles = {line.label: line.handle() for lines in chart.values() for line in lines}
     fitting_legend(figure, [*handles.values()])
     return figure
@@ -125,14 +124,30 @@ def _width(texts: list[str], columns: int) -> int:
 
 def _line(ax: Axes, line: Line, levels: list[float], step: float) -> None:
     rows = sorted(line.rows, key=lambda row: row["epsilon"])
-    ax.errorbar(
-        [levels.index(row["epsilon"]) + step for row in rows],
-        [row["curvote"] for row in rows],
-        yerr=[2 * (row["se"] or 0) for row in rows],
-        elinewidth=0.9,
-        zorder=line.look.above,
-        **inks(line.look),
-    )
+    at = [levels.index(row["epsilon"]) + step for row in rows]
+    points(ax, at, rows, zorder=line.look.above, **inks(line.look))
+
+
+def points(ax: Axes, at: Sequence[float], rows: Sequence[Row], **ink: Any) -> None:
+    """Draw what curvote found, with +-2 standard errors, at so many places."""
+    values = [row["curvote"] for row in rows]
+    errors = [2 * (row["se"] or 0) for row in rows]
+    ax.errorbar(at, values, yerr=errors, **{"elinewidth": 0.9} | ink)
+
+
+def error_axis(ax: Axes, rows: Iterable[Row]) -> None:
+    """Let errors in whole percents go upwards."""
+    ax.set_ylim(limits(rows))
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+    ax.grid(axis="y")
+
+
+def log_axis(ax: Axes, levels: Sequence[float]) -> None:
+    """Let epsilon go to the right, each level as far as its logarithm."""
+    ax.set_xscale("log")
+    ax.set_xticks(levels, [f"{level:g}" for level in levels])
+    ax.minorticks_off()
+    ax.set_xlabel("epsilon (smaller: more private)")
 
 
 def limits(rows: Iterable[Row]) -> tuple[float, float]:

@@ -9,10 +9,22 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 
 from curvote.reporting import style
-from curvote.reporting.reproduce.contest import (
+from curvote.reporting.style import Look
+from curvote.reproduce.drawing import (
+    Line,
+    distinct,
+    error_axis,
+    fitting_legend,
+    head,
+    inks,
+    label_left,
+    log_axis,
+    panels,
+    points,
+)
+from curvote.reproduce.mrma.contest import (
     AUTO,
     MAJORITY,
     Cell,
@@ -23,20 +35,8 @@ from curvote.reporting.reproduce.contest import (
     of,
     published,
 )
-from curvote.reporting.reproduce.drawing import (
-    ERROR,
-    Line,
-    distinct,
-    fitting_legend,
-    head,
-    inks,
-    left,
-    limits,
-    panels,
-)
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.rows import Row
-from curvote.reporting.style import Look
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
 
 _CLEAN = "clean"
 _PUBLISHED = "best published method"
@@ -61,8 +61,7 @@ def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     for ax, (setting, own) in zip(axes, settings.items(), strict=True):
         _panel(ax, own, [cell for cell in judged if cell.auto["setting"] == setting])
         head(ax, setting)
-    for ax in left(axes):
-        ax.set_ylabel(ERROR)
+    label_left(axes)
     fitting_legend(drawn, _handles(rows, judged))
     return drawn
 
@@ -77,7 +76,9 @@ def _panel(ax: Axes, rows: Sequence[Row], judged: Sequence[Cell]) -> None:
             _line(ax, line)
     for lost in (cell.auto for cell in judged if cell.better):
         ax.plot(_place(lost, AUTO), lost["curvote"], zorder=7, **_RING)
-    _axes(ax, [row for line in shown for row in line.rows] or rows)
+    drawn = [row for line in shown for row in line.rows] or rows
+    log_axis(ax, sorted(distinct(drawn, "epsilon")))
+    error_axis(ax, drawn)
 
 
 def _lines(rows: Sequence[Row]) -> list[Line]:
@@ -90,30 +91,13 @@ def _lines(rows: Sequence[Row]) -> list[Line]:
 
 def _line(ax: Axes, line: Line) -> None:
     rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
-    ax.errorbar(
-        [_place(row, line.label) for row in rows],
-        [row["curvote"] for row in rows],
-        yerr=[2 * (row["se"] or 0) for row in rows],
-        elinewidth=0.9,
-        zorder=line.look.above,
-        **inks(line.look),
-    )
+    at = [_place(row, line.label) for row in rows]
+    points(ax, at, rows, zorder=line.look.above, **inks(line.look))
 
 
 def _place(row: Row, name: str) -> float:
     step = list(_LOOKS).index(name) - 2 if _LOOKS[name].marker else 0
     return float(row["epsilon"] * _STEP**step)
-
-
-def _axes(ax: Axes, rows: Sequence[Row]) -> None:
-    levels = sorted(distinct(rows, "epsilon"))
-    ax.set_xscale("log")
-    ax.set_xticks(levels, [f"{level:g}" for level in levels])
-    ax.minorticks_off()
-    ax.set_xlabel("epsilon (smaller: more private)")
-    ax.set_ylim(limits(rows))
-    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
-    ax.grid(axis="y")
 
 
 def _handles(rows: Sequence[Row], judged: Sequence[Cell]) -> list[Line2D]:
