@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows, Source
 from curvote.chain.streams import generator
+from curvote.classes import Classes
 from curvote.entropy import SystemEntropy, permutation
 from curvote.protocols.message import Message, knowledge, messages
 from curvote.protocols.roles import split
@@ -85,10 +86,9 @@ def _stated(inputs: Inputs, params: Params) -> Task:
         constants=dict(zip(constants["name"], constants["value"], strict=True)),
         feature_map=params["project.judge"],
     )
-    negative, positive = project.facts["classes"]
     return Task(
         encoding=encoding,
-        classes=(negative, positive),
+        classes=Classes(project.facts["classes"]),
         epsilon=params["epsilon"],
         protocol=params["protocol"],
         asks=params["message"],
