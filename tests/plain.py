@@ -6,8 +6,8 @@ from pathlib import Path
 
 import yaml
 
+from curvote.reproduce.lookup import file_of
 from curvote.run import history
-from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
 from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
@@ -42,7 +42,7 @@ def plan(
     selection: Selection = EVERYTHING,
 ) -> Plan:
     """Return the plan of a pipeline."""
-    configured = PipelinesFile(project).configured(name, overrides)
+    configured = file_of(project, name).configured(name, overrides)
     return make_plan(project, configured, selection, fetch=True)
 
 
