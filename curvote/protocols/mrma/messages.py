@@ -18,7 +18,7 @@ from curvote.entropy import Entropy
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.message import Known, Setting, check_fields
-from curvote.protocols.mrma.tables import REPORT_ARMS, WEAK_ARMS
+from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.representation.encoding import judged
 from curvote.task import Candidates, Task
@@ -104,10 +104,10 @@ class Report:
     def gather(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``reports``, numbers that are too rare cut off."""
         n = len(messages["label"])
-        arm = np.full(n, REPORT_ARMS.index("mrma"), dtype=np.int8)
+        own = np.full(n, REPORT_VARIANTS.index("mrma"), dtype=np.int8)
         label = messages["label"].astype(np.int8)
         z = Reporter.of(task).trimmed(messages["z"].reshape(n, -1))
-        return {"arm": arm, "z": z, "label": label}
+        return {"arm": own, "z": z, "label": label}
 
 
 class Vote:
