@@ -19,7 +19,7 @@ from curvote.server.weak import draw
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"])
+    return handed_on(inputs["privatize"].facts)
 
 
 def block(
