@@ -65,8 +65,11 @@ def generator(
 def noise(
     seed: int, stage: str, number: int, n: int
 ) -> Iterator[tuple[slice, StudyStreams]]:
-    """Yield (clients, their noise) for each block of 65,536 clients of ``n``."""
-    for block, start in enumerate(range(0, n, CLIENT_BLOCK)):
+    """Yield (clients, their noise) for each block of 65,536 clients of ``n``.
+
+    Where there is no client there is one block, of nobody.
+    """
+    for block, start in enumerate(range(0, max(n, 1), CLIENT_BLOCK)):
         part = slice(start, min(start + CLIENT_BLOCK, n))
         yield part, of_block(seed, stage, number, block)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Source
+from curvote.chain.stage import Columns
 from curvote.protocols.mrma.tables import WEAK_VARIANTS
 from curvote.server.averaging import average
 
@@ -23,12 +23,7 @@ def classifier(line: Line, n: int) -> Columns:
     }
 
 
-def line_of(source: Source, replicate: int) -> Line:
-    """Return (coef, intercept) of a replicate."""
-    return line_of_rows(source.columns("classifier", replicate))
-
-
-def line_of_rows(rows: Columns) -> Line:
+def line_in(rows: Columns) -> Line:
     """Return (coef, intercept) of the one row of table ``classifier``."""
     return rows["coef"][0], float(rows["intercept"][0])
 

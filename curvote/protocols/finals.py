@@ -11,7 +11,7 @@ from curvote.chain.stage import Place
 from curvote.chain.view import View
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier
-from curvote.protocols.classifiers import averaged, line_of_rows
+from curvote.protocols.classifiers import averaged, line_in
 from curvote.protocols.mrma.tables import variant
 from curvote.representation.encoding import Encoding
 
@@ -38,7 +38,7 @@ def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
 
 def one(view: View) -> CurveClassifier:
     """Return the one classifier that the server decoded."""
-    return linear(view, line_of_rows(view.columns("aggregate", "classifier")))
+    return linear(view, line_in(view.columns("aggregate", "classifier")))
 
 
 def ensemble(view: View) -> CurveClassifier:

@@ -19,6 +19,7 @@ from curvote.protocols.direct.system import (
     PRIVATIZE,
     RELEASE,
     SCORE,
+    TERMS,
     direction,
     majority_label,
 )
@@ -30,6 +31,7 @@ from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import COMMON, ROLES, WHO, drawn, released
 
 _HERE = "curvote.protocols.direct_two"
+_PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize")
 _WHITEN = Stage(
     "whiten",
     f"{_HERE}.whiten",
@@ -45,7 +47,7 @@ _REFINE = drawn(
     DIRECTIONS,
     inputs=("project", "whiten"),
     axes=AXES,
-    params=ROLES,
+    params=(*TERMS, *ROLES),
 )
 _RELEASE_SECOND = released(
     "refine",
@@ -73,7 +75,7 @@ def releases(config: Mapping[str, Any], d: int) -> list[Release]:
 SYSTEM = System(
     name="direct_two",
     settings=Settings,
-    stages=(*COMMON, PRIVATIZE, _WHITEN, _REFINE, _COMBINE, SCORE),
+    stages=(*COMMON, _PRIVATIZE, _WHITEN, _REFINE, _COMBINE, SCORE),
     production=(*COMMON, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
     messages=MESSAGES,
     metrics=(MISCLASSIFICATION,),

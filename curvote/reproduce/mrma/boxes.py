@@ -53,7 +53,7 @@ def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
 
 def _values(table: pd.DataFrame, level: float | None) -> list[float]:
     there = table["epsilon"].isna() if level is None else table["epsilon"] == level
-    return [100 * float(value) for value in table.loc[there, "misclassification"]]
+    return [100 * float(value) for value in table.loc[there, "value"]]
 
 
 def _boxes(ax: Axes, values: list[list[float]], shift: float, colour: str) -> None:

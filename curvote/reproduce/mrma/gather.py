@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from curvote.protocols.measures import NONE_PASSED
+from curvote.protocols.settings import Representation
 from curvote.reproduce.mrma.rows import USEFUL
 from curvote.reproduce.rows import Row
-from curvote.run.config.schema import Representation
 from curvote.run.config.settings import labels_of, settings
 from curvote.run.config.settings import named as setting_name
 from curvote.run.history import RunRecord
@@ -22,7 +23,7 @@ Labels = Mapping[str | None, Mapping[str, str]]
 
 # Group 2's slopes point anywhere: nothing can be learnt there.
 USEFUL_GROUPS = ("1", "3")
-_CELL = ["protocol", "setting", "epsilon", "learner", "method"]
+_CELL = ["protocol", "setting", "epsilon", "learner", "method", "metric"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,7 @@ def evidence(project: Project, records: Iterable[RunRecord]) -> Evidence:
     parts = []
     for record in runs:
         labels, table = labels_of(record.config), scores(project, record)
+        table = table[~table["metric"].isin([NONE_PASSED.name])]
         found = [*summary(project, record), *useful(record.pipeline, table, labels)]
         stated = _stated(record.config)
         summaries += [
@@ -92,12 +94,12 @@ def useful(pipeline: str, table: pd.DataFrame, labels: Labels) -> Iterator[Row]:
             "pipeline": pipeline,
             "setting": labels[named["setting"]],
             "group": USEFUL,
-            "misclassification": float(each.mean()),
+            "value": float(each.mean()),
             "se": se,
         }
 
 
 def _of_replicates(cell: pd.DataFrame) -> pd.Series:
     """Return the mean over groups of the mean over their servers, by replicate."""
-    groups = cell.groupby(["replicate", "group"])["misclassification"].mean()
+    groups = cell.groupby(["replicate", "group"])["value"].mean()
     return groups.groupby("replicate").mean()

@@ -99,7 +99,7 @@ _ALL = (
         "Figure A.6: total variation between values and their reports",
         replicates=200,
         figure="variation",
-        methods=("told_apart",),
+        methods=("total_variation",),
         quantity="total variation",
     ),
     Shown(

@@ -33,6 +33,7 @@ COLUMNS = (
 # Axes of a grid with a meaning of their own; the others make up ``setting``.
 _OWN_AXES = (PROTOCOL, "form", "d", "representation", "split")
 USEFUL = "useful"
+_ERROR = "misclassification"
 _GROUPS = (None, USEFUL, "1", "2", "3")
 _PLACES = ("representation", "d", "learner", "split", "method", "setting")
 _CONTEST = ("setting", "protocol", "learner", "method")
@@ -42,7 +43,7 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     """Return the rows of `reproduce NAME` from the score rows of its pipelines.
 
     ``summaries`` are rows of `curvote.run.results.summary` and of `evidence`,
-    misclassification and se in [0, 1]. The result has ``COLUMNS``; published, curvote,
+    value and se in [0, 1]. The result has ``COLUMNS``; published, curvote,
     corrected and se are in percent points, se is curvote's. Where a value is printed,
     ``curvote`` follows the published definitions and ``corrected`` the right ones;
     elsewhere ``curvote`` follows the right ones. z = (curvote - published) /
@@ -77,7 +78,6 @@ def _agrees(entry: Shown, row: Row) -> bool:
 
 def _row(entry: Shown, summary: Row) -> Row:
     axes = summary.get("setting", {})
-    value, se = _QUANTITIES[entry.quantity](summary)
     kept = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
     return kept | {
         "form": axes.get("form"),
@@ -85,15 +85,21 @@ def _row(entry: Shown, summary: Row) -> Row:
         "learner": summary["learner"],
         "representation": _representation(summary, axes),
         "d": int(axes["d"]) if "d" in axes else summary.get("d"),
-        "method": _METHODS.get(summary["method"], summary["method"]),
+        "method": _method(summary),
         "split": axes.get("split"),
         "group": summary.get("group"),
         "published": None,
-        "curvote": value,
+        "curvote": _percent(summary["value"]),
         "corrected": None,
-        "se": se,
+        "se": _percent(summary["se"]),
         "z": None,
     }
+
+
+def _method(summary: Row) -> str:
+    """Return the method, or what else than an error was measured."""
+    metric = str(summary["metric"])
+    return str(summary["method"]) if metric == _ERROR else metric
 
 
 def _setting(entry: Shown, pipeline: str, axes: Mapping[str, str]) -> str | None:
@@ -109,29 +115,8 @@ def _representation(summary: Row, axes: Mapping[str, str]) -> str | None:
     return axes.get("representation", summary.get("representation"))
 
 
-def _misclassification(summary: Row) -> tuple[float, float | None]:
-    se = summary["se"]
-    return 100 * summary["misclassification"], None if se is None else 100 * se
-
-
-def _agreement(summary: Row) -> tuple[float, float | None]:
-    """Return g, how often the noised data's Bayes classifier is right at z0."""
-    value, se = _misclassification(summary)
-    return 100 - value, se
-
-
-def _variation(summary: Row) -> tuple[float, float | None]:
-    """Return TV: the best test errs with probability (1 - TV)/2."""
-    value, se = _misclassification(summary)
-    return 100 - 2 * value, None if se is None else 2 * se
-
-
-_QUANTITIES = {
-    "misclassification": _misclassification,
-    "agreement g": _agreement,
-    "total variation": _variation,
-}
-_METHODS = {"told_apart": "total_variation"}
+def _percent(value: float | None) -> float | None:
+    return None if value is None else 100 * value
 
 
 def _is_shown(entry: Shown, row: Row) -> bool:
@@ -139,8 +124,7 @@ def _is_shown(entry: Shown, row: Row) -> bool:
     if row["split"]:
         final = "mrma" if row["split"] == "single" else "federated"
         return bool(row["group"]) and row["method"] == final
-    methods = {_METHODS.get(method, method) for method in entry.methods}
-    return not methods or row["method"] in methods
+    return not entry.methods or row["method"] in entry.methods
 
 
 def _without_baselines(rows: Sequence[Row]) -> Iterator[Row]:
