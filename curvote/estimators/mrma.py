@@ -17,7 +17,7 @@ from curvote.protocols.mrma.aggregate import ensemble
 from curvote.protocols.mrma.messages import MESSAGES
 from curvote.protocols.mrma.tables import variant
 from curvote.protocols.mrma.train import fitted, problem, weak_table
-from curvote.protocols.stages.stated import public
+from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoded
 from curvote.representation.rescale import UNBOUNDED
 from curvote.server.weak import draw
@@ -153,7 +153,9 @@ class MRMAClassifier(BothSides):
         size = min(validate.at_least(2, n_per_learner=self.n_per_learner), n)
         problems = [problem(reports, rows) for rows in draw(rng, n, count, size)]
         learner = {"learner": self.learner, "params": {}}
-        (fits,) = fitted([problems], public(self.task_), learner)
+        basis = self.task_.encoding.projection
+        known = {"gram": basis.gram, "roughness": roughness(basis)}
+        (fits,) = fitted([problems], known, learner)
         return weak_table(np.zeros(count, dtype=np.int8), fits)
 
     def _aggregate(self, weak: Columns, votes: Columns) -> Line:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params
 from curvote.protocols.mrma.messages import Vote
 from curvote.protocols.stages.drawn import noised
-from curvote.protocols.stages.stated import public, stated
+from curvote.protocols.stages.stated import facts_of, stated
 from curvote.protocols.study import Clients
 from curvote.task import Task
 
@@ -20,16 +20,18 @@ VOTE: Final = Vote()
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what is public of a vote, such as what it spends."""
-    return public(asked(inputs, params))
+    return facts_of(VOTE, inputs, _each(params))
 
 
 def asked(inputs: Inputs, params: Params) -> Task:
-    """Return what a voter is asked, but for the candidates.
+    """Return what a voter is asked, but for the candidates."""
+    return stated(VOTE, inputs, _each(params))
 
-    Where a client is asked twice (``budget``), each vote has half of its epsilon.
-    """
-    times = 2 if params["federation.split"] == "budget" else 1
-    return stated(VOTE, inputs, {**params, "epsilon": params["epsilon"] / times})
+
+def _each(params: Params) -> Params:
+    """Return the settings of one vote: half of epsilon where a client has two."""
+    votes = 2 if params["federation.split"] == "budget" else 1
+    return {**params, "epsilon": params["epsilon"] / votes}
 
 
 def votes(

@@ -12,7 +12,7 @@ from curvote.chain.streams import of_block
 from curvote.protocols.mrma.messages import Vote
 from curvote.protocols.online.arrivals import arriving
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.stages.stated import public, stated
+from curvote.protocols.stages.stated import facts_of, stated
 from curvote.task import Candidates
 
 VOTE: Final = Vote()
@@ -23,7 +23,7 @@ WATCH = 4
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the vote's budget, and the share of voters who watch the incumbent."""
-    return public(stated(VOTE, inputs, params)) | {"incumbent": 1 / WATCH}
+    return facts_of(VOTE, inputs, params) | {"incumbent": 1 / WATCH}
 
 
 def one(here: Here) -> Rows:
