@@ -18,6 +18,7 @@ from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy, is_study, stream
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.laplace import Laplace
 from curvote.privacy import label_share
 from curvote.protocols.message import Known, Message, Read, Setting, check_fields
 from curvote.protocols.mrma.tables import REPORT_ARMS, WEAK_ARMS
@@ -73,6 +74,10 @@ class Report(Message):
     def least(self, config: Mapping[str, Any]) -> int:
         """Return how many reports one weak classifier learns from."""
         return int(config["train"]["size"])
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return the stated task, with Laplace noise where it names none."""
+        return replace(stated, mechanism=stated.mechanism or Laplace.name)
 
     def admit(self, task: Task) -> None:
         """Refuse parameters from which no mechanism can be built, and candidates."""
@@ -158,7 +163,8 @@ class Vote(Message):
         """Return the stated task with each axis, and its reverse, up for a vote."""
         d = stated.encoding.d
         up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
-        return replace(stated, asks=self.name, candidates=up, params={})
+        named = stated.mechanism or BinaryRR.name
+        return replace(stated, mechanism=named, candidates=up, params={})
 
     def admit(self, task: Task) -> None:
         """Refuse a task without candidates, or with parameters: the bit has none."""
