@@ -87,6 +87,7 @@ class DirectClassifier(BothSides):
     epsilon 4 True
     """
 
+    protocol = "direct"
     of_curves = "standard"
 
     def __init__(

@@ -82,6 +82,7 @@ class MRMAClassifier(BothSides):
     epsilon 4 True
     """
 
+    protocol = "mrma"
     of_curves = "tanh"
 
     def __init__(

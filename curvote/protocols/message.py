@@ -7,7 +7,7 @@ new protocol brings its own and changes none of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -18,6 +18,7 @@ from pydantic import BaseModel, ValidationError
 
 from curvote import validate
 from curvote.chain.registry import SYSTEMS
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
@@ -57,7 +58,8 @@ class Message(ABC):
     ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
-    table in random order and stay tied to nothing that tells whose they are.
+    table in random order and stay tied to nothing that tells whose they are. ``who``
+    sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.
     """
 
     name: str
@@ -67,6 +69,14 @@ class Message(ABC):
     payload: type[BaseModel]
     bounded: bool = False
     shuffled: bool = True
+    who: str = "every client"
+    what: str
+    mechanism: str
+    detail: str
+
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return what leaves a client under a configuration, of d numbers, in words."""
+        return [Sent(self.who, self.what, self.mechanism, self.detail)]
 
     @abstractmethod
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:

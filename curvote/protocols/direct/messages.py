@@ -49,6 +49,10 @@ class Direction(Message):
     table: str = "directions"
     payload: type[BaseModel] = DirectionPayload
     fields: tuple[str, ...] = PUBLISHED
+    who: str = "every client"
+    what: str = "one noised direction, made of its numbers and its label"
+    mechanism: str = PrivUnit.name
+    detail: str = "the whole of it"
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the vectors, as arm and intercept make them."""

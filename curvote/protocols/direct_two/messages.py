@@ -29,6 +29,8 @@ class Refinement(Direction):
     name: str = "refinement"
     stage: str = "refine"
     fields: tuple[str, ...] = (*PUBLISHED, "matrix", "centre")
+    who: str = "client of the second round"
+    detail: str = "in the new coordinates"
 
     def task(self, stated: Task, read: Read) -> Task:
         """Return the first round's task with the whitening that came of it."""
@@ -68,5 +70,9 @@ class Refinement(Direction):
         )
 
 
-FIRST_ROUND = Direction(Senders(EVERYBODY.roles, end=FIRST))
+FIRST_ROUND = Direction(
+    senders=Senders(EVERYBODY.roles, end=FIRST),
+    who="client of the first round",
+    detail="to centre and whiten the numbers",
+)
 MESSAGES = {"report": FIRST_ROUND, "refinement": Refinement()}

@@ -35,6 +35,8 @@ class Label(Message):
 
     name, stage, table = "report", "privatize", "labels"
     senders, payload = EVERYBODY, LabelPayload
+    what, mechanism = "one noised label", BinaryRR.name
+    detail = "the whole of it; none of the numbers is sent"
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism: nothing is left to the configuration."""
@@ -73,6 +75,12 @@ class Label(Message):
     def gather(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``labels``."""
         return {"label": messages["label"].astype(np.int8)}
+
+
+class Compared(Label):
+    """The same, drawn in a study beside another system's messages."""
+
+    detail = "for majority, the constant classifier that a method must beat"
 
 
 def _labels(known: Known) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.classifier import sign
 from curvote.client.report import Reporter
@@ -17,6 +18,8 @@ from curvote.client.vote import decisions, vote
 from curvote.entropy import Entropy, is_study, stream
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.laplace import Laplace
+from curvote.privacy import label_share
 from curvote.protocols.message import Known, Message, Read, Setting, check_fields
 from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.roles import TRAINING, VOTERS
@@ -49,6 +52,19 @@ class Report(Message):
 
     name, stage, table = "report", "privatize", "reports"
     senders, payload, bounded = TRAINING, ReportPayload, True
+    who = "training client"
+
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return a report in words: how its budget is shared out."""
+        privatize = config["privatize"]
+        share = label_share(privatize["label_share"], d)
+        what = f"one report: {d} noised numbers and a noised label"
+        detail = (
+            f"epsilon x {(1 - share) / d:.3g} for each number,"
+            f" epsilon x {share:.3g} for the label"
+        )
+        mechanism = f"{privatize['mechanism']} and {BinaryRR.name}"
+        return [Sent(self.who, what, mechanism, detail)]
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism of the numbers and the label's part of the budget."""
@@ -58,6 +74,10 @@ class Report(Message):
     def least(self, config: Mapping[str, Any]) -> int:
         """Return how many reports one weak classifier learns from."""
         return int(config["train"]["size"])
+
+    def rehearsal(self, stated: Task) -> Task:
+        """Return the stated task, with Laplace noise where it names none."""
+        return replace(stated, mechanism=stated.mechanism or Laplace.name)
 
     def admit(self, task: Task) -> None:
         """Refuse parameters from which no mechanism can be built, and candidates."""
@@ -103,11 +123,29 @@ class Report(Message):
         return {"arm": own, "z": z, "label": label}
 
 
+class Pooled(Report):
+    """A voter's report as well, for what learns from everybody's: studies only."""
+
+    senders, who = VOTERS, "evaluation client"
+
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return the report in words, and what it is for."""
+        what = f"a report as well: {d} noised numbers and a noised label"
+        detail = (
+            "for voting, averaging and all_data, which learn from everybody's report"
+        )
+        (report,) = super().words(config, d)
+        return [replace(report, what=what, detail=detail)]
+
+
 class Vote(Message):
     """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7)."""
 
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload = VOTERS, VotePayload
+    who, what = "evaluation client", 'one noised bit: "the classifier was right for me"'
+    mechanism = BinaryRR.name
+    detail = "each judges one classifier, once, with the whole budget"
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism of the bit: nothing is left to the configuration."""
@@ -123,7 +161,8 @@ class Vote(Message):
         """Return the stated task with each axis, and its reverse, up for a vote."""
         d = stated.encoding.d
         up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
-        return replace(stated, asks=self.name, candidates=up, params={})
+        named = stated.mechanism or BinaryRR.name
+        return replace(stated, mechanism=named, candidates=up, params={})
 
     def admit(self, task: Task) -> None:
         """Refuse a task without candidates, or with parameters: the bit has none."""

@@ -21,6 +21,7 @@ class TrainingDirection(Direction):
     """A training client's y u, noised by `PrivUnit` with the whole budget."""
 
     senders: Senders = TRAINING
+    who: str = "training client"
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the one arm, with the configured intercept."""
