@@ -8,17 +8,12 @@ diabetes mellitus, Proc. Symp. Computer Applications in Medical Care, 261-265.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
-
-from numpy.typing import NDArray
+from typing import Literal
 
 from curvote.datasets import sources
-from curvote.datasets.sources import Source
-from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.published import PublishedTable, Told
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
 SIMULATED = False
@@ -148,49 +143,29 @@ class Parameters(TableParameters):
     variant: Literal["healthcare", "pima"] = "healthcare"
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the name of the raw file in data/sources.toml."""
-    return (FILES[parameters.variant],)
+class _Diabetes(PublishedTable[Parameters]):
+    schema, allowed = SCHEMA, ALLOWED
+
+    def files(self, parameters: Parameters) -> tuple[str, ...]:
+        return (FILES[parameters.variant],)
+
+    def size(self, parameters: Parameters) -> int | None:
+        """Return the published counts, None if some rows drop."""
+        if parameters.missing == "drop":
+            return None
+        if parameters.duplicates == "distinct":
+            return DISTINCT[parameters.variant]
+        return sources.find(FILES[parameters.variant]).rows
+
+    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+        return TITLE[parameters.variant], NOTES[parameters.variant]
+
+    def layout(self, file: str) -> TableSchema:
+        """Return the schema of a raw file: only the enlarged copy has a column Id."""
+        enlarged = file == FILES["healthcare"]
+        return replace(SCHEMA, ignored=("Id",)) if enlarged else SCHEMA
 
 
-def size(parameters: Parameters) -> int | None:
-    """Return how many clients there are by the published counts, None if some drop."""
-    if parameters.missing == "drop":
-        return None
-    if parameters.duplicates == "distinct":
-        return DISTINCT[parameters.variant]
-    return sources.find(FILES[parameters.variant]).rows
-
-
-def width(_parameters: Parameters) -> int:
-    """Return how many features a woman has by the public schema."""
-    return len(SCHEMA.features)
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the clients, as plain JSON values."""
-    variant, prepared = parameters.variant, _prepared(parameters, paths)
-    return tabular.facts(SCHEMA, prepared, TITLE[variant], NOTES[variant], parameters)
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return the columns client_id, label, group (n,) and curve (n, 8)."""
-    return _prepared(parameters, paths).columns()
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless ``data`` has the published schema, rows and counts."""
-    tabular.check(data, source, schema(source.name), ALLOWED)
-
-
-def schema(file: str) -> TableSchema:
-    """Return the schema of a raw file: only the enlarged copy has a column Id."""
-    return replace(SCHEMA, ignored=("Id",)) if file == FILES["healthcare"] else SCHEMA
-
-
-def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
-    (file,) = files(parameters)
-    frame = tabular.load(paths[file], schema(file), ALLOWED)
-    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)
+TABLE = _Diabetes()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check

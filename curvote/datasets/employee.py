@@ -6,26 +6,15 @@ The unit of privacy is one row. Source: Elmetwally (2023), Employee dataset, Kag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from numpy.typing import NDArray
-
-from curvote.datasets import sources
-from curvote.datasets.sources import Source
-from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature, category
 from curvote.datasets.tables.one_hot import one_hot, one_hot_schema
+from curvote.datasets.tables.published import Coded, Paths, PublishedTable, Told
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 SIMULATED = False
-FILE = "employee"
 DISTINCT = 2764
-TITLE = "Employees (stay or leave)"
 NOTES = {
     "codes": "Each text category is an integer code in alphabetical order, which sets"
     " an order and distances that it does not have; one person changes 1 coordinate of"
@@ -104,53 +93,28 @@ class Parameters(TableParameters):
     encoding: Literal["codes", "one_hot"] = "codes"
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the name of the raw file in data/sources.toml."""
-    return (FILE,)
+class _Employee(PublishedTable[Parameters]):
+    file, title = "employee", "Employees (stay or leave)"
+    schema, allowed = SCHEMA, ALLOWED
+
+    def size(self, parameters: Parameters) -> int | None:
+        """Return the published counts; nothing is missing."""
+        distinct = parameters.duplicates == "distinct"
+        return DISTINCT if distinct else super().size(parameters)
+
+    def width(self, parameters: Parameters) -> int:
+        coded = parameters.encoding == "codes"
+        return len((SCHEMA if coded else one_hot_schema(SCHEMA)).features)
+
+    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+        unit = "The unit of privacy is one row of the table."
+        return self.title, [unit, NOTES[parameters.encoding]]
+
+    def table(self, parameters: Parameters, paths: Paths) -> Coded:
+        coded = super().table(parameters, paths)
+        return coded if parameters.encoding == "codes" else one_hot(*coded)
 
 
-def size(parameters: Parameters) -> int | None:
-    """Return how many clients there are by the published counts; nothing is missing."""
-    distinct = parameters.duplicates == "distinct"
-    return DISTINCT if distinct else sources.find(FILE).rows
-
-
-def width(parameters: Parameters) -> int:
-    """Return how many features a row has by the public schema, in its encoding."""
-    schema = one_hot_schema(SCHEMA) if parameters.encoding == "one_hot" else SCHEMA
-    return len(schema.features)
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the clients, as plain JSON values."""
-    frame, schema = _table(parameters, paths)
-    prepared = _prepared(frame, schema, parameters)
-    notes = ["The unit of privacy is one row of the table.", NOTES[parameters.encoding]]
-    return tabular.facts(schema, prepared, TITLE, notes, parameters)
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group (n,) and curve (n, 8), or (n, 14) one-hot."""
-    return _prepared(*_table(parameters, paths), parameters).columns()
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless ``data`` has the published schema, rows and counts."""
-    tabular.check(data, source, SCHEMA, ALLOWED)
-
-
-def _table(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> tuple[pd.DataFrame, TableSchema]:
-    frame = tabular.load(paths[FILE], SCHEMA, ALLOWED)
-    return (
-        one_hot(frame, SCHEMA) if parameters.encoding == "one_hot" else (frame, SCHEMA)
-    )
-
-
-def _prepared(
-    frame: pd.DataFrame, schema: TableSchema, parameters: Parameters
-) -> Prepared:
-    return tabular.prepare(frame, schema, parameters.duplicates, parameters.missing)
+TABLE = _Employee()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check
