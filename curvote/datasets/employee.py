@@ -25,50 +25,30 @@ NOTES = {
 }
 
 _STATED = "the publisher's list of categories"
+_JOINING = (
+    "published in 2023; employees stay with an employer for 4.1 years in the median (US"
+    " Bureau of Labor Statistics, Employee Tenure 2022), and the lower bound allows"
+    " about three times as long"
+)
+_TIER = "the publisher's description: three tiers of salary"
+_AGE = (
+    "adults; of the employees of a large Indian company 1.1 % are older than 50."
+    " Centre: 53 % of them are younger than 30 (Tata Consultancy Services, annual"
+    " report 2023)"
+)
+_EXPERIENCE = (
+    "ten years make an expert (Ericsson, Krampe, Tesch-Roemer 1993); more counts as ten"
+)
 SCHEMA = TableSchema(
     features=(
         category("Education", ("Bachelors", "Masters", "PHD"), _STATED),
-        Feature(
-            "JoiningYear",
-            "calendar year",
-            lower=2011,
-            upper=2023,
-            why="published in 2023; employees stay with an employer for 4.1 years in"
-            " the median (US Bureau of Labor Statistics, Employee Tenure 2022), and"
-            " the lower bound allows about three times as long",
-            whole=True,
-        ),
+        Feature("JoiningYear", "calendar year", 2011, 2023, _JOINING, whole=True),
         category("City", ("Bangalore", "New Delhi", "Pune"), _STATED),
-        Feature(
-            "PaymentTier",
-            "tier, 1 to 3",
-            lower=1,
-            upper=3,
-            why="the publisher's description: three tiers of salary",
-            whole=True,
-        ),
-        Feature(
-            "Age",
-            "years",
-            lower=18,
-            upper=50,
-            why="adults; of the employees of a large Indian company 1.1 % are older"
-            " than 50. Centre: 53 % of them are younger than 30 (Tata Consultancy"
-            " Services, annual report 2023)",
-            centre=30,
-            whole=True,
-        ),
+        Feature("PaymentTier", "tier, 1 to 3", 1, 3, _TIER, whole=True),
+        Feature("Age", "years", 18, 50, _AGE, centre=30, whole=True),
         category("Gender", ("Female", "Male"), _STATED),
         category("EverBenched", ("No", "Yes"), _STATED),
-        Feature(
-            "ExperienceInCurrentDomain",
-            "years",
-            lower=0,
-            upper=10,
-            why="ten years make an expert (Ericsson, Krampe, Tesch-Roemer 1993); more"
-            " counts as ten",
-            whole=True,
-        ),
+        Feature("ExperienceInCurrentDomain", "years", 0, 10, _EXPERIENCE, whole=True),
     ),
     label="LeaveOrNot",
     labels={"0": 0, "1": 1},

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from pydantic import Field
 
 from curvote.datasets.sources import Source
@@ -54,12 +54,15 @@ def columns(
     }
 
 
-def facts(labels: ArrayLike, classes: Sequence[str], **stated: Any) -> dict[str, Any]:
-    """Return public facts of a file: what is ``stated``, its rows, and of each class.
+def count(labels: NDArray[np.int64]) -> list[int]:
+    """Return how many labels (n,) are 0 and how many 1."""
+    return [int(n) for n in np.bincount(labels, minlength=2)]
 
-    ``labels`` (n,) holds 0 for the first of ``classes``, 1 for the second.
-    """
-    counts = np.bincount(labels, minlength=2).tolist()
+
+def facts(
+    counts: Sequence[int], classes: Sequence[str], **stated: Any
+) -> dict[str, Any]:
+    """Return what is public about a file: ``counts`` of its classes, and ``stated``."""
     return stated | {
         "classes": list(classes),
         "rows": sum(counts),

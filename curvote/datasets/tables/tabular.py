@@ -192,7 +192,7 @@ def facts(
     p = len(schema.features)
     both = {"rows": prepared.rows, "distinct": prepared.distinct}
     return frames.facts(
-        prepared.labels,
+        frames.count(prepared.labels),
         schema.classes,
         title=title,
         grid=list(range(p)),
