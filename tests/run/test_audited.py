@@ -94,7 +94,8 @@ def test_a_verdict_ends_with_what_it_was_about(done: Project, changed: str) -> N
 
 def test_a_verdict_ends_when_the_rule_takes_another_arm(tmp_path: Path) -> None:
     """The number of clients is in no task, but decides what `auto` asks for."""
-    given = plain.TINY | {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    few = {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    given = plain.of("auto") | few
     project = plain.write(tmp_path, tiny=given)
     plain.run(project)
     audit(project)
