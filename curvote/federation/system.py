@@ -15,11 +15,12 @@ from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.errors import Problem
+from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
 from curvote.federation.methods import FEDERATED
 from curvote.federation.settings import Settings
 from curvote.federation.tables import OFFERS
-from curvote.protocols import checks, finals
+from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.methods import MRMA
 from curvote.protocols.mrma.system import (
@@ -131,5 +132,5 @@ SYSTEM = System(
         checks.budgets,
         _judged,
     ),
-    final=finals.server,
+    final=final,
 )
