@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -14,16 +14,6 @@ from curvote.chain.stage import Stage
 from curvote.chain.tables import Table
 from curvote.chain.view import View
 from curvote.errors import InternalError, Problem
-
-
-class Section(Protocol):
-    """A part of a run's page that only some systems have: figures and paragraphs."""
-
-    name: str
-
-    def gather(self, views: Sequence[View]) -> Any:
-        """Return what the section shows of the run's cells; None: it has nothing."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -59,8 +49,8 @@ class System:
     ``final`` makes the model to keep (any object with ``predict``), ``outcome`` says
     what production may know, ``notes`` what a reader of a run should be told, and
     ``alarm`` whether facts of a round that stays open call for a new one.
-    ``sections`` of the page and ``commands`` (modules of Typer apps, by name) are its
-    own.
+    ``sections`` of the page (modules, see `curvote.reporting.section`) and ``commands``
+    (modules of Typer apps, by name) are its own.
     """
 
     name: str
@@ -83,7 +73,7 @@ class System:
     outcome: Callable[[View], Mapping[str, float]] = lambda _: {}
     alarm: Callable[[Settings, dict[str, Any]], bool] = lambda settings, facts: False
     notes: Callable[[Sequence[View]], Iterable[str]] = lambda _: ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple[str, ...] = ()
     releases: Callable[[Mapping[str, Any], int], Sequence[Any]] = lambda config, d: ()
     commands: Mapping[str, str] = field(default_factory=dict, hash=False)
 

@@ -7,7 +7,7 @@ of its epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from curvote.chain.axis import EPSILON, REPLICATE, Index
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.view import View
 from curvote.errors import Problem
 from curvote.federation.messages import MESSAGES
 from curvote.federation.methods import FEDERATED
@@ -32,7 +33,15 @@ from curvote.protocols.mrma.system import (
 )
 from curvote.protocols.mrma.tables import VOTES
 from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, ROLES, drawn, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    NONE_PASSED,
+    ROLES,
+    SECTIONS,
+    UTILITIES,
+    drawn,
+    scored,
+)
 
 _HERE = "curvote.federation"
 _ROLES = (*ROLES, "servers")
@@ -119,6 +128,17 @@ def releases(config: Mapping[str, Any], d: int) -> list[Release]:
     return [*releases_reports(config, d), *votes]
 
 
+def _dropped(views: Sequence[View]) -> list[str]:
+    """Say which servers the others could not use, and why; most often none."""
+    wanted = ["sender", "reason"]
+    every = (view.read("exchange", "offers") for view in views)
+    out = (offers.loc[~offers["accepted"], wanted] for offers in every)
+    pairs = {pair for each in out for pair in each.itertuples(index=False, name=None)}
+    return [
+        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
+    ]
+
+
 SYSTEM = System(
     name="federated",
     settings=Settings,
@@ -153,5 +173,7 @@ SYSTEM = System(
         _judged,
     ),
     final=finals.server,
+    notes=_dropped,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
     releases=releases,
 )

@@ -22,6 +22,7 @@ from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
     WHO,
     drawn,
     released,
@@ -104,5 +105,6 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.one,
     outcome=outcomes.reported,
+    sections=SECTIONS,
     releases=releases,
 )

@@ -27,7 +27,14 @@ from curvote.protocols.direct_two.messages import MESSAGES
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, ROLES, WHO, drawn, released
+from curvote.protocols.stages.declared import (
+    COMMON,
+    ROLES,
+    SECTIONS,
+    WHO,
+    drawn,
+    released,
+)
 
 _HERE = "curvote.protocols.direct_two"
 _WHITEN = Stage(
@@ -84,5 +91,6 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.one,
     outcome=outcomes.reported,
+    sections=SECTIONS,
     releases=releases,
 )

@@ -18,6 +18,7 @@ from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
     WHO,
     drawn,
     released,
@@ -63,5 +64,6 @@ SYSTEM = System(
     checks=checks.every(checks.tested),
     final=finals.one,
     outcome=outcomes.reported,
+    sections=SECTIONS,
     releases=releases,
 )

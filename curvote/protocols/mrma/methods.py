@@ -12,6 +12,7 @@ WEAK: Final = Method(
     "Mean error of the weak classifiers as they were trained.",
     Look("#838b94", "v", size=5),
     rank=10,
+    spoken="one weak classifier",
 )
 REVERSED: Final = Method(
     "mr",

@@ -19,7 +19,10 @@ from curvote.protocols.mrma_privunit.settings import Settings
 from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
+    NONE_PASSED,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -97,5 +100,6 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
     releases=releases,
 )

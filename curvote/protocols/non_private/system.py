@@ -15,7 +15,13 @@ from curvote.protocols.mrma.tables import WEAK
 from curvote.protocols.non_private.methods import CLEAN
 from curvote.protocols.non_private.settings import Settings
 from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    LEARNERS,
+    ROLES,
+    SECTIONS,
+    scored,
+)
 
 _HERE = "curvote.protocols.non_private"
 _AXES = ("learner",)
@@ -52,5 +58,6 @@ SYSTEM = System(
     main=("clean",),
     checks=checks.every(checks.tested, checks.trained, checks.taught),
     spelled=spelled,
+    sections=SECTIONS,
     releases=releases,
 )

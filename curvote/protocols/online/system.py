@@ -25,7 +25,15 @@ from curvote.protocols.online.tables import (
     STANDING,
 )
 from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, drawn, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    LEARNERS,
+    NONE_PASSED,
+    ROLES,
+    SECTIONS,
+    drawn,
+    scored,
+)
 
 _HERE = "curvote.protocols.online"
 ARRIVAL = Axis(
@@ -140,5 +148,6 @@ SYSTEM = System(
         _arriving,
     ),
     final=finals.history,
+    sections=(NONE_PASSED, *SECTIONS),
     releases=releases,
 )

@@ -19,6 +19,8 @@ from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -103,5 +105,6 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
+    sections=(UTILITIES, *SECTIONS),
     releases=releases,
 )
