@@ -46,7 +46,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         metrics=[m for m in metrics.values() if not m.beside],
         main=main,
         x=x,
-        bounds={m.name: facts[m.bound] for m in metrics.values() if m.bound in facts},
+        bounds={m.name: b for m in metrics.values() if (b := facts.get(m.bound))},
         sections=sections,
         releases=_releases(
             record.config, facts.get("d", 0), private=settings.production
@@ -75,8 +75,10 @@ def _main(config: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the methods that may stand in a headline, by what tables call a system."""
     found: dict[str, list[str]] = {}
     for _, part in parts_of(config):
-        own = system(part.settings.protocol).main
-        found.setdefault(part.settings.called, []).extend(own)
+        own = system(part.settings.protocol)
+        held_against = {method.name for method in own.methods if method.reference}
+        fit = [name for name in own.main if name not in held_against]
+        found.setdefault(part.settings.called, []).extend(fit)
     return found
 
 
