@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -48,6 +48,14 @@ class RunView:
     @cached_property
     def _values(self) -> dict[str, Any]:
         return values_of(self.settings, self.cell)
+
+    def without(self, *axes: str) -> RunView:
+        """Return the view of the wider cell that has no value on some axes."""
+        return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
+
+    def place(self, replicate: int = 0) -> Place:
+        """Return where the tables of a replicate stand, the first of several."""
+        return replicate, *[0] * (len(self.system.index) - 1)
 
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
