@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import validate
+from curvote.chain.registry import DEFAULT
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.representation.encoding import Encoding
@@ -55,7 +56,7 @@ class Task:
     mechanism: str = "laplace"
     label_share: float | str = "equal"
     params: Mapping[str, Any] = field(default_factory=dict)
-    protocol: str = "mrma"
+    protocol: str = DEFAULT
     asks: str = "report"
     number: int = 1
     candidates: Candidates | None = None

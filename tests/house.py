@@ -1,4 +1,4 @@
-"""A copy of the product with a system more: one folder, and one line of the registry."""
+"""A copy of the product with one system more: a folder, and a line of the registry."""
 
 from __future__ import annotations
 
@@ -66,4 +66,6 @@ def with_system(house: House, folder: Path, name: str) -> None:
     registry = house.root / "curvote" / "chain" / "registry.py"
     text = registry.read_text()
     assert text.count(_ENDS) == 1
-    registry.write_text(text.replace(_ENDS, f'{_ENDS}    "{name}": "curvote.{name}",\n'))
+    registry.write_text(
+        text.replace(_ENDS, f'{_ENDS}    "{name}": "curvote.{name}",\n')
+    )

@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from curvote import signed
+from curvote.chain.axis import Cell
 from curvote.datasets import simulated
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, seal
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.run.history import RunRecord
-from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import Artifact

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes
 from tests import plain, production

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
-from curvote.mechanisms import make, per_coordinate
+from curvote.mechanisms import per_coordinate
 from curvote.mechanisms.k_rr import KRR
 from curvote.toy.tables import CLASSES
 
@@ -28,7 +28,9 @@ class Colour:
 
     def draw(self, epsilon: float, known: Columns, entropy: Entropy) -> Columns:
         """Return the noised colours."""
-        kept = self.colour(epsilon).randomize(known["colour"], stream(entropy, "label_noise"))
+        kept = self.colour(epsilon).randomize(
+            known["colour"], stream(entropy, "label_noise")
+        )
         return {"colour": kept.astype(np.int8)}
 
 

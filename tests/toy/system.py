@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from curvote.chain.axis import Axis, Settings as Given, Value
+from curvote.chain.axis import Axis, Value
+from curvote.chain.axis import Settings as Given
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
@@ -80,7 +81,9 @@ def checks(settings: Given) -> Iterator[Problem]:
 def final(view: View) -> Nearest:
     """Return the weighted model of the first replicate."""
     rows = view.columns("fit_models", "models")
-    return Nearest.from_bytes(dict(zip(rows["method"], rows["model"], strict=True))["weighted"])
+    return Nearest.from_bytes(
+        dict(zip(rows["method"], rows["model"], strict=True))["weighted"]
+    )
 
 
 SYSTEM = System(
