@@ -59,8 +59,8 @@ class System:
     ``final`` makes the model to keep (any object with ``predict``), ``outcome`` says
     what production may know, ``notes`` what a reader of a run should be told, and
     ``alarm`` whether facts of a round that stays open call for a new one.
-    ``sections`` of the page and ``commands`` (modules of Typer apps, by name) are its
-    own.
+    ``sections`` of the page are its own, and so are the verbs of the command line that
+    a module ``commands`` beside it names (`curvote.chain.commands`).
     """
 
     name: str
@@ -85,7 +85,6 @@ class System:
     notes: Callable[[Sequence[View]], Iterable[str]] = lambda _: ()
     sections: tuple[Section, ...] = ()
     releases: Callable[[Mapping[str, Any], int], Sequence[Any]] = lambda config, d: ()
-    commands: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         for kind in ("axes", "index", "metrics", "methods"):
