@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("curvote", "tasks", "flows")
@@ -69,3 +71,20 @@ def with_system(house: House, folder: Path, name: str) -> None:
     registry.write_text(
         text.replace(_ENDS, f'{_ENDS}    "{name}": "curvote.{name}",\n')
     )
+
+
+def driven(house: House, *steps: object) -> list[dict[str, Any]]:
+    """Do several command lines and edits in one process of the copy."""
+    done = subprocess.run(
+        [sys.executable, "-P", str(ROOT / "tests" / "house_driver.py")],
+        cwd=house.project,
+        env=house.environment,
+        input=json.dumps(steps),
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found

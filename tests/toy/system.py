@@ -98,5 +98,4 @@ SYSTEM = System(
     main=("weighted",),
     checks=checks,
     final=final,
-    commands={"colour": f"{_HERE}.commands"},
 )
