@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import validate
-from curvote.chain.registry import DEFAULT
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.representation.encoding import Encoding
@@ -56,7 +55,7 @@ class Task:
     mechanism: str = "laplace"
     label_share: float | str = "equal"
     params: Mapping[str, Any] = field(default_factory=dict)
-    protocol: str = DEFAULT
+    protocol: str = "mrma"
     asks: str = "report"
     number: int = 1
     candidates: Candidates | None = None
