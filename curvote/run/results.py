@@ -15,7 +15,7 @@ from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.run.config.parts import part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
@@ -118,6 +118,7 @@ def scores(project: Project, record: RunRecord) -> pd.DataFrame:
         if SCORES.name in there.manifest["tables"]:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
             _check_form(record, table.column_names)
+            _check_metrics(record, table.column("metric").unique().to_pylist())
             found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
     return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
 
@@ -130,6 +131,14 @@ def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
             f" scores had another form; `curvote run {record.pipeline}` computes them"
             " anew, with the same numbers."
         )
+
+
+def _check_metrics(record: RunRecord, metrics: Sequence[str]) -> None:
+    known = {m.name for one in systems_of(record) for m in one.metrics}
+    if not known.issuperset(metrics):
+        names = ", ".join(one.name for one in systems_of(record))
+        absent = ", ".join(sorted(set(metrics) - known))
+        raise InternalError(f"{names}: scores of {absent}, which no system declares")
 
 
 def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
