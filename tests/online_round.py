@@ -22,7 +22,7 @@ from curvote.task import Task
 from tests import plain
 from tests.exchange import FAR, NAME, Server
 
-CELL = Cell("mrma", 4.0, "centroid")
+CELL = Cell.of({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
 VOTERS, FIRST, FOLD = 120, 30, 20
 ONLINE = FAR | {
     "clients": {"train": 60, "vote": VOTERS},
@@ -79,9 +79,9 @@ def made(server: Server, record: RunRecord, stage: str) -> Artifact:
 
 def ensemble(server: Server, record: RunRecord) -> dict[str, np.ndarray]:
     """Return the utilities and weights of a run."""
-    return made(server, record, "aggregate").columns("ensemble", 0)
+    return made(server, record, "aggregate").columns("ensemble", (0,))
 
 
 def votes(server: Server, record: RunRecord) -> dict[str, np.ndarray]:
     """Return the counts of a run."""
-    return made(server, record, "evaluate").columns("votes", 0)
+    return made(server, record, "evaluate").columns("votes", (0,))

@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from curvote.chain.sent import Sent
 from curvote.client.ledger import Entry
 from curvote.errors import InternalError
 from curvote.protocols.outside import Outside
-from curvote.protocols.stage import Release
 from curvote.reporting.card import Card
 from curvote.reporting.methods import METHODS
 from curvote.representation.rescale import UNBOUNDED
@@ -116,7 +116,7 @@ class PageData:
     curves: CurveSample | None
     clients: Mapping[str, tuple[int, int, int]]
     groups: str | None
-    releases: Sequence[Release]
+    releases: Sequence[Sent]
     public: Sequence[str]
     volunteers: int
     notes: Sequence[str] = ()

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from curvote.chain.lookup import system
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.datasets.lookup import module
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
-from curvote.protocols.stage import Release
 from curvote.reporting import card_figure, source_words
 from curvote.reporting.card import card
 from curvote.reporting.columns import columns
@@ -155,14 +154,14 @@ def _first(encoded: Artifact) -> Iterator[Columns]:
     return iter([encoded.columns("encoded", (0,))])
 
 
-def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Release]:
+def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Sent]:
     """Return what leaves clients, protocol after protocol where there are several."""
     every = concrete(config)
     several = len({pipeline.called for pipeline in every}) > 1
-    found: dict[Release, None] = {}
+    found: dict[Sent, None] = {}
     for pipeline in every:
-        module = import_module(PROTOCOLS[pipeline.protocol])
-        for release in module.releases(pipeline.model_dump(mode="json"), d):
+        config_of = pipeline.model_dump(mode="json")
+        for release in system(pipeline.protocol).sent(config_of, d):
             who = f"{pipeline.called}: {release.who}" if several else release.who
             found[replace(release, who=who)] = None
     if not private:
