@@ -87,6 +87,14 @@ class System:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise InternalError(f"{self.name}: {kind} {twice[0]} stands twice")
+        self._check("metric", {m.beside for m in self.metrics if m.beside})
+        self._check("method", set(self.main))
+
+    def _check(self, kind: str, named: set[str]) -> None:
+        """Refuse the names of metrics or methods that the system does not have."""
+        absent = sorted(named - {each.name for each in getattr(self, f"{kind}s")})
+        if absent:
+            raise InternalError(f"{self.name}: there is no {kind} {absent[0]}")
 
     def sent(self, config: Mapping[str, Any], d: int) -> tuple[Sent, ...]:
         """Return what leaves whom in words, for a configuration and d numbers."""
