@@ -54,6 +54,11 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
         return cls(grid, public, line.coef, line.intercept, (negative, positive))
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns that ``predict`` takes: the grid points."""
+        return grid_names(self.grid)
+
+    @property
     def classes_(self) -> NDArray[Any]:
         """The two labels, negative first."""
         return np.asarray(self.classes)
@@ -86,8 +91,9 @@ def _matrix(X: Any, grid: Array) -> Array:
         missing = sorted(set(names) - set(given))
         if missing:
             raise UserError(
-                f"{len(missing)} columns are missing, such as {missing[0]!r}; columns"
-                " are named after the grid points."
+                f"{len(missing)} columns are missing, such as {missing[0]!r}; there must"
+                f" be {len(names)}, named after the grid points, {names[0]!r} to"
+                f" {names[-1]!r}."
             )
         X = X.set_axis(given, axis=1)[names].to_numpy()
     return np.asarray(X, dtype=np.float64)

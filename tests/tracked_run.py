@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.store.artifacts import MANIFEST, artifact
 
 EPSILONS = (0.5, 2.0)
 METHODS = ("weak", "mrma")
+CLIENTS = {"public": 10, "train": 40, "vote": 80, "test": 30}
 CONFIG = {
     "protocol": "mrma",
     "seed": 7,
     "epsilon": list(EPSILONS),
     "source": {"name": "simulated"},
+    "clients": CLIENTS,
     "project": {"basis": "bspline", "size": 4},
     "train": {"count": 5, "size": 50},
     "privatize": {"mechanism": "laplace"},
     "aggregate": {"cutoff": 0.8},
+    "votes": {"directions": 100},
+    "replicates": 3,
     "schedule": None,
 }
+
+# What the stages of `mrma` read: nobody's votes.directions, no release's number.
+READ: dict[str, dict[str, Any]] = {
+    "ingest": {"source": {"name": "simulated"}, "clients": CLIENTS, "seed": 7},
+    "project": {"project.size": 4, "project.centre": 0.0, "project.order": None},
+    "privatize": {"privatize.mechanism": "laplace", "privatize.params": {}},
+    "train": {"train.size": 50, "learner.name": "centroid", "number": 1},
+    "aggregate": {"aggregate.cutoff": 0.8, "label": "mrma"},
+}
+FACTS: dict[str, dict[str, Any]] = {"project": {"d": 4, "bayes_error": 0.1}}
 
 
 def _step(stage: str, key: str, **cell: Any) -> dict[str, Any]:
@@ -27,7 +44,8 @@ def _step(stage: str, key: str, **cell: Any) -> dict[str, Any]:
         "stage": stage,
         "cell": {"protocol": None, "epsilon": None, "learner": None, **cell},
         "key": key,
-        "action": "run",
+        "action": "reuse" if stage == "ingest" else "run",
+        "reason": "",
     }
 
 
@@ -67,3 +85,15 @@ def make_rows() -> list[dict[str, Any]]:
         for epsilon in EPSILONS
         for method, learner in pairs
     ]
+
+
+def store(project: Project, record: RunRecord) -> None:
+    """Write the manifests of a run's artifacts, without any table."""
+    for step in record.steps:
+        stage = step["stage"]
+        inputs = {} if stage == "ingest" else {"ingest": "i"}
+        components = {"params": READ[stage], "inputs": inputs}
+        manifest = {"components": components, "facts": FACTS.get(stage, {})}
+        folder = artifact(project, stage, step["key"]).path
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MANIFEST).write_text(json.dumps(manifest))
