@@ -6,25 +6,25 @@ Whatever a system says of itself (its axes, metrics and methods) is asked for he
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from curvote.reporting.methods import ARMS
-from curvote.run.config.choosing import chosen
+from curvote.chain.axis import Cell
+from curvote.chain.lookup import system
+from curvote.chain.measure import Metric
+from curvote.chain.system import Part, System
+from curvote.run.config.parts import belonging, parts_of
 from curvote.run.config.settings import named
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact
 
 Row = Mapping[str, Any]
 Metrics = dict[str, float]
+Parts = list[tuple[str | None, Part]]
 
-# What stands on the x-axis of a figure.
-X = "epsilon"
-_MAIN = ("federated", "online", "mrma", *ARMS, "votes", "clean", "majority")
-_REFERENCES = ("majority", "clean")
 _LONGEST = 250  # letters of a parameter
 
 
@@ -32,22 +32,39 @@ _LONGEST = 250  # letters of a parameter
 class Score:
     """A row of ``scores --json``, and what its system says of it.
 
-    ``rank`` is the method's place among those that may stand in a headline (of a cell
-    the first that it has does), None where it is none of them. ``called`` is one name
-    for what takes that place in all cells. A ``reference`` is what others are held
-    against. ``percent`` says how the metric is shown.
+    ``x`` is the axis that stands on the x-axis. ``rank`` is the place of method and
+    metric among those that may stand in a headline (of a cell the first that it has
+    does), None where the method is none of them. ``called`` is one name for whatever
+    takes that place in the cells of a line. A ``reference`` is what others are held
+    against.
     """
 
     cell: Cell
-    metric: str
+    x: str
+    metric: Metric
     method: str
     value: float
     se: float | None
     group: str
-    rank: int | None
+    rank: tuple[int, int] | None
     called: str
     reference: bool
-    percent: bool
+
+    @property
+    def step(self) -> int:
+        """The place on the x-axis."""
+        return step(self.cell, self.x)
+
+    @property
+    def line(self) -> Cell:
+        """What the cell has in common with its neighbours on the x-axis."""
+        return self.cell.with_(**{self.x: None})
+
+    @property
+    def shown(self) -> str:
+        """The value as people read it: 12.7 %."""
+        percent = self.metric.shown == "percent"
+        return f"{100 * self.value:.1f} %" if percent else f"{self.value:.3g}"
 
     def metrics(self, *names: str) -> Metrics:
         """Return value and standard error as ``misclassification.NAME`` and ``..._se``.
@@ -55,94 +72,82 @@ class Score:
         The name is the method's where no other is given.
         """
         group = f"group-{self.group}" if self.group else ""
-        values = {self.metric: self.value, f"{self.metric}_se": self.se}
+        values = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
         return {
-            ".".join(filter(None, (metric, name, group))): float(value)
+            _allowed(".".join(filter(None, (metric, name, group)))): float(value)
             for metric, value in values.items()
             for name in names or (self.method,)
             if value is not None and math.isfinite(value)
         }
 
-    @property
-    def shown(self) -> str:
-        """The value as people read it: 12.7 %."""
-        return f"{100 * self.value:.1f} %" if self.percent else f"{self.value:.3g}"
-
 
 def scores_of(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
     """Return the rows of ``scores --json`` as scores, in their order."""
-    return [_score(row) for row in rows]
+    parts = list(parts_of(record.config))
+    names = {axis.name for _, part in parts for axis in _system(part).axes}
+    return [_score(parts, _cell(row, names), row) for row in rows]
 
 
-def _score(row: Row) -> Score:
-    method = row["method"]
+def _score(parts: Parts, cell: Cell, row: Row) -> Score:
+    part = belonging(parts, cell)
+    own, method = _system(part), row["method"]
+    place = [metric.name for metric in own.metrics].index(row["metric"])
+    rank = (own.main.index(method), place) if method in own.main else None
     return Score(
-        cell=_cell(row),
-        metric=row.get("metric", "misclassification"),
+        cell=cell,
+        x=own.x.name,
+        metric=own.metrics[place],
         method=method,
-        value=row.get("value", row["misclassification"]),
+        value=row["value"],
         se=row["se"],
         group=row.get("group", ""),
-        rank=_rank(row),
-        # What `auto` takes differs from epsilon to epsilon: there it is the protocol.
-        called=row["protocol"] if method in ARMS else method,
-        reference=method in _REFERENCES,
-        percent=True,
+        rank=rank,
+        called=method if rank is None else _called(part),
+        reference=any(one.reference for one in own.methods if one.name == method),
     )
 
 
-def _rank(row: Row) -> int | None:
-    beside = row["method"] in _REFERENCES and row["method"] != row["protocol"]
-    known = row["method"] in _MAIN and not beside
-    return _MAIN.index(row["method"]) if known else None
+def _called(part: Part) -> str:
+    """Return a line's name: its method, or the protocol that may take several."""
+    own, label = _system(part), str(part.settings.called)
+    return own.main[0] if len(own.main) == 1 and label == own.name else label
 
 
-def _cell(row: Row) -> Cell:
-    setting = named(row.get("setting", {}))
-    own = row["protocol"], row["epsilon"], row["learner"]
-    return Cell(*own, setting, row.get("arrival"))
+def _system(part: Part) -> System:
+    return system(part.settings.protocol)
 
 
-def final_of(project: Project, record: RunRecord) -> Callable[[Cell], Any]:
-    """Return what makes the final model of a cell, or None where it has none."""
-    from curvote.run import results
-
-    ends = results.cells(record)
-    return lambda cell: (
-        results.final_model(project, record, cell) if cell in ends else None
-    )
+def _cell(row: Row, names: Iterable[str]) -> Cell:
+    where = {"protocol": row["protocol"], "setting": named(row.get("setting", {}))}
+    return Cell.of(where | {name: row[name] for name in row if name in names})
 
 
-def choice(record: RunRecord, cell: Cell) -> dict[str, str]:
-    """Return what a rule took for a cell and why, if it was left to one."""
-    asked = cell.protocol or "", cell.epsilon or 0.0
-    taken = chosen(record.config).get(asked)
-    return {"chosen": taken.method, "why": taken.reason} if taken else {}
+def _allowed(name: str) -> str:
+    """Return a name of a metric; MLflow takes letters, digits and few signs."""
+    return re.sub(r"[^\w. -]", "-", name)
 
 
-def axes(cell: Cell) -> dict[str, Any]:
-    """Return a cell's coordinates by their axes, those that it has."""
-    return {k: v for k, v in asdict(cell).items() if v is not None}
+def parts_by_cell(record: RunRecord, cells: Iterable[Cell]) -> dict[Cell, Part]:
+    """Return the part of a run's configuration that each cell belongs to."""
+    parts = list(parts_of(record.config))
+    return {cell: belonging(parts, cell) for cell in cells}
 
 
-def line(cell: Cell) -> Cell:
-    """Return what a cell has in common with its neighbours on the x-axis."""
-    return replace(cell, epsilon=None)
+def x_of(part: Part) -> str:
+    """Return the axis that stands on the x-axis of a part's figures."""
+    return _system(part).x.name
 
 
-def serves(wide: Cell, cell: Cell) -> bool:
-    """Say whether what holds for ``wide`` holds for ``cell``, too."""
-    return axes(wide).items() <= axes(cell).items()
-
-
-def step(cell: Cell) -> int:
+def step(cell: Cell, x: str) -> int:
     """Return a cell's place on the x-axis as MLflow wants it: a whole number.
 
     Privacy levels are fractions, so a step is a thousandth of epsilon: 500 is 0.5.
     Counts are steps as they are. Without privacy there is no place: 0.
     """
-    x = axes(cell).get(X, 0)
-    return round(1000 * x) if isinstance(x, float) else int(x)
+    value = cell[x]
+    if isinstance(value, float):
+        return round(1000 * value)
+    return value if isinstance(value, int) else 0
 
 
 def by_cell(scores: Iterable[Score]) -> dict[Cell, Metrics]:
@@ -155,9 +160,9 @@ def by_cell(scores: Iterable[Score]) -> dict[Cell, Metrics]:
     for score in scores:
         names = dict.fromkeys((score.method, score.called))
         own.setdefault(score.cell, {}).update(score.metrics(*names))
-    shared = {w for w in own if any(w != cell and serves(w, cell) for cell in own)}
+    shared = {w for w in own if any(w != cell and w.serves(cell) for cell in own)}
     return {
-        cell: _merged(own[wide] for wide in own if serves(wide, cell))
+        cell: _merged(own[wide] for wide in own if wide.serves(cell))
         for cell in own
         if cell not in shared
     }
@@ -167,6 +172,11 @@ def _merged(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: value for part in parts for name, value in part.items()}
 
 
+def choice(part: Part) -> dict[str, str]:
+    """Return what a rule took and why, if something was left to one."""
+    return {"chosen": part.method, "why": part.reason} if part.reason else {}
+
+
 def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
     """Return the key of every stage that ``cell`` was computed from."""
     return {step["stage"]: step["key"] for step in _serving(record, cell)}
@@ -174,13 +184,13 @@ def stage_keys(record: RunRecord, cell: Cell) -> dict[str, str]:
 
 def _serving(record: RunRecord, cell: Cell) -> list[dict[str, Any]]:
     """Return the steps that serve a cell, the narrowest of a stage last."""
-    found = [step for step in record.steps if serves(Cell(**step["cell"]), cell)]
-    return sorted(found, key=lambda step: len(axes(Cell(**step["cell"]))))
+    found = [step for step in record.steps if Cell.of(step["cell"]).serves(cell)]
+    return sorted(found, key=lambda step: len(Cell.of(step["cell"]).pairs))
 
 
 def plan_rows(record: RunRecord) -> list[dict[str, str]]:
     """Return what was planned, as ``plan --json`` prints it."""
-    return [one | {"cell": str(Cell(**one["cell"]))} for one in record.steps]
+    return [one | {"cell": str(Cell.of(one["cell"]))} for one in record.steps]
 
 
 def artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Artifact]:
@@ -195,10 +205,10 @@ def params(record: RunRecord, cell: Cell, stored: Iterable[Artifact]) -> dict[st
     ``stored`` are the cell's artifacts: their manifests hold what their stages read.
     """
     read = _merged(one.manifest["components"]["params"] for one in stored)
-    known = {*record.config, "learner"}  # a release's number is no setting
+    known = {*record.config, *cell.to_json()}  # a release's number is no setting
     own = {n: v for n, v in _flat(read) if n.partition(".")[0] in known}
     own = {n: v for n, v in own.items() if n.rpartition(".")[2] != "label"}
-    texts = {name: _text(value) for name, value in (own | axes(cell)).items()}
+    texts = {name: _text(value) for name, value in (own | cell.to_json()).items()}
     return {name: text for name, text in texts.items() if len(text) <= _LONGEST}
 
 

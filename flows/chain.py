@@ -12,6 +12,7 @@ from prefect import flow
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
@@ -77,7 +78,7 @@ def perform(pipeline: str, project: str, asked: Asked) -> str:
     mark_alive()
     place = Project(Path(project))
     history.end_killed(place, is_alive)
-    file = PipelinesFile(place)
+    file = file_of(place, pipeline)
     plan = _plan(place, pipeline, asked, file)
     with file.placing(pipeline):
         record = _recorded(place, plan, asked)

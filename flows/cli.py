@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from curvote.chain.commands import commands
 from curvote.errors import InternalError, UserError
 from flows import (
-    cli_advise,
     cli_audit,
     cli_client,
     cli_data,
@@ -106,11 +106,11 @@ def plan(
     project: ProjectOption = None,
 ) -> None:
     """Say what a run would do, stage by stage, and why; runs nothing."""
-    from curvote.run.config.file import PipelinesFile
+    from curvote.reproduce.lookup import file_of
     from curvote.run.planner import Selection, make_plan
 
     place = _project(project)
-    file = PipelinesFile(place)
+    file = file_of(place, pipeline)
     configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
     with file.placing(pipeline):
         made = make_plan(place, configured, Selection(only, start, tuple(force)))
@@ -129,7 +129,7 @@ def plan(
 def list_(
     as_json: Json = False, schema: Schema = False, project: ProjectOption = None
 ) -> None:
-    """List pipelines, data sources, mechanisms and learners."""
+    """List pipelines, sources, mechanisms, learners, and what `reproduce` takes."""
     if schema:
         from curvote.run.config.editor import editor_schema
 
@@ -137,6 +137,7 @@ def list_(
         return
     from curvote.datasets.registry import DATASETS
     from curvote.mechanisms.registry import MECHANISMS
+    from curvote.reproduce.lookup import reproductions
     from curvote.run.config.file import PipelinesFile
     from curvote.server.learners.registry import LEARNERS
 
@@ -145,6 +146,7 @@ def list_(
         "sources": list(DATASETS),
         "mechanisms": list(MECHANISMS),
         "learners": list(LEARNERS),
+        "reproduce": list(reproductions()),
     }
     if as_json:
         typer.echo(json.dumps(known, indent=1))
@@ -229,11 +231,12 @@ def gc(
 for command in (
     cli_pages.serve,
     cli_pages.ui,
-    cli_advise.advise,
     cli_audit.audit,
     cli_reproduce.reproduce,
 ):
     app.command()(command)
+for name, own in commands():
+    app.command(name)(own)
 
 
 def _project(start: Path | None) -> Any:
@@ -247,12 +250,12 @@ def _project(start: Path | None) -> Any:
 
 def _run(start: Path | None, given: dict[str, Any]) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
-    from curvote.run.config.file import PipelinesFile
+    from curvote.reproduce.lookup import file_of
     from flows import environment
 
     place = _project(start)
     environment.prepare(place.root)
-    PipelinesFile(place).configured(
+    file_of(place, given["pipeline"]).configured(
         given["pipeline"],
         given.get("overrides", ()),
         replicates=given.get("replicates"),

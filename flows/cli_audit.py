@@ -86,9 +86,12 @@ def _sent(project: Path | None, pipeline: str | None) -> list[MessageSubject]:
     if pipeline is None:
         return []
     from curvote.audit.message_subject import of_message
+    from curvote.reproduce.lookup import file_of
     from curvote.run.audited import tasks
 
-    return [of_message(task) for task in tasks(_project(project), pipeline)]
+    place = _project(project)
+    configured = file_of(place, pipeline).configured(pipeline)
+    return [of_message(task) for task in tasks(place, configured)]
 
 
 def _keep(

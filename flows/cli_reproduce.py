@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from flows.cli_data import ProjectOption
 
-if TYPE_CHECKING:
-    from curvote.reporting.reproduce.names import Reproduction
-
-Name = Annotated[str, typer.Argument(help="table-1, figure-2, cases-a2, beyond, ...")]
+Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
@@ -34,40 +31,38 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
 
     `beyond` compares our protocols with the published ones.
     """
-    from curvote.reporting.reproduce.names import find
+    from curvote.reproduce.lookup import wing_of
     from curvote.run.project import find_project
     from flows import environment
 
-    entry = find(name)
+    wing = wing_of(name)
+    entry = wing.REPRODUCTIONS[name]
     place = find_project(project)
     environment.prepare(place.root)
-    from flows import reproducing
+    from flows.reproducing import completed_runs
 
     given = {"replicates": replicates, "seed": seed, "workers": workers}
     try:
-        rows, written = reproducing.reproduced(place, entry, given)
+        records = completed_runs(place, entry, given)
+        rows, written = wing.compare(place, name, records)
     except KeyboardInterrupt:
         again = f"curvote: interrupted; `curvote reproduce {name}` goes on from here."
         print(again, file=sys.stderr)
         raise SystemExit(130) from None
     if as_json:
-        from curvote.reporting.reproduce.write import to_json
+        from curvote.reproduce.rows import to_json
 
         typer.echo(to_json(rows))
         return
-    _print(entry, rows, written)
-
-
-def _print(
-    entry: Reproduction, rows: list[dict[str, Any]], written: list[Path]
-) -> None:
-    from flows.reproducing import agreement, laid_out
     from flows.tables import print_rows
 
     typer.echo(f"{entry.title}: {entry.quantity} in %, ± one standard error\n")
-    print_rows(*laid_out(entry, rows))
-    for line in agreement(entry, rows):
-        typer.echo(line)
+    print_rows(*wing.laid_out(name, rows))
+    _say([*wing.agreement(name, rows), "\nwritten:"], written)
+
+
+def _say(words: list[str], written: list[Path]) -> None:
     here = Path.cwd()
-    for path in written:
-        typer.echo(path.relative_to(here) if path.is_relative_to(here) else path)
+    places = (p.relative_to(here) if p.is_relative_to(here) else p for p in written)
+    for line in (*words, *places):
+        typer.echo(line)

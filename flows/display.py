@@ -16,8 +16,9 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from curvote.run.config.choosing import reasons
-from curvote.run.plan.step import Raw, Step
+from curvote.run.config.parts import reasons
+from curvote.run.config.source import Raw
+from curvote.run.plan.step import Step
 from curvote.run.planner import Plan
 from curvote.run.release.publishing import Published
 from tasks.perform import Progress as Show

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from curvote.chain.axis import Cell
+from curvote.chain.system import Part
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
-from flows.cells import Metrics, Score, X, axes, line, serves, step
+from flows.cells import Metrics, Score, step, x_of
 
 # Name, value, and the place on the x-axis.
 Point = tuple[str, float, int]
@@ -23,18 +24,20 @@ _APART = ("clients.public", "clients.test")
 class Headline:
     """Numbers with their steps, the ``cell`` that stands for all, and two short texts.
 
-    ``title`` is the number that MLflow's list shows, ``words`` tell it for each step.
+    ``x`` is the axis that steps stand for. ``title`` is the number that MLflow's list
+    shows, ``words`` tell it for each step.
     """
 
-    cell: Cell | None = None
+    cell: Cell = field(default_factory=Cell)
+    x: str = ""
     points: tuple[Point, ...] = ()
     title: str = ""
     words: str = ""
 
     @property
     def names(self) -> list[str]:
-        """The names of the numbers, the main ones first."""
-        return list(dict.fromkeys(name for name, _, _ in self.points))
+        """The names of the numbers, the main ones first, without the x-axis."""
+        return list(dict.fromkeys(n for n, _, _ in self.points if n != self.x))
 
 
 def of_scores(scores: Sequence[Score]) -> Headline:
@@ -48,23 +51,26 @@ def of_scores(scores: Sequence[Score]) -> Headline:
     if not lines:
         return Headline()
     main = next(iter(lines.values()))
-    cells = [score.cell for score in main]
-    points = (*_points(lines), *_beside(scores, cells[0]), *_places(cells))
-    told = ", ".join(f"{score.shown}{_at(score.cell)}" for score in main)
-    title = f"{main[-1].called} {main[-1].shown}"
-    words = f"{main[0].metric}, {main[0].called}: {told}"
-    return Headline(cells[-1], tuple(dict.fromkeys(points)), title, words)
+    last, cells = main[-1], [score.cell for score in main]
+    points = (*_points(lines), *_beside(scores, last), *_places(cells, last.x))
+    told = ", ".join(f"{score.shown}{at(score.cell, score.x)}" for score in main)
+    title = f"{last.called} {last.shown}"
+    words = f"{last.metric.name}, {last.called}: {told}"
+    return Headline(last.cell, last.x, tuple(dict.fromkeys(points)), title, words)
 
 
-def of_outcomes(outcomes: Mapping[Cell, Metrics]) -> Headline:
+def of_outcomes(
+    outcomes: Mapping[Cell, Metrics], parts: Mapping[Cell, Part]
+) -> Headline:
     """Return the headline of a release: what is known of its first cell."""
     for cell, known in outcomes.items():
-        points = [(name, value, step(cell)) for name, value in known.items()]
+        x = x_of(parts[cell])
+        points = [(name, value, step(cell, x)) for name, value in known.items()]
         words = {name: f"{name} {value:.4g}" for name, value in known.items()}
         estimated = [word for name, word in words.items() if f"{name}_se" in known]
         title = [*estimated, *words.values()][0]
-        told = ", ".join(words.values())
-        return Headline(cell, (*points, *_places([cell])), title, told)
+        points += _places([cell], x)
+        return Headline(cell, x, tuple(points), title, ", ".join(words.values()))
     return Headline()
 
 
@@ -72,7 +78,7 @@ def main_scores(scores: Iterable[Score]) -> list[Score]:
     """Return the score of each cell's main method, cells in their order."""
     known = [s for s in scores if s.rank is not None and not s.group]
     found: dict[Cell, Score] = {}
-    for score in sorted(known, key=lambda score: score.rank or 0):
+    for score in sorted(known, key=lambda score: score.rank or ()):
         found.setdefault(score.cell, score)
     return [found[cell] for cell in dict.fromkeys(score.cell for score in known)]
 
@@ -81,22 +87,23 @@ def _lines(scores: Iterable[Score]) -> Lines:
     """Return the main scores along the x-axis, the line that stands for all first."""
     found: Lines = {}
     for score in main_scores(scores):
-        found.setdefault(line(score.cell), []).append(score)
+        found.setdefault(score.line, []).append(score)
     order = dict.fromkeys((*_representative(found), *found))
-    return {one: sorted(found[one], key=lambda s: step(s.cell)) for one in order}
+    return {line: sorted(found[line], key=lambda s: s.step) for line in order}
 
 
 def _representative(lines: Iterable[Cell]) -> list[Cell]:
     """Return the first line; of those that only numbers tell apart, the latest."""
-    alike = [one for one in lines if _kinds(one)[0] == _kinds(next(iter(lines)))[0]]
-    return sorted(alike, key=lambda one: _kinds(one)[1])[-1:]
+    alike = [line for line in lines if _words(line) == _words(next(iter(lines)))]
+    return sorted(alike, key=_numbers)[-1:]
 
 
-def _kinds(cell: Cell) -> tuple[dict[str, str], list[float]]:
-    """Return the words and the numbers among a cell's coordinates."""
-    known = axes(cell)
-    words = {k: v for k, v in known.items() if isinstance(v, str)}
-    return words, [v for k, v in known.items() if k not in words]
+def _words(cell: Cell) -> list[tuple[str, Any]]:
+    return [(axis, value) for axis, value in cell.pairs if isinstance(value, str)]
+
+
+def _numbers(cell: Cell) -> list[float]:
+    return [value for _, value in cell.pairs if not isinstance(value, str)]
 
 
 def _points(lines: Lines) -> Iterator[Point]:
@@ -104,39 +111,42 @@ def _points(lines: Lines) -> Iterator[Point]:
     main = next(iter(lines.values()))
     for name, scores in _named(lines).items():
         for score in scores:
-            steps = [step(s.cell) for s in ([score] if X in axes(score.cell) else main)]
+            placed = [score] if score.cell[score.x] is not None else main
             for metric, value in score.metrics(name).items():
-                yield from ((metric, value, at) for at in steps)
+                yield from ((metric, value, one.step) for one in placed)
 
 
 def _named(lines: Lines) -> dict[str, list[Score]]:
     """Return the lines by their methods' names; a second one by what is its own."""
     named: dict[str, list[Score]] = {}
-    first = axes(next(iter(lines)))
-    for cell, scores in lines.items():
+    first = next(iter(lines))
+    for line, scores in lines.items():
         name = scores[0].called
-        apart = {k: v for k, v in axes(cell).items() if v not in (first.get(k), name)}
+        apart = {k: v for k, v in line.pairs if v not in (first[k], name)}
         own = [v if isinstance(v, str) else f"{k}-{v:g}" for k, v in apart.items()]
         named[".".join([name, *own]) if name in named else name] = scores
     return named
 
 
-def _beside(scores: Iterable[Score], main: Cell) -> Iterator[Point]:
-    """Yield what the line of a cell is held against."""
+def _beside(scores: Iterable[Score], main: Score) -> Iterator[Point]:
+    """Yield what the line of a score is held against."""
     for score in scores:
-        if score.reference and not score.group and serves(line(score.cell), line(main)):
-            yield f"{score.metric}.{score.method}", score.value, step(score.cell)
+        beside = score.reference and not score.group and score.metric == main.metric
+        if beside and score.line.serves(main.line):
+            name, *_ = score.metrics()
+            yield name, score.value, score.step
 
 
-def _places(cells: Iterable[Cell]) -> Iterator[Point]:
+def _places(cells: Iterable[Cell], x: str) -> Iterator[Point]:
     """Yield what the steps stand for, so that a chart can be drawn against it."""
     for cell in cells:
-        if X in axes(cell):
-            yield X, axes(cell)[X], step(cell)
+        if isinstance(cell[x], float | int):
+            yield x, float(cell[x]), step(cell, x)
 
 
-def _at(cell: Cell) -> str:
-    return f" at {X} {axes(cell)[X]:g}" if X in axes(cell) else ""
+def at(cell: Cell, x: str) -> str:
+    """Return where a cell stands on the x-axis, in words."""
+    return f" at {Cell(((x, cell[x]),)).words}" if cell[x] is not None else ""
 
 
 def effort(record: RunRecord) -> dict[str, float]:
@@ -161,15 +171,16 @@ def sizes(
 def title(record: RunRecord, headline: Headline) -> str:
     """Return a run's name: its number and what was overridden; else its id."""
     words = ", ".join((headline.title, *record.overrides))
-    return f"{words}{_at(headline.cell)}" if headline.cell else record.id
+    return f"{words}{at(headline.cell, headline.x)}" if headline.title else record.id
 
 
 def note(record: RunRecord, headline: Headline) -> str:
     """Return the description that MLflow shows of a run, in Markdown."""
     return (
         f"{headline.words}\n\nRun `{record.id}`: `{command(record)}`. The headline is"
-        f" that of the cell {headline.cell}; other cells are runs below this one. Where"
-        f" a metric depends on {X}, its step is 1000 times {X}."
+        f" that of {headline.cell.words}; other cells are runs below this one. Where a"
+        f" metric depends on {headline.x}, its step is {headline.x}: a whole number as"
+        " it is, a fraction times 1000."
     )
 
 

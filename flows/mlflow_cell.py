@@ -6,9 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from curvote.chain.axis import Cell
+from curvote.chain.system import Part
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
-from flows.cells import Metrics, artifacts, choice, params, stage_keys, step
+from flows.cells import Metrics, artifacts, choice, params, stage_keys, step, x_of
 from flows.mlflow_model import exists, link, model_name, save_model
 from flows.mlflow_run import Log
 
@@ -17,10 +18,11 @@ from flows.mlflow_run import Log
 class Told:
     """A cell, its metrics, and how its model is made: None where there is none.
 
-    ``method`` is what the model is scored as.
+    ``part`` is what it was configured as, ``method`` what the model is scored as.
     """
 
     cell: Cell
+    part: Part
     metrics: Metrics
     method: str
     make: Callable[[Cell], Any]
@@ -36,9 +38,10 @@ def log_cell(log: Log, parent: str, told: Told) -> tuple[dict[str, str], str | N
     digest = fingerprint.of_json({"stages": keys, "model": told.method})
     model = _linked(log, run_id, digest) or _made(log, run_id, told, read)
     tags = {f"key.{stage}": key for stage, key in keys.items()}
-    tags |= choice(record, cell) | {"cell_digest": digest}
+    tags |= choice(told.part) | {"cell_digest": digest}
     tags |= {"model_uri": f"models:/{model}"} if model else {}
-    points = [(name, value, step(cell)) for name, value in told.metrics.items()]
+    place = step(cell, x_of(told.part))
+    points = [(name, value, place) for name, value in told.metrics.items()]
     log.write(run_id, points, read, tags, model)
     log.close(run_id)
     return read, model

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
 from curvote.run.store.artifacts import Artifact
 from flows import headline as words
-from flows.cells import artifacts, axes, plan_rows
+from flows.cells import artifacts, plan_rows
 from flows.headline import Headline
 from flows.mlflow_cell import Told, log_cell
 from flows.mlflow_model import link, register
@@ -48,7 +47,7 @@ def log_all(
 def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> None:
     made = {told.cell: log_cell(log, parent, told) for told in cells}
     everything = [read for read, _ in made.values()]
-    cell = headline.cell or Cell()
+    cell = headline.cell
     read, model = made.get(cell, ({}, None))
     stored = artifacts(log.project, log.record, cell)
     facts = {name: fact for one in stored for name, fact in one.facts.items()}
@@ -81,11 +80,11 @@ def _tags(
     inputs: Iterable[DatasetInput],
 ) -> dict[str, str]:
     record = log.record
-    protocols = dict.fromkeys(axes(told.cell).get("protocol", "") for told in cells)
+    protocols = dict.fromkeys(told.cell["protocol"] or "" for told in cells)
     return {
         "protocol": ", ".join(protocols),
         "data": ", ".join(one.dataset.name for one in inputs),
-        "headline": str(headline.cell or ""),
+        "headline": str(headline.cell),
         "pipeline_key": fingerprint.of_json([each["key"] for each in record.steps]),
         "mlflow.source.name": words.command(record),
         "mlflow.source.type": "LOCAL",
@@ -104,7 +103,7 @@ def _inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
         components = one.manifest["components"]
         if components["inputs"]:
             continue
-        source = components["params"]["source"]["name"]
+        source = components["params"].get("source", {}).get("name", one.stage)
         for file in one.facts.get("raw") or [{"name": source, "key": one.key}]:
             digest = file.get("sha256") or file.get("hmac_sha256") or one.key
             told = json.dumps(file)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.run import history
 from curvote.run.project import Project
-from flows.cells import X
 from flows.headline import Headline
 from flows.mlflow_store import connect
 
@@ -41,7 +40,7 @@ def describe(client: MlflowClient, experiment: str, headline: Headline) -> None:
 
 def _state(headline: Headline) -> dict[str, Any]:
     """Return what MLflow keeps of a view: its columns, its charts and their x-axis."""
-    metrics = [f"metrics.`{name}`" for name in headline.names if name != X]
+    metrics = [f"metrics.`{name}`" for name in headline.names]
     params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
     columns = [*metrics, *params, "attributes.`Source`"]
     metric, dot, _ = headline.names[0].partition(".")
@@ -51,9 +50,9 @@ def _state(headline: Headline) -> dict[str, Any]:
         "columnWidths": {_NAME: 330} | {name: 7 * len(name) for name in metrics},
         "chartsSearchFilter": metric if dot else "",
     }
-    if X in headline.names:
-        axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": X, "lineSmoothness": 0}
-        state["globalLineChartConfig"] = axis
+    if headline.cell[headline.x] is not None:
+        axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}
+        state["globalLineChartConfig"] = axis | {"lineSmoothness": 0}
     return state
 
 

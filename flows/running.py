@@ -49,9 +49,9 @@ def _run(project: Project, given: dict[str, Any]) -> str:
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
-    from curvote.run.dropped import dropped
+
     from curvote.run.falls import fallen
-    from curvote.run.results import outcomes, summary
+    from curvote.run.results import notes, outcomes, summary
     from flows.tables import print_outcomes, print_scores
 
     record = next(r for r in load_all(project, pipeline) if r.id == run_id)
@@ -65,7 +65,7 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
             print(line)
     else:
         print_scores(summary(project, record))
-    for line in dropped(project, record):
+    for line in notes(project, record):
         print(line)
     page = project.reports / pipeline / "report.html"
     here = Path.cwd()

@@ -11,8 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from curvote.chain.axis import Cell
 from curvote.reporting.columns import columns
-from curvote.run.plan.step import Cell
 
 _STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
 

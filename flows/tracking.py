@@ -10,14 +10,16 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from curvote.chain.axis import Cell
+from curvote.errors import UserError
 from curvote.run import history
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from flows.cells import Row, Score, by_cell, final_of, scores_of
+from flows.cells import Row, Score, by_cell, parts_by_cell, scores_of
 from flows.environment import locked, prepare
 from flows.headline import Headline, main_scores, of_outcomes, of_scores
 from flows.mlflow_cell import Told
@@ -87,7 +89,7 @@ def log_run(
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
-    from curvote.run.results import summary
+    from curvote.run.results import final_model, summary
 
     client = connect(project)
     log = Log(client, experiment_id(client, project, record.pipeline), project, record)
@@ -95,7 +97,7 @@ def log_run(
     if known:
         return str(known.info.run_id)
     scores = scores_of(record, summary(project, record) if rows is None else rows)
-    make = model_of or final_of(project, record)
+    make = model_of or partial(final_model, project, record)
     cells, headline = _told(project, record, scores, make)
     parent = log_all(log, cells, headline, report)
     describe(client, log.experiment, headline)
@@ -108,12 +110,14 @@ def _told(
     """Return what is told of each cell, and of all: scores, or a release's facts."""
     from curvote.run.results import outcomes
 
-    headline, metrics = of_scores(scores), by_cell(scores)
-    if not scores:
-        known = outcomes(project, record)
-        headline, metrics = of_outcomes(known), dict(known)
+    metrics = by_cell(scores) if scores else outcomes(project, record)
+    parts = parts_by_cell(record, metrics)
+    headline = of_scores(scores) if scores else of_outcomes(metrics, parts)
     methods = {score.cell: score.called for score in main_scores(scores)}
-    told = [Told(c, m, methods.get(c, ""), make) for c, m in metrics.items()]
+    told = [
+        Told(cell, parts[cell], own, methods.get(cell, ""), make)
+        for cell, own in metrics.items()
+    ]
     return told, headline
 
 
@@ -125,8 +129,10 @@ def _log_missing(project: Project) -> None:
         if record.mlflow_run is None:
             newest = latest[record.pipeline] == record.id
             report = project.reports / record.pipeline if newest else None
-            run_id = log_run(project, record, report=report)
-            history.save(project, replace(record, mlflow_run=run_id))
+            # What an earlier version configured and nobody can read now is left out.
+            with contextlib.suppress(UserError):
+                run_id = log_run(project, record, report=report)
+                history.save(project, replace(record, mlflow_run=run_id))
 
 
 def _warn(error: Exception) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from prefect import Task
 
-from curvote.protocols.stage import Stage
+from curvote.chain.stage import Stage
 from curvote.run.project import is_raw
 from tasks.perform import OPTIONS, perform
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from curvote.chain.streams import generator
 from curvote.datasets import simulated_servers
-from curvote.entropy import generator
-from curvote.federation.protocol import STAGES
+from curvote.federation.system import STAGES
 from curvote.protocols.stages import project
 
 BY_NAME = {stage.name: stage for stage in STAGES}

@@ -14,7 +14,7 @@ from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, seal
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import Artifact

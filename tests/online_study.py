@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from curvote.chain.stage import Columns
+from curvote.chain.streams import generator
 from curvote.datasets import drifting
-from curvote.entropy import generator
 from curvote.protocols.online import evaluate, learn, privatize, score, update
-from curvote.protocols.stage import Columns, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.stages import project
 
 REPLICATES, PERIODS, SINCE = 12, 6, 3

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.reporting.reproduce.gather import Evidence
-from curvote.reporting.reproduce.names import find
-from curvote.reporting.reproduce.printed import printed
-from curvote.reporting.reproduce.rows import USEFUL
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.mrma.names import REPRODUCTIONS
+from curvote.reproduce.mrma.printed import printed
+from curvote.reproduce.mrma.rows import USEFUL
 from tests.report_data import PROGRESS
 
 LEARNERS = ("logistic", "svm", "dwd", "cg")
@@ -169,7 +169,7 @@ def contest() -> Iterator[dict[str, Any]]:
     `auto` guesses at the least epsilon, and learns nothing in the last setting.
     """
     labels = dict.fromkeys([*(label for label, *_ in CONTESTANTS), "majority"])
-    for rank, pipeline in enumerate(find("beyond").pipelines):
+    for rank, pipeline in enumerate(REPRODUCTIONS["beyond"].pipelines):
         guess, floor = 0.5 - 0.04 * rank, 0.05 + 0.01 * rank
         for label, epsilon in product(labels, CONTEST_EPSILONS):
             for own, learner, method, skill in CONTESTANTS:

@@ -78,6 +78,8 @@ def test_imports_point_one_way() -> None:
     [
         ("curvote/errors.py", "curvote.mechanisms", "Imports point one way"),
         ("curvote/client/__init__.py", "curvote.datasets", "Imports point one way"),
+        ("curvote/reporting/page.py", "curvote.reproduce", "Imports point one way"),
+        ("curvote/run/__init__.py", "curvote.reproduce", "Imports point one way"),
         ("tasks/__init__.py", "flows", "Imports point one way"),
         ("curvote/run/__init__.py", "prefect", "no orchestrator"),
         ("curvote/estimators/mrma.py", "mlflow", "no orchestrator"),

@@ -23,12 +23,11 @@ CONFIG = {
     "train": {"count": 5, "size": 50},
     "privatize": {"mechanism": "laplace"},
     "aggregate": {"cutoff": 0.8},
-    "votes": {"directions": 100},
+    "learners": ["centroid", "lda"],
     "replicates": 3,
-    "schedule": None,
 }
 
-# What the stages of `mrma` read: nobody's votes.directions, no release's number.
+# What the stages of `mrma` read; a release's number is nobody's setting.
 READ: dict[str, dict[str, Any]] = {
     "ingest": {"source": {"name": "simulated"}, "clients": CLIENTS, "seed": 7},
     "project": {"project.size": 4, "project.centre": 0.0, "project.order": None},
@@ -42,7 +41,7 @@ FACTS: dict[str, dict[str, Any]] = {"project": {"d": 4, "bayes_error": 0.1}}
 def _step(stage: str, key: str, **cell: Any) -> dict[str, Any]:
     return {
         "stage": stage,
-        "cell": {"protocol": None, "epsilon": None, "learner": None, **cell},
+        "cell": cell,
         "key": key,
         "action": "reuse" if stage == "ingest" else "run",
         "reason": "",
@@ -50,7 +49,7 @@ def _step(stage: str, key: str, **cell: Any) -> dict[str, Any]:
 
 
 def make_record(name: str = "one", **changes: Any) -> RunRecord:
-    """A completed run of two epsilons and one learner, with ``changes``."""
+    """A completed run of two epsilons and one of its learners, with ``changes``."""
     steps = [_step("ingest", "i"), _step("project", "p")]
     for epsilon in EPSILONS:
         shared = {"protocol": "mrma", "epsilon": epsilon}
@@ -79,7 +78,8 @@ def make_rows() -> list[dict[str, Any]]:
             "epsilon": epsilon,
             "learner": learner,
             "method": method,
-            "misclassification": 0.25,
+            "metric": "misclassification",
+            "value": 0.25,
             "se": None if method == "majority" else 0.01,
         }
         for epsilon in EPSILONS

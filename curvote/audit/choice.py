@@ -15,10 +15,10 @@ from curvote.audit.outbox_memo import PREFIX, outbox_memo
 from curvote.audit.row import BROKEN, Row
 from curvote.audit.table_release import released_here
 from curvote.audit.verdict import SEED, Audited, run
+from curvote.chain.registry import SYSTEMS
 from curvote.errors import UserError, did_you_mean
 from curvote.mechanisms.making import names
 from curvote.protocols.message import messages
-from curvote.protocols.registry import PROTOCOLS
 from curvote.task import Task
 
 EPSILONS = (0.5, 2.0)
@@ -54,7 +54,7 @@ def shipped_names() -> list[str]:
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    sent = [f"{name}.{message}" for name in PROTOCOLS for message in messages(name)]
+    sent = [f"{name}.{message}" for name in SYSTEMS for message in messages(name)]
     return [*names(), *sent]
 
 

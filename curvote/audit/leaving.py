@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from curvote.audit.tape import Tape
+from curvote.chain.stage import Columns
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, Message, knowledge
-from curvote.protocols.stage import Columns
 from curvote.task import Task
 from curvote.validate import FloatArray
 

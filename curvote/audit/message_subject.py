@@ -13,12 +13,12 @@ from curvote.audit import examples, interior, message_residuals, split
 from curvote.audit.deciding import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
+from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, Message, message_of
-from curvote.protocols.stage import Columns
 from curvote.task import Task
 from curvote.validate import FloatArray
 

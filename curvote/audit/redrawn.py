@@ -6,8 +6,8 @@ import numpy as np
 
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Given, Mismatch
+from curvote.chain.stage import Columns
 from curvote.errors import UserError
-from curvote.protocols.stage import Columns
 from curvote.validate import FloatArray
 
 

@@ -17,8 +17,8 @@ from curvote.audit.redrawn import drawn_from, people_of
 from curvote.audit.row import Finding
 from curvote.audit.row_order import LARGE, order, placed
 from curvote.audit.tape import Tape
+from curvote.chain.stage import Columns
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.stage import Columns
 from curvote.validate import FloatArray
 
 ALPHA = 1e-8

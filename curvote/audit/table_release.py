@@ -12,11 +12,12 @@ from curvote.audit import examples
 from curvote.audit.forks import in_child
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape, playing
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.stage import Columns, Stage
 from curvote.errors import InternalError
 from curvote.protocols.message import Message, messages
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
-from curvote.protocols.stage import Columns, Stage
 
 PREFIX = "table."
 SIZES = (1, 5, 17, 70_000)
@@ -52,7 +53,7 @@ class TableRelease(Release):
         up = self.task.candidates
         if up is None:
             return None
-        from curvote.entropy import generator
+        from curvote.chain.streams import generator
 
         dealt = generator(SEED, "evaluate", "split", 0)
         return np.asarray(dealt.permutation(np.arange(n) % len(up.coef)))
@@ -112,7 +113,7 @@ def _spread(people: People, mine: Any, count: int) -> Columns:
 
 
 def _stages(protocol: str, message: Message) -> list[Stage]:
-    declared = getattr(import_module(PROTOCOLS[protocol]), "PRODUCTION", ())
+    declared = system(protocol).production
     return [stage for stage in declared if stage.name == message.stage]
 
 
@@ -125,7 +126,7 @@ def released_here() -> list[str]:
     """Return ``table.<protocol>.<message>`` for all that leaves in production."""
     return [
         f"{PREFIX}{protocol}.{name}"
-        for protocol in PROTOCOLS
+        for protocol in SYSTEMS
         for name, message in messages(protocol).items()
         if _stages(protocol, message)
     ]

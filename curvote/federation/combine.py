@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.protocols.mrma import aggregate
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

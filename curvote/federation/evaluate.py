@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.federation.poll import budget, parts
 from curvote.protocols.poll import poll
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.federation.faults import sent
 from curvote.federation.offers import ABSURD, LONGEST, Dropped, Offer, accept
 from curvote.federation.poll import faults, place
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.server.averaging import average
 
 
@@ -70,7 +71,7 @@ def _rows(accepted: Sequence[Offer], dropped: Sequence[Dropped]) -> Columns:
     nothing = replace(accepted[0], coef=0 * accepted[0].coef, intercept=0.0)
     offers = [kept.get(server, nothing) for server in servers]
     return {
-        "server": np.array(servers),
+        "sender": np.array(servers),
         "coef": np.array([offer.coef for offer in offers]),
         "intercept": np.array([offer.intercept for offer in offers]),
         "accepted": np.array([server in kept for server in servers]),

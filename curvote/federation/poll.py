@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Facts, Params
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.poll import dealt
-from curvote.protocols.stage import Facts, Params
 
 Index = NDArray[np.int64]
 

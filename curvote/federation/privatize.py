@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import generator
 from curvote.client.report import Reporter
-from curvote.entropy import generator
-from curvote.protocols.mrma.arms import REPORT_ARMS
 from curvote.protocols.mrma.privatize import facts, released, reporter_of
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.mrma.tables import REPORT_ARMS
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import Clients, study_clients
 
 __all__ = ["block", "facts"]

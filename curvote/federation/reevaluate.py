@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.federation.poll import budget, remaining
 from curvote.protocols.poll import dealt, poll
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 
@@ -37,4 +38,4 @@ def _votes(instance: int, inputs: Inputs, params: Params, epsilon: float) -> Col
         dealt(place, len(voters), int(kept.sum())),
         epsilon,
     )
-    return {"learner": offers["server"][kept]} | counts
+    return {"learner": offers["sender"][kept]} | counts

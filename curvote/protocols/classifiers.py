@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.protocols.mrma.arms import WEAK_ARMS
-from curvote.protocols.stage import Columns, Source
+from curvote.chain.stage import Columns, Source
+from curvote.protocols.mrma.tables import WEAK_ARMS
 
 Array = NDArray[np.float64]
 Line = tuple[Array, float]
@@ -24,8 +24,12 @@ def classifier(line: Line, n: int) -> Columns:
 
 def line_of(source: Source, replicate: int) -> Line:
     """Return (coef, intercept) of a replicate."""
-    row = source.columns("classifier", replicate)
-    return row["coef"][0], float(row["intercept"][0])
+    return line_of_rows(source.columns("classifier", replicate))
+
+
+def line_of_rows(rows: Columns) -> Line:
+    """Return (coef, intercept) of the one row of table ``classifier``."""
+    return rows["coef"][0], float(rows["intercept"][0])
 
 
 def weak_rows(coef: Array, intercept: Array, n: int) -> Columns:

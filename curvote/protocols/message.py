@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from curvote import validate
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.stage import Columns, Inputs
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import Senders
-from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import Encoded
 from curvote.strict_json import said
 from curvote.task import Task
@@ -115,8 +115,10 @@ class Message(Protocol):
 
 def messages(protocol: str) -> Mapping[str, Message]:
     """Return the messages of a protocol, in the order of its rounds."""
-    path = PROTOCOLS[validate.one_of(PROTOCOLS, protocol=protocol)]
-    declared: Mapping[str, Message] = import_module(path).MESSAGES
+    package = SYSTEMS[validate.one_of(SYSTEMS, protocol=protocol)]
+    module = f"{package}.messages"
+    # Not the system's: a client's process holds no more than it needs.
+    declared: Mapping[str, Message] = import_module(module).MESSAGES
     return declared
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns
+from curvote.chain.streams import client_streams, generator
 from curvote.client.vote import decisions, vote
-from curvote.entropy import client_streams, generator
-from curvote.protocols.stage import Columns
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]

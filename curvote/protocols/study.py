@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Here, Params, Source
 from curvote.protocols.roles import Roles, split
-from curvote.protocols.stage import Params, Source
 from curvote.representation.encoding import judged
 
 Array = NDArray[np.float64]
@@ -36,16 +37,25 @@ class Clients:
         return features, self.labels[rows]
 
 
+def clients_of(here: Here) -> Clients:
+    """Read the encoded clients of one repetition and give each its role."""
+    return _clients(here.inputs["project"], here.params, here.place, here.number)
+
+
 def study_clients(project: Source, params: Params, replicate: int) -> Clients:
     """Read the encoded clients of one replicate and give each its role."""
-    rows = project.columns("encoded", replicate)
+    return _clients(project, params, replicate, replicate)
+
+
+def _clients(project: Source, params: Params, place: Any, number: int) -> Clients:
+    rows = project.columns("encoded", place)
     roles = split(
         params["seed"],
-        replicate,
+        number,
         len(rows["label"]),
         params["clients"],
         rows["group"] if params["source.groups"] else None,
     )
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
     gram = np.asarray(project.facts["encoding"]["gram"])
-    return Clients(replicate, rows["coefficients"], rows["z"], labels, roles, gram)
+    return Clients(number, rows["coefficients"], rows["z"], labels, roles, gram)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from curvote.chain.stage import Columns
 from curvote.datasets.lookup import module
 from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import ROLES, split
-from curvote.protocols.stage import Columns, Release
+from curvote.protocols.stage import Release
 from curvote.reporting import card_figure, source_words
 from curvote.reporting.card import card
 from curvote.reporting.columns import columns
@@ -130,7 +131,9 @@ def _card(
     parameters = dataset.Parameters.model_validate(source)
     if given(source) or not dataset.files(parameters):
         return None
-    clients = find(project, record, "ingest", first_cell(record)).columns("clients", 0)
+    clients = find(project, record, "ingest", first_cell(record)).columns(
+        "clients", (0,)
+    )
     made = card(source["name"], parameters, facts, clients, root=project.root)
     return DataCard(made, card_figure.images(made, clients, ["svg"])["svg"])
 
@@ -149,7 +152,7 @@ def _first(encoded: Artifact) -> Iterator[Columns]:
     """Return the clients that all replicates share, or those of the first."""
     if -1 in encoded.replicates("encoded"):
         return encoded.pieces("encoded")
-    return iter([encoded.columns("encoded", 0)])
+    return iter([encoded.columns("encoded", (0,))])
 
 
 def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Release]:
@@ -233,7 +236,7 @@ def _curves(
         who, shown = "simulated", roles["train"][:SHOWN]
     else:
         return None
-    clients = find(project, record, "ingest", cell).columns("clients", 0)
+    clients = find(project, record, "ingest", cell).columns("clients", (0,))
     encoding = encoding_of(project, record, 0, cell)
     return CurveSample(
         grid=np.asarray(facts["grid"]),

@@ -12,22 +12,23 @@ from typing import Any
 
 import numpy as np
 
+from curvote.chain.axis import Cell
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.stage import Place
 from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.message import message_of, messages
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.stages import project as projecting
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
-from curvote.run.config.choosing import parts
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.schema import Pipeline
+from curvote.run.config.file import Configured
+from curvote.run.config.schema import Pipeline, pipeline_of
 from curvote.run.config.settings import dotted, named, settings
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import write_json
@@ -48,14 +49,13 @@ class Loss:
         return self.exact <= self.claimed
 
 
-def tasks(project: Project, pipeline: str) -> list[Task]:
+def tasks(project: Project, configured: Configured) -> list[Task]:
     """Return the task of every setting, protocol, epsilon and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
-    stand-ins: an audit chooses its own z and its own labels. UserError: no such
-    pipeline, or its raw file is not here.
+    stand-ins: an audit chooses its own z and its own labels. UserError: its raw file
+    is not here.
     """
-    configured = PipelinesFile(project).configured(pipeline)
     return _once(
         task
         for setting in configured.settings
@@ -69,7 +69,7 @@ def tasks_of(project: Project, record: RunRecord) -> list[Task]:
         task
         for labels, own in settings(record.config)
         for task in rehearsals(
-            *_stored(project, record, named(labels)), Pipeline.model_validate(own)
+            *_stored(project, record, named(labels)), pipeline_of(own)
         )
     )
 
@@ -81,7 +81,8 @@ def rehearsals(
 
     ``encoding`` is the setting's own, ``classes`` are the labels of -1 and +1.
     """
-    for pipeline in parts(setting):
+    for part in system(setting.protocol).parts(setting):
+        pipeline = part.settings
         judged = replace(encoding, feature_map=pipeline.project.judge)
         for epsilon in pipeline.epsilon:
             yield from _rehearsed(judged, classes, pipeline, epsilon)
@@ -126,7 +127,7 @@ def _stored(
     project: Project, record: RunRecord, setting: str | None
 ) -> tuple[Encoding, list[str]]:
     """Return encoding and classes as a run stored them."""
-    return _read(find(project, record, "project", Cell(setting=setting)).facts)
+    return _read(find(project, record, "project", Cell.of({"setting": setting})).facts)
 
 
 def _read(facts: Mapping[str, Any]) -> tuple[Encoding, list[str]]:
@@ -146,9 +147,9 @@ class _Facts:
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts = facts
 
-    def columns(self, table: str, replicate: int) -> dict[str, Any]:
+    def columns(self, table: str, place: Place) -> dict[str, Any]:
         """Refuse: an audit reads no client."""
-        raise InternalError(f"an audit reads no client: {table}, {replicate}")
+        raise InternalError(f"an audit reads no client: {table}, {place}")
 
     def pieces(self, table: str) -> Iterator[dict[str, Any]]:
         """Refuse: an audit reads no client."""
@@ -184,7 +185,7 @@ def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
 def _name(task: Task) -> str:
     """Return the digest of a task and of all code that its message is drawn by."""
     mechanism, _, _ = MECHANISMS[task.mechanism].partition(":")
-    code = fingerprint.of_code([PROTOCOLS[task.protocol], mechanism])
+    code = fingerprint.of_code([f"{SYSTEMS[task.protocol]}.messages", mechanism])
     return fingerprint.of_json([task.digest(), code])
 
 

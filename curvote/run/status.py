@@ -13,16 +13,19 @@ from curvote.run.store.artifacts import artifact
 def overview(project: Project, *, content: bool) -> list[dict[str, Any]]:
     """Return one row a pipeline: latest run, its artifacts, and those that changed.
 
-    Files are checked by size, or with ``content`` by SHA-256.
+    First come the pipelines of the project's file, then others that ran here. Files are
+    checked by size, or with ``content`` by SHA-256.
     """
-    return [_row(project, name, content) for name in PipelinesFile(project).names()]
+    latest = {record.pipeline: record for record in load_all(project)}
+    names = dict.fromkeys([*PipelinesFile(project).names(), *latest])
+    return [_row(project, name, latest.get(name), content) for name in names]
 
 
-def _row(project: Project, name: str, content: bool) -> dict[str, Any]:
-    records = load_all(project, name)
-    if not records:
+def _row(
+    project: Project, name: str, record: RunRecord | None, content: bool
+) -> dict[str, Any]:
+    if record is None:
         return _described(name, None, "never run", [])
-    record = records[-1]
     return _described(name, record, record.status, _problems(project, record, content))
 
 

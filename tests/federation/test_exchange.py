@@ -16,7 +16,7 @@ from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
 from curvote.run.plan import expand as chain
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from curvote.run.results import final_model, find
 from curvote.server.intake import Intake, Refused
 from tests import plain

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvote.federation.faults import FAULTS
-from curvote.federation.protocol import releases
+from curvote.federation.system import releases
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.run.store.contracts import to_arrow
 from tests.federated import Memory, Study

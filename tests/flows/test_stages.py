@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import pytest
 
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.stage import Stage
 from tasks.stages import HOURS, task_of
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_every_stage_has_a_task_of_its_name(name: str) -> None:
     """What leaves clients is tagged as a release, whatever the stage is called."""
-    for stage in import_module(PROTOCOLS[name]).STAGES:
+    for stage in system(name).every_stage:
         task = task_of(stage)
         assert task.name == stage.name
         assert task.tags <= {"client", "release", "server"}

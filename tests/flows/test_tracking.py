@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.errors import UserError
@@ -22,7 +23,6 @@ from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from flows import environment, tracking
 from flows.mlflow_view import address
@@ -252,7 +252,7 @@ def test_a_failure_halfway_leaves_no_run(project: Project) -> None:
     """All of an execution is logged, or nothing that a reader could mistake for it."""
 
     def broken(cell: Cell) -> CurveClassifier:
-        if cell.epsilon == EPSILONS[-1]:
+        if cell["epsilon"] == EPSILONS[-1]:
             raise OSError("disk full")
         return _classifier()
 

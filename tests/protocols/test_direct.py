@@ -14,13 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvote.chain.stage import Columns, Stage
 from curvote.client.direction import DirectionReporter
-from curvote.protocols.direct import protocol, two_rounds
+from curvote.protocols.direct import system as protocol
+from curvote.protocols.direct_two import system as two_rounds
 from curvote.protocols.direct.arms import FIRST, SHARES, from_params
 from curvote.protocols.direct.privatize import SENDERS, reports
-from curvote.protocols.direct.refine import SECOND, whitening_of
+from curvote.protocols.direct_two.refine import SECOND, whitening_of
 from curvote.protocols.roles import EVERYBODY, ROLES, split
-from curvote.protocols.stage import Columns, Stage, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding

@@ -9,7 +9,7 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes
 from tests import plain, production

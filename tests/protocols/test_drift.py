@@ -10,7 +10,7 @@ import pytest
 
 from curvote.datasets.uniform import positive
 from curvote.privacy import label_share
-from curvote.protocols.drift.score import agreement, told_apart
+from curvote.protocols.noise_check.score import agreement, told_apart
 from curvote.run.results import summary
 from curvote.theory.variation import total_variation
 from curvote.theory.weight import pointwise_utility

@@ -10,17 +10,18 @@ import numpy as np
 import pytest
 
 from curvote.audit.metamorphic import Untouched
+from curvote.chain.stage import Columns
+from curvote.chain.streams import generator
 from curvote.classifier import sign
-from curvote.entropy import SeededEntropy, generator
+from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.protocols.direct.arms import vectors
 from curvote.protocols.message import Known, check, row
 from curvote.protocols.mrma import aggregate, evaluate
 from curvote.protocols.mrma_privunit import privatize, score, train
 from curvote.protocols.mrma_privunit.messages import TrainingDirection
-from curvote.protocols.mrma_privunit.protocol import MESSAGES
+from curvote.protocols.mrma_privunit.system import MESSAGES
 from curvote.protocols.roles import split
-from curvote.protocols.stage import Columns
 from curvote.run.store.contracts import to_arrow
 from curvote.server.weak import draw
 from tests.online_study import Plain

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from curvote.chain.stage import Columns
 from curvote.errors import UserError
 from curvote.protocols.mrma import aggregate
 from curvote.protocols.online import evaluate, learn, score, update
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.online.protocol import STAGES, releases
-from curvote.protocols.stage import Columns
+from curvote.protocols.online.system import STAGES, releases
 from curvote.protocols.study import study_clients
 from tests import plain
 from tests.online_study import (

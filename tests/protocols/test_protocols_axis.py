@@ -12,7 +12,7 @@ from curvote.protocols.direct.arms import vectors
 from curvote.run.config.choosing import concrete, reasons
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.settings import named, settings
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from curvote.run.results import final_model, summary
 from tests import plain
 

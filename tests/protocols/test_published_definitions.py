@@ -11,7 +11,7 @@ import pytest
 from curvote.classifier import sign
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.mrma import aggregate, published, score
-from curvote.protocols.mrma.arms import WEAK_ARMS
+from curvote.protocols.mrma.tables import WEAK_ARMS
 from curvote.protocols.roles import split
 
 EPSILON = 0.5

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from curvote.audit.metamorphic import Untouched
+from curvote.chain.stage import Columns
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
@@ -17,7 +18,6 @@ from curvote.protocols.direct.arms import vectors
 from curvote.protocols.message import Known, check, row
 from curvote.protocols.mrma import messages as mrma
 from curvote.protocols.mrma.score import arm
-from curvote.protocols.stage import Columns
 from curvote.protocols.votes import aggregate, evaluate, score, train
 from curvote.protocols.votes.messages import Vote
 from curvote.run.store.contracts import to_arrow

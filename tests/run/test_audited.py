@@ -10,14 +10,20 @@ import pytest
 from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run import audited, history
+from curvote.run.config.file import Configured, PipelinesFile
 from curvote.run.plan import fingerprint
 from curvote.run.project import Project
 from tests import plain
 
 
+def configured(project: Project, name: str = "tiny") -> Configured:
+    """Return a pipeline as its file has it."""
+    return PipelinesFile(project).configured(name)
+
+
 def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> None:
     """Also of one that never ran: an audit reads no client."""
-    tasks = audited.tasks(project, "tiny")
+    tasks = audited.tasks(project, configured(project))
     assert [(task.epsilon, task.asks) for task in tasks] == [
         (1.0, "report"),
         (1.0, "vote"),
@@ -40,13 +46,13 @@ def test_exact_losses_are_within_the_claims(done: Project) -> None:
 def test_a_run_and_its_audit_name_the_same_tasks(done: Project) -> None:
     """Whether they come from the raw file's facts or from what the run stored."""
     record = history.completed(done, "tiny")
-    both = audited.tasks(done, "tiny"), audited.tasks_of(done, record)
+    both = audited.tasks(done, configured(done)), audited.tasks_of(done, record)
     assert len({tuple(task.digest() for task in each) for each in both}) == 1
 
 
 def audit(project: Project) -> None:
     """Keep a good verdict on every task, as `curvote audit --pipeline tiny` does."""
-    every = audited.tasks(project, "tiny")
+    every = audited.tasks(project, configured(project))
     audited.save(project, "tiny", ((task, {"verdict": "pass"}) for task in every))
 
 
@@ -118,4 +124,4 @@ def test_without_its_raw_file_a_pipeline_is_not_audited(
     (tmp_path / "data" / "sources.toml").write_text(real.read_text())
     project = plain.write(tmp_path, one=plain.TINY | {"source": source})
     with pytest.raises(UserError, match="curvote data fetch phonemes"):
-        audited.tasks(project, "one")
+        audited.tasks(project, configured(project, "one"))

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from curvote.chain.stage import Stage
 from curvote.datasets import simulated
-from curvote.protocols.mrma.arms import REPORT_ARMS
+from curvote.protocols.mrma.tables import REPORT_ARMS
 from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
 from curvote.run.plan.expand import INGEST, PROJECT
 from curvote.run.planner import make_plan
 from curvote.run.project import Project, is_raw

@@ -11,7 +11,7 @@ from curvote.datasets.registry import DATASETS
 from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from curvote.run.results import find, summary
 from curvote.run.store.artifacts import Artifact

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.chain.stage import Facts, Inputs, Params
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.arms import from_params, handed_on
-from curvote.protocols.stage import Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.server.directions import Sum, one_round
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from curvote import validate
+from curvote.chain.stage import Facts, Source
 from curvote.errors import UserError
-from curvote.protocols.stage import Facts, Source
 from curvote.representation.direction import SQUARE, Directions
 
 # The part of a report's squared length that is the label moment's, by arm.

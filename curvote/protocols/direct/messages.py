@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from curvote import validate
+from curvote.chain.stage import Columns, Inputs
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import Entropy
-from curvote.errors import UserError
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import (
     PUBLISHED,
@@ -22,11 +22,9 @@ from curvote.protocols.direct.arms import (
     to_params,
     vectors,
 )
-from curvote.protocols.direct.refine import SECOND, whitening_of
 from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY, Senders
-from curvote.protocols.stage import Columns, Inputs
-from curvote.representation.direction import Directions, Whitening
+from curvote.representation.direction import Directions
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -125,47 +123,4 @@ class Direction:
         return known.z, known.labels
 
 
-@dataclass(frozen=True)
-class Refinement(Direction):
-    """The same in coordinates that a first round of other clients has whitened."""
-
-    senders: Senders = SECOND
-    name: str = "refinement"
-    stage: str = "refine"
-    fields: tuple[str, ...] = (*PUBLISHED, "matrix", "centre")
-
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the first round's task with the whitening that came of it."""
-        return self._with(stated, whitening_of(inputs["whiten"], 0))
-
-    def rehearsal(self, stated: Task) -> Task:
-        """Return a task whose coordinates are turned, stretched and moved."""
-        d = stated.encoding.d
-        matrix = np.eye(d) + np.triu(np.full((d, d), 0.5), 1)
-        first = Direction().rehearsal(stated)
-        return self._with(first, Whitening(matrix, np.full(d, 0.25)))
-
-    def admit(self, task: Task) -> None:
-        """Refuse whitened coordinates of another number, beside all else."""
-        super().admit(task)
-        made = self._whitening(task)
-        if made.centre.shape != (task.encoding.d,):
-            raise UserError(
-                f"the whitening is of {made.centre.size} numbers; the encoding has"
-                f" {task.encoding.d}."
-            )
-
-    def _with(self, stated: Task, made: Whitening) -> Task:
-        own = {"matrix": made.matrix.tolist(), "centre": made.centre.tolist()}
-        return replace(stated, asks=self.name, params={**stated.params, **own})
-
-    def _vectors(self, task: Task) -> Directions:
-        return super()._vectors(task).whitened
-
-    def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return self._whitening(task).apply(known.z), known.labels
-
-    def _whitening(self, task: Task) -> Whitening:
-        return Whitening(
-            np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
-        )
+MESSAGES = {"report": Direction()}

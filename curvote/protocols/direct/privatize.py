@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import client_streams, generator
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import client_streams, generator
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import FIRST, from_params, to_params, vectors
 from curvote.protocols.roles import EVERYBODY, Senders
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import Clients, study_clients
 
 Array = NDArray[np.float64]

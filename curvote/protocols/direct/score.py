@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.protocols.classifiers import line_of
 from curvote.protocols.majority.elect import error
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand, and that of the method."""
-    method = params["direct.arm"] if params["protocol"] != "majority" else "majority"
-    return {"protocol": params["label"], "learner": None, "method": method}
+    """Return the name of the method: the arm."""
+    return {"method": params["direct.arm"]}
 
 
 def block(
@@ -37,4 +37,4 @@ def _scores(replicate: int, inputs: Inputs, params: Params, method: str) -> Colu
     decisions = test.decisions(coef, np.atleast_1d(intercept))
     errors = {"majority": error(clients, params["epsilon"], params["seed"])}
     errors[method] = float(test.error(decisions)[0])
-    return score_rows(errors, {}, params, None)
+    return score_rows(errors)["scores"]

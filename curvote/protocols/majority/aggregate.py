@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params, Source
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.majority.elect import elected
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
+from curvote.protocols.stage import Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import client_streams, generator
+from curvote.chain.streams import client_streams, generator
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.roles import EVERYBODY
 from curvote.protocols.study import Clients

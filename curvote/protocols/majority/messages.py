@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict
 
 from curvote import validate
+from curvote.chain.stage import Columns, Inputs
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR, signs
 from curvote.protocols.message import Known, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY
-from curvote.protocols.stage import Columns, Inputs
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -96,3 +96,6 @@ def _labels(known: Known) -> Array:
     if labels.shape != (len(records),):
         raise UserError(f"{labels.size} labels for {len(records)} records.")
     return labels
+
+
+MESSAGES = {"report": Label()}

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.server.averaging import weights
 from curvote.server.reversal import reverse, reversed_utility
 from curvote.server.utility import estimate

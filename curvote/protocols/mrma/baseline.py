@@ -10,23 +10,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.entropy import generator
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import generator
 from curvote.errors import UserError
 from curvote.protocols.majority.elect import error
 from curvote.protocols.mrma.histogram import Histogram
 from curvote.protocols.scores import score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import Clients, study_clients
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name of the cell's rows, and why there is no histogram, or null."""
+    """Return why there is no histogram, or null."""
     reason = None
     try:
         _histogram(inputs, params)
     except UserError as error:
         reason = f"Left out. {error}"
-    return {"protocol": params["label"], "learner": None, "histogram": reason}
+    return {"histogram": reason}
 
 
 def block(
@@ -55,7 +56,7 @@ def _scores(
         guess = _guess(clients, histogram, params["seed"])
         truth = clients.labels[clients.roles["test"]]
         errors["histogram"] = float(np.mean(truth != guess))
-    return score_rows(errors, {}, params, None)
+    return score_rows(errors)["scores"]
 
 
 def _guess(clients: Clients, histogram: Histogram, seed: int) -> np.ndarray:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.mrma.arms import WEAK_ARMS
+from curvote.protocols.mrma.tables import WEAK_ARMS
 from curvote.protocols.poll import dealt, poll
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from curvote.chain.stage import Columns, Inputs
 from curvote.classifier import sign
 from curvote.client.report import Reporter
 from curvote.client.vote import decisions, vote
@@ -17,9 +18,8 @@ from curvote.entropy import Entropy
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.message import Known, Setting, check_fields
-from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
+from curvote.protocols.mrma.tables import REPORT_ARMS, WEAK_ARMS
 from curvote.protocols.roles import TRAINING, VOTERS
-from curvote.protocols.stage import Columns, Inputs
 from curvote.representation.encoding import judged
 from curvote.task import Candidates, Task
 
@@ -123,7 +123,7 @@ class Vote:
 
     def task(self, stated: Task, inputs: Inputs) -> Task:
         """Return the stated task with the weak classifiers that are up for a vote."""
-        weak = inputs["train"].columns("weak", 0)
+        weak = inputs["train"].columns("weak", (0,))
         own = weak["arm"] == WEAK_ARMS.index("weak")
         up = Candidates(weak["coef"][own], weak["intercept"][own])
         # The bit is randomized response: the report's mechanism has no part in it.

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.classifier import sign
 from curvote.protocols.mrma import published
-from curvote.protocols.mrma.arms import WEAK_ARMS
+from curvote.protocols.mrma.tables import WEAK_ARMS
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 from curvote.server.averaging import average
 from curvote.server.reversal import reversed_utility
@@ -22,9 +23,8 @@ TIE = 1e-9
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand, and how they are defined."""
-    names = {"protocol": params["label"], "learner": params["learner.label"]}
-    return names | {"definitions": params["report.definitions"]}
+    """Return how the methods are defined."""
+    return {"definitions": params["report.definitions"]}
 
 
 def block(
@@ -48,7 +48,7 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
         "mrma": ensemble["none_passed"][0],
         "ma": ensemble["none_passed_ma"][0],
     }
-    return score_rows(errors, none_passed, params, params["learner.label"])
+    return score_rows(errors, none_passed)["scores"]
 
 
 def single(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:

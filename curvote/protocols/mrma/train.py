@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.entropy import generator
-from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import generator
+from curvote.protocols.mrma.tables import REPORT_ARMS, WEAK_ARMS
+from curvote.protocols.stage import Tables
 from curvote.server.weak import draw, fit_problems, parts
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.messages import Direction
 from curvote.protocols.message import Setting
+from curvote.protocols.mrma.messages import Vote
 from curvote.protocols.mrma_privunit.privatize import ARM
 from curvote.protocols.roles import TRAINING, Senders
 from curvote.task import Task
@@ -34,3 +35,6 @@ class TrainingDirection(Direction):
         given = {"intercept": "auto"} | dict(stated.params) | {"arm": ARM}
         mechanism = PrivUnit.name
         return self.task(replace(stated, mechanism=mechanism, params=given), {})
+
+
+MESSAGES = {"report": TrainingDirection(), "vote": Vote()}

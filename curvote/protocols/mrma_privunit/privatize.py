@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.chain.stage import Facts, Inputs, Params
 from curvote.client.direction import DirectionReporter
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.direct.privatize import published, reports
 from curvote.protocols.roles import TRAINING
-from curvote.protocols.stage import Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 ARM = "mean"

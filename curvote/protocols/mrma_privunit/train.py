@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import generator
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import generator
 from curvote.protocols.classifiers import weak_rows
 from curvote.protocols.direct.arms import from_params, handed_on
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.representation.direction import Directions
 from curvote.server.directions import Sum, one_round
 from curvote.server.weak import draw

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Params, Source
 from curvote.errors import UserError
-from curvote.protocols.stage import Params, Source
 from curvote.protocols.study import Clients, study_clients
 
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import sequence
 from curvote.client.vote import decisions, vote
-from curvote.entropy import SeededEntropy, sequence
+from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.online.arrivals import arriving
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 
 # One voter in WATCH judges the incumbent: with 400 such votes on either side of a drop
 # and epsilon 1, three standard errors are a difference of 0.23 in accuracy.

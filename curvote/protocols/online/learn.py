@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.entropy import sequence
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import sequence
+from curvote.protocols.stage import Tables
 from curvote.server.weak import draw, fit_problems
 
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import generator
 from curvote.client.report import Reporter
-from curvote.entropy import generator
 from curvote.protocols.mrma.privatize import facts, released, reporter_of
 from curvote.protocols.online.arrivals import arrival_of
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 __all__ = ["block", "facts"]

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.protocols.online.arrivals import arriving
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 
 # Rows of the history: today's ensemble, and the first one, which never learned more.
 METHODS = {"online": -1, "frozen": 0}
-
-
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand, and the arrival."""
-    names = {"protocol": params["label"], "learner": params["learner.label"]}
-    return names | {"arrival": params["arrival"]}
 
 
 def block(
@@ -33,4 +28,4 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
     error = test.error(decisions)
     errors = {method: float(error[row]) for method, row in METHODS.items()}
     none_passed = {m: history["none_passed"][row] for m, row in METHODS.items()}
-    return score_rows(errors, none_passed, params, params["learner.label"])
+    return score_rows(errors, none_passed)["scores"]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.server.online import (
     Arrival,
     Ensemble,

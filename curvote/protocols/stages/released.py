@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import SystemEntropy, generator, permutation
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows, Source
+from curvote.chain.streams import generator
+from curvote.entropy import SystemEntropy, permutation
 from curvote.protocols.message import Message, knowledge, messages
 from curvote.protocols.roles import split
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
 from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -37,21 +38,19 @@ def described(task: Task) -> Facts:
     }
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the message's table: noise from the operating system, no client id."""
-    task, kind = Task.from_json(facts["task"]), message(params)
-    clients = inputs["ingest"].columns("clients", 0)
-    mine = rows(clients, params)
+    task, kind = Task.from_json(here.facts["task"]), message(here.params)
+    clients = here.rows("ingest", "clients")
+    mine = rows(clients, here.params)
     labels = np.where(clients["label"][mine] == 1, 1.0, -1.0)
-    judge = _judge(task, len(mine), params)
+    judge = _judge(task, len(mine), here.params)
     known = knowledge(task, clients["curve"][mine], labels, judge)
     drawn = kind.draw(task, known, SystemEntropy())
     # The order of the rows is drawn anew: it must not tell whose message is whose.
     order = permutation(len(mine), SystemEntropy())
     shuffled = {name: values[order] for name, values in drawn.items()}
-    return {kind.table: [kind.gather(task, shuffled)]}
+    return {kind.table: kind.gather(task, shuffled)}
 
 
 def message(params: Params) -> Message:
@@ -80,7 +79,7 @@ def _asked(source: Source) -> bool:
 
 def _stated(inputs: Inputs, params: Params) -> Task:
     project = inputs["project"]
-    constants = project.columns("constants", 0)
+    constants = project.columns("constants", (0,))
     encoding = replace(
         Encoding.from_json(project.facts["encoding"]),
         constants=dict(zip(constants["name"], constants["value"], strict=True)),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.chain.stage import Facts, Inputs, Params
 from curvote.protocols.mrma import aggregate
-from curvote.protocols.stage import Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 
 # No direction is good by itself: a higher cutoff would throw away what its sum needs.
 RULE = {

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.protocols.mrma.evaluate import facts
 from curvote.protocols.mrma.score import arm
 from curvote.protocols.poll import dealt, poll
 from curvote.protocols.roles import EVERYBODY
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
 
 __all__ = ["block", "facts"]

@@ -10,3 +10,6 @@ class Vote(messages.Vote):
     """A vote as MRMA's voters send it, from everybody."""
 
     senders = EVERYBODY
+
+
+MESSAGES = {"vote": Vote()}

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from curvote.chain.stage import Columns, Facts, Inputs, Params
 from curvote.protocols.majority.elect import error
 from curvote.protocols.mrma.score import own
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 from curvote.protocols.study import study_clients
-
-
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand."""
-    return {"protocol": params["label"], "learner": None}
 
 
 def block(
@@ -35,4 +31,4 @@ def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
         "majority": error(clients, params["epsilon"], params["seed"]),
     }
     none_passed = {"votes": ensemble["none_passed"][0]}
-    return score_rows(errors, none_passed, params, None)
+    return score_rows(errors, none_passed)["scores"]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from curvote.entropy import generator
+from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.streams import generator
 from curvote.protocols.classifiers import weak_rows
 from curvote.protocols.direct.arms import vectors
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stage import Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 
+from curvote.chain.lookup import system
 from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError
 from curvote.privacy import refuse_delta
-from curvote.protocols.message import Message, messages
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
-from curvote.run.config.choosing import is_open, parts
-from curvote.run.config.schema import Intake, Pipeline
+from curvote.run.config.schema import Pipeline
 
 REMOTE = "remote"
 
@@ -23,29 +19,20 @@ def production_problems(pipeline: Pipeline) -> Iterator[Problem]:
     if not pipeline.production:
         yield from _study_only(pipeline)
         return
-    if is_open(pipeline):
+    own = system(pipeline.protocol)
+    if any(part.reason for part in own.parts(pipeline)):
         message = (
             "a release names its arm, so that no later rule makes another one of it:"
             " `curvote advise` says which."
         )
         yield Problem(message, ("protocol",))
-    if pipeline.protocol in PROTOCOLS and not _stages(pipeline):
+    elif not own.production:
         message = f"{pipeline.protocol} is for studies only."
         yield Problem(message, ("protocol",))
-    if pipeline.project.bounds == "from_data":
-        message = "bounds from the clients' data are a leak; production refuses them."
-        yield Problem(message, ("project", "bounds"))
     yield from _identified(pipeline)
     yield from _exactly_one(pipeline)
     yield from _accounts(pipeline)
     yield from _envelopes(pipeline)
-
-
-def _stages(pipeline: Pipeline) -> tuple[Stage, ...]:
-    if pipeline.protocol not in PROTOCOLS:
-        return ()
-    stages: tuple[Stage, ...] = import_module(PROTOCOLS[pipeline.protocol]).PRODUCTION
-    return stages
 
 
 def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
@@ -66,15 +53,16 @@ def _identified(pipeline: Pipeline) -> Iterator[Problem]:
 
 def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
     for key in ("grid", "protocols", "as_published"):
-        if getattr(pipeline, key):
+        if getattr(pipeline, key, None):
             message = "belongs to studies; a release has one setting, the right one."
             yield Problem(message, (key,))
-    learns = any("learner" in stage.axes for stage in _stages(pipeline))
-    for key in ("epsilon", "learners") if learns else ("epsilon",):
-        count = len(getattr(pipeline, key))
-        if count != 1:
+    own = system(pipeline.protocol)
+    used = {name for stage in own.production for name in stage.axes}
+    for axis in own.axes:
+        count = len(axis.values(pipeline))
+        if axis.name in used and count != 1:
             message = f"production takes exactly one; {count} are given."
-            yield Problem(message, (key,))
+            yield Problem(message, (axis.key,))
 
 
 def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
@@ -87,7 +75,8 @@ def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
         message = "production needs a cap: ledger: {per_client: {epsilon: 2}}."
         yield Problem(message, ("mode",))
         return
-    cap, delta = pipeline.ledger.per_client, pipeline.privatize.params.get("delta", 0)
+    cap, privatize = pipeline.ledger.per_client, getattr(pipeline, "privatize", None)
+    delta = privatize.params.get("delta", 0) if privatize else 0
     for where, stated in (
         (("privatize", "params"), delta),
         (("ledger", "per_client"), cap.delta),
@@ -106,45 +95,3 @@ def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
     if remote == (pipeline.intake is None):
         message = "source remote and intake go together: envelopes bring the messages."
         yield Problem(message, ("source", "name"))
-    if remote and pipeline.project.volunteers:
-        message = "no volunteer is here; state centre and scale as numbers."
-        yield Problem(message, ("project", "centre"))
-    if pipeline.intake:
-        yield from _waiting(pipeline)
-
-
-def _waiting(pipeline: Pipeline) -> Iterator[Problem]:
-    waits = pipeline.intake
-    sizes = pipeline.clients.model_dump()
-    for name, message_kind in _messages(pipeline):
-        key = f"min_{name}s"
-        least, invited = getattr(waits, key), message_kind.senders.count(sizes)
-        if least and least > invited:
-            message = f"{least} are waited for, but only {invited} are invited."
-            yield Problem(message, ("intake", key))
-    reports, train = waits.min_reports if waits else None, pipeline.train
-    if reports and train and reports < train.size:
-        message = f"fewer than the {train.size} that a learner takes."
-        yield Problem(message, ("intake", "min_reports"))
-    if waits and waits.online:
-        yield from _batches(waits, pipeline.clients.vote)
-
-
-def _messages(pipeline: Pipeline) -> Iterator[tuple[str, Message]]:
-    for part in parts(pipeline):
-        if part.protocol in PROTOCOLS:
-            yield from messages(part.protocol).items()
-
-
-def _batches(waits: Intake, invited: int) -> Iterator[Problem]:
-    """Yield what would keep the votes of an open round from being folded in."""
-    first = waits.min_votes or invited
-    if first < waits.fold:
-        message = f"{first} are too few to begin with; fold asks for {waits.fold}."
-        yield Problem(message, ("intake", "min_votes"))
-    if first <= invited < first + waits.fold:
-        message = (
-            f"no {waits.fold} votes can follow: {invited} are invited, and the round"
-            f" waits for {first}; state a lower min_votes."
-        )
-        yield Problem(message, ("intake", "online"))

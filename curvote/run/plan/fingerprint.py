@@ -17,7 +17,6 @@ PACKAGE = Path(__file__).resolve().parents[2]
 # itself. What a package exports lazily is followed to where it stands.
 NEVER_COUNTED = ("__init__", "registry")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
-MORE_LIBRARIES = {"ingest": ("pandas", "pyarrow"), "project": ("scikit-fda",)}
 
 
 def of_json(values: Any) -> str:
@@ -32,9 +31,9 @@ def of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def versions(stage: str) -> dict[str, str]:
-    """Return the versions that a stage's numbers may depend on."""
-    names = (*LIBRARIES, *MORE_LIBRARIES.get(stage, ()))
+def versions(more: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions that numbers may depend on, those of ``more`` too."""
+    names = (*LIBRARIES, *more)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {"python": python} | {name: _version(name) for name in names}
 

@@ -11,13 +11,13 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
 from curvote.client.ledger import Entry, Ledger, existing
 from curvote.errors import UserError
-from curvote.protocols.registry import PROTOCOLS
 from curvote.run import history
 from curvote.run.project import Project
 from curvote.run.release import releases_log
@@ -133,9 +133,7 @@ def _released(record: history.RunRecord) -> Iterator[str]:
 
 
 def _releasing(protocol: str) -> set[str]:
-    if protocol not in PROTOCOLS:
-        return set()
-    chain = import_module(PROTOCOLS[protocol]).PRODUCTION
+    chain = system(protocol).production if protocol in SYSTEMS else ()
     return {stage.name for stage in chain if stage.message}
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curvote.chain.stage import Columns, Place
 from curvote.durable import file_mode, owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
-from curvote.protocols.stage import Columns
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project, is_raw
-from curvote.run.store.contracts import to_columns
+from curvote.run.store.arrow import to_columns
 from curvote.run.store.sides import side_of
 
 MANIFEST = "manifest.json"
@@ -36,7 +36,7 @@ class ArtifactRef:
 
 
 class Artifact:
-    """A committed artifact, read one replicate at a time."""
+    """A committed artifact, read one repetition at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,28 +75,31 @@ class Artifact:
         """Say whether the artifact has a table of this name."""
         return table in self.manifest["tables"]
 
-    def replicates(self, table: str) -> list[int]:
-        """Return the replicates a table holds, in row-group order (-1: shared)."""
-        return list(self.manifest["tables"][table]["replicates"])
+    def places(self, table: str) -> list[Place]:
+        """Return the repetitions a table holds, in row-group order; () is shared."""
+        entry = self.manifest["tables"][table]
+        if "places" in entry:
+            return [tuple(place) for place in entry["places"]]
+        return [() if r == -1 else (r,) for r in entry["replicates"]]  # of version 2
 
-    def columns(self, table: str, replicate: int) -> Columns:
-        """Return one replicate's columns; rows shared by all serve every replicate."""
+    def columns(self, table: str, place: Place) -> Columns:
+        """Return one repetition's columns; rows shared by all serve every one."""
         groups = self._row_groups[table]
-        if -1 in groups:
+        if () in groups:
             return self._shared(table)
-        if replicate not in groups:
-            raise InternalError(f"{self.stage}: no replicate {replicate} in {table}")
-        return self._read(table, groups[replicate])
+        if place not in groups:
+            raise InternalError(f"{self.stage}: no repetition {place} in {table}")
+        return self._read(table, groups[place])
 
     def pieces(self, table: str) -> Iterator[Columns]:
-        """Yield the rows that all replicates share, a row group at a time."""
-        for group in self._row_groups[table][-1]:
+        """Yield the rows that all repetitions share, a row group at a time."""
+        for group in self._row_groups[table][()]:
             yield self._read(table, [group])
 
     def _shared(self, table: str) -> Columns:
-        """Read what all replicates share just once."""
+        """Read what all repetitions share just once."""
         if table not in self._kept:
-            self._kept[table] = self._read(table, self._row_groups[table][-1])
+            self._kept[table] = self._read(table, self._row_groups[table][()])
         return self._kept[table]
 
     def _read(self, table: str, groups: list[int]) -> Columns:
@@ -132,12 +135,12 @@ class Artifact:
         return {name: pq.ParquetFile(self._path(name)) for name in tables}
 
     @cached_property
-    def _row_groups(self) -> dict[str, dict[int, list[int]]]:
-        found: dict[str, dict[int, list[int]]] = {}
+    def _row_groups(self) -> dict[str, dict[Place, list[int]]]:
+        found: dict[str, dict[Place, list[int]]] = {}
         for name in self.manifest["tables"]:
             groups = found.setdefault(name, {})
-            for group, replicate in enumerate(self.replicates(name)):
-                groups.setdefault(replicate, []).append(group)
+            for group, place in enumerate(self.places(name)):
+                groups.setdefault(place, []).append(group)
         return found
 
 

@@ -153,6 +153,18 @@ def test_status_checks_both_roots(done: Project, stage: str) -> None:
     assert said == f"{stage}/{place.name}: altered ({table.name})"
 
 
+def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> None:
+    """After the file's own pipelines: what `reproduce` ran is in the store, too."""
+    from dataclasses import replace
+
+    from curvote.run import history
+
+    record = history.completed(done, "tiny")
+    history.save(done, replace(record, id="later", pipeline="another"))
+    names = [row["pipeline"] for row in overview(done, content=False)]
+    assert names == ["tiny", "another"]
+
+
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     """An older run's artifacts and left-over folders go, nothing else."""
     from curvote.run.garbage import collect

@@ -1,0 +1,157 @@
+"""Many servers as data: every stage but the last once for each server.
+
+The stages of a single server run for each of them as they are. Clients send a single
+server's messages; under ``budget`` an evaluation client sends two votes, each with half
+of its epsilon.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from curvote.chain.axis import EPSILON, REPLICATE, Index
+from curvote.chain.axis import Settings as Given
+from curvote.chain.stage import Stage
+from curvote.chain.system import System
+from curvote.errors import Problem
+from curvote.federation.messages import MESSAGES
+from curvote.federation.methods import FEDERATED
+from curvote.federation.settings import Settings
+from curvote.federation.tables import OFFERS
+from curvote.protocols import checks, finals
+from curvote.protocols.measures import ERRORS, LEARNER
+from curvote.protocols.mrma.methods import MRMA
+from curvote.protocols.mrma.system import (
+    AGGREGATE,
+    CELLS,
+    PRIVATIZE,
+    TRAIN,
+    releases_reports,
+)
+from curvote.protocols.mrma.tables import VOTES
+from curvote.protocols.stage import Release
+from curvote.protocols.stages.declared import COMMON, ROLES, drawn, scored
+
+_HERE = "curvote.federation"
+_ROLES = (*ROLES, "servers")
+_VOTE = ("epsilon", "federation.split", "train.count", "project.judge", *_ROLES)
+
+
+def servers_of(settings: Given) -> int:
+    """Return how many servers the source's clients belong to."""
+    dataset, parameters = checks.source_of(settings)
+    return int(dataset.servers(parameters))
+
+
+def _everywhere(stage: Stage) -> Stage:
+    """Return a single server's stage, repeated for every server."""
+    return replace(stage, params=(*stage.params, "servers"))
+
+
+_EVALUATE = drawn(
+    "evaluate",
+    f"{_HERE}.evaluate",
+    VOTES,
+    inputs=("project", "train"),
+    axes=CELLS,
+    params=_VOTE,
+)
+_EXCHANGE = Stage(
+    "exchange",
+    f"{_HERE}.exchange",
+    inputs=("train", "aggregate"),
+    axes=CELLS,
+    params=("federation.split", "federation.faults", "replicates", "servers"),
+    tables=(OFFERS,),
+    side="server -> servers",
+)
+_AGGREGATE = _everywhere(AGGREGATE)
+_COMBINE = replace(
+    _AGGREGATE,
+    name="combine",
+    module=f"{_HERE}.combine",
+    inputs=("reevaluate",),
+    params=(*_AGGREGATE.params, "federation.split", "federation.cutoff"),
+)
+_SCORE = scored(
+    f"{_HERE}.report",
+    ("project", "aggregate", "exchange", "combine"),
+    axes=CELLS,
+    params=("project.judge", *_ROLES),
+    index=("replicate",),
+)
+_ASKED = {
+    "clients": (("epsilon", "judges one own classifier or one of the servers', once"),),
+    "budget": (
+        ("epsilon / 2", "judges one of its server's own classifiers"),
+        ("epsilon / 2", "judges one of the servers' classifiers"),
+    ),
+    "single": (("epsilon", "judges one of its server's own classifiers, once"),),
+}
+
+
+def _judged(pipeline: Given) -> Iterator[Problem]:
+    dataset, parameters = checks.source_of(pipeline)
+    if not hasattr(dataset, "servers"):
+        return
+    servers, federation = int(dataset.servers(parameters)), pipeline.federation
+    judged = (pipeline.train.count if pipeline.train else 0) + servers
+    absent = [server for server in federation.faults if not 0 <= server < servers]
+    if absent:
+        message = f"there is no server {absent[0]}: they are 0 to {servers - 1}."
+        yield Problem(message, ("federation", "faults"))
+    if federation.split == "clients" and pipeline.clients.vote < judged:
+        message = (
+            f"{judged} classifiers, but only {pipeline.clients.vote} clients vote."
+        )
+        yield Problem(message, ("clients", "vote"))
+
+
+def releases(config: Mapping[str, Any], d: int) -> list[Release]:
+    """Return the messages of each client in words, for every epsilon of a pipeline."""
+    what = 'one noised bit: "the classifier was right for me"'
+    votes = (
+        Release("evaluation client", what, "binary_rr", epsilon, detail)
+        for epsilon, detail in _ASKED[config["federation"]["split"]]
+    )
+    return [*releases_reports(config, d), *votes]
+
+
+SYSTEM = System(
+    name="federated",
+    settings=Settings,
+    stages=(
+        *COMMON,
+        replace(_everywhere(PRIVATIZE), module=f"{_HERE}.privatize"),
+        _everywhere(TRAIN),
+        _EVALUATE,
+        _AGGREGATE,
+        _EXCHANGE,
+        replace(
+            _EVALUATE,
+            name="reevaluate",
+            module=f"{_HERE}.reevaluate",
+            inputs=("project", "exchange"),
+        ),
+        _COMBINE,
+        _SCORE,
+    ),
+    axes=(EPSILON, LEARNER),
+    index=(REPLICATE, Index("server", servers_of)),
+    messages=MESSAGES,
+    metrics=ERRORS,
+    methods=(MRMA, FEDERATED),
+    main=("federated",),
+    checks=checks.every(
+        checks.tested,
+        checks.trained,
+        checks.judged,
+        checks.taught,
+        checks.budgets,
+        _judged,
+    ),
+    final=finals.server,
+    releases=releases,
+)

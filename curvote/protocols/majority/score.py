@@ -1,0 +1,15 @@
+"""Stage report of a study of `majority`: the true error of the elected class."""
+
+from __future__ import annotations
+
+from curvote.chain.stage import Here, Rows
+from curvote.protocols.majority.elect import error
+from curvote.protocols.scores import score_rows
+from curvote.protocols.study import clients_of
+
+
+def one(here: Here) -> Rows:
+    """Return the table ``scores`` with the row ``majority``."""
+    params = here.params
+    clients = clients_of(here)
+    return score_rows({"majority": error(clients, params["epsilon"], params["seed"])})

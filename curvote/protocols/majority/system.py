@@ -1,0 +1,67 @@
+"""`majority` as data: noised labels, then the class that they elect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from curvote.chain.system import System
+from curvote.protocols import checks, finals, outcomes
+from curvote.protocols.direct.system import AGGREGATE, AXES
+from curvote.protocols.majority.messages import MESSAGES
+from curvote.protocols.majority.methods import MAJORITY
+from curvote.protocols.majority.tables import LABELS
+from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.settings import Shared
+from curvote.protocols.stage import Release
+from curvote.protocols.stages.declared import (
+    COMMON,
+    ROLES,
+    WHO,
+    drawn,
+    released,
+    scored,
+)
+
+_HERE = "curvote.protocols.majority"
+_AGGREGATE = replace(AGGREGATE, module=f"{_HERE}.aggregate")
+_PRIVATIZE = drawn(
+    "privatize",
+    f"{_HERE}.privatize",
+    LABELS,
+    inputs=("project",),
+    axes=AXES,
+    params=("epsilon", *ROLES),
+)
+_RELEASE = released(
+    "privatize",
+    "report",
+    LABELS,
+    inputs=("ingest", "project"),
+    axes=AXES,
+    params=("epsilon", "protocol", "project.judge", *WHO),
+)
+_SCORE = scored(f"{_HERE}.score", ("project",), axes=AXES, params=("epsilon", *ROLES))
+
+
+def releases(config: Mapping[str, Any], d: int) -> list[Release]:
+    """Return the messages of each client in words, for every epsilon of a pipeline."""
+    detail = "the whole of it; none of the numbers is sent"
+    return [Release("every client", "one noised label", "binary_rr", "epsilon", detail)]
+
+
+SYSTEM = System(
+    name="majority",
+    settings=Shared,
+    stages=(*COMMON, _PRIVATIZE, _AGGREGATE, _SCORE),
+    production=(*COMMON, _RELEASE, _AGGREGATE),
+    messages=MESSAGES,
+    metrics=(MISCLASSIFICATION,),
+    methods=(MAJORITY,),
+    main=("majority",),
+    checks=checks.every(checks.tested),
+    final=finals.one,
+    outcome=outcomes.reported,
+    releases=releases,
+)

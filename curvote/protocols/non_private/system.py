@@ -1,0 +1,56 @@
+"""The comparison without privacy as data: learners on what clients would never send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from curvote.chain.axis import EPSILON
+from curvote.chain.stage import Stage
+from curvote.chain.system import System
+from curvote.protocols import checks
+from curvote.protocols.measures import LEARNER, MISCLASSIFICATION
+from curvote.protocols.mrma.spelled import spelled
+from curvote.protocols.mrma.tables import WEAK
+from curvote.protocols.non_private.methods import CLEAN
+from curvote.protocols.non_private.settings import Settings
+from curvote.protocols.stage import Release
+from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, scored
+
+_HERE = "curvote.protocols.non_private"
+_AXES = ("learner",)
+
+_FIT = Stage(
+    "fit",  # not "train": what it makes is for the clients' side only
+    f"{_HERE}.fit",
+    inputs=("project",),
+    axes=_AXES,
+    params=("learner.name", "learner.params", "train.count", "train.size", *ROLES),
+    plugins=(LEARNERS,),
+    tables=(WEAK,),
+    side="client (study)",
+)
+_SCORE = scored(
+    f"{_HERE}.score", ("project", "fit"), axes=_AXES, params=("project.judge", *ROLES)
+)
+
+
+def releases(config: Mapping[str, Any], d: int) -> list[Release]:
+    """Return the one thing that this protocol would ask for: everything."""
+    what = f"{d} numbers and the label as they are"
+    return [Release("training client", what, "none", "no privacy", study_only=True)]
+
+
+SYSTEM = System(
+    name="clean",
+    settings=Settings,
+    stages=(*COMMON, _FIT, _SCORE),
+    axes=(LEARNER,),
+    x=EPSILON,
+    metrics=(MISCLASSIFICATION,),
+    methods=(CLEAN,),
+    main=("clean",),
+    checks=checks.every(checks.tested, checks.trained, checks.taught),
+    spelled=spelled,
+    releases=releases,
+)

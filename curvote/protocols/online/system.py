@@ -1,0 +1,144 @@
+"""`online` as data: a study of clients who come in arrivals, one on the next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from curvote.chain.axis import EPSILON, Axis
+from curvote.chain.axis import Settings as Given
+from curvote.chain.stage import Stage
+from curvote.chain.system import System
+from curvote.errors import Problem
+from curvote.protocols import checks, finals
+from curvote.protocols.measures import ERRORS, LEARNER
+from curvote.protocols.mrma.system import PRIVATIZE, releases_reports
+from curvote.protocols.online.messages import MESSAGES
+from curvote.protocols.online.methods import FROZEN, ONLINE
+from curvote.protocols.online.settings import Settings
+from curvote.protocols.online.tables import (
+    ARRIVAL_VOTES,
+    ARRIVING,
+    CANDIDATES,
+    HISTORY,
+    STANDING,
+)
+from curvote.protocols.stage import Release
+from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, drawn, scored
+
+_HERE = "curvote.protocols.online"
+ARRIVAL = Axis(
+    "arrival", lambda settings: range(settings.online.arrivals), successive=True
+)
+_AXES = ("epsilon", "learner", "arrival")
+_PREVIOUS = "update@previous"
+
+_LEARN = Stage(
+    "learn",
+    f"{_HERE}.learn",
+    inputs=("privatize", "learn@previous", _PREVIOUS),
+    axes=_AXES,
+    params=(
+        "arrival",
+        "learner.name",
+        "learner.params",
+        "train.count",
+        "train.size",
+        "online.more",
+        "seed",
+        "replicates",
+    ),
+    plugins=(LEARNERS,),
+    tables=(CANDIDATES,),
+    side="server",
+)
+_EVALUATE = drawn(
+    "evaluate",
+    f"{_HERE}.evaluate",
+    ARRIVAL_VOTES,
+    inputs=("project", "learn", _PREVIOUS),
+    axes=_AXES,
+    params=("arrival", "epsilon", "project.judge", *ROLES),
+)
+_UPDATE = Stage(
+    "update",
+    f"{_HERE}.update",
+    inputs=("learn", "evaluate", _PREVIOUS),
+    axes=_AXES,
+    params=(
+        "arrival",
+        "epsilon",
+        "aggregate.cutoff",
+        "aggregate.when_none_pass",
+        "aggregate.weights",
+        "online.memory",
+        "online.drop",
+        "replicates",
+    ),
+    tables=(STANDING, HISTORY),
+    side="server",
+)
+_SCORE = scored(
+    f"{_HERE}.score",
+    ("project", "update"),
+    axes=_AXES,
+    params=("arrival", "project.judge", *ROLES),
+)
+
+
+def _arriving(pipeline: Given) -> Iterator[Problem]:
+    _, source = checks.source_of(pipeline)
+    periods = getattr(source, "periods", 0)
+    if not periods:
+        yield Problem("online takes a source whose clients arrive.", ("protocol",))
+    elif pipeline.online.arrivals > periods:
+        message = f"the source has {periods} periods only."
+        yield Problem(message, ("online", "arrivals"))
+    elif pipeline.train and pipeline.train.size > pipeline.clients.train // periods:
+        message = "more reports a learner than train in one arrival."
+        yield Problem(message, ("train", "size"))
+
+
+def releases(config: Mapping[str, Any], d: int) -> list[Release]:
+    """Return the messages of each client in words, for every epsilon of a pipeline."""
+    return [
+        *releases_reports(config, d),
+        Release(
+            "evaluation client",
+            'one noised bit: "the classifier was right for me"',
+            "binary_rr",
+            "epsilon",
+            "each judges one classifier, once, in the arrival it comes with: a weak"
+            " one, or an earlier ensemble",
+        ),
+    ]
+
+
+SYSTEM = System(
+    name="online",
+    settings=Settings,
+    stages=(
+        *COMMON,
+        replace(PRIVATIZE, module=f"{_HERE}.privatize", tables=(ARRIVING,)),
+        _LEARN,
+        _EVALUATE,
+        _UPDATE,
+        _SCORE,
+    ),
+    axes=(EPSILON, LEARNER, ARRIVAL),
+    messages=MESSAGES,
+    metrics=ERRORS,
+    methods=(ONLINE, FROZEN),
+    main=("online",),
+    checks=checks.every(
+        checks.tested,
+        checks.trained,
+        checks.judged,
+        checks.taught,
+        checks.budgets,
+        _arriving,
+    ),
+    final=finals.history,
+    releases=releases,
+)

@@ -1,0 +1,91 @@
+"""The stages that all protocols begin with, and short forms of their other ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from curvote.chain.axis import Settings
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import Stage
+from curvote.chain.tables import Table
+from curvote.datasets.lookup import module
+from curvote.protocols.stages.tables import CLIENTS, CONSTANTS, ENCODED
+
+_HERE = "curvote.protocols.stages"
+# Who plays which role, in production and in a study.
+WHO = ("clients", "source.groups", "seed")
+ROLES = (*WHO, "replicates")
+LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
+MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
+
+_WHOLE_SIMULATION = ("clients", "seed", "replicates")
+_CONSTANTS = {
+    "tanh": ("project.centre", "project.scale"),
+    "standard": ("project.centre", "project.scale"),
+    "min_max": ("project.lower", "project.upper", "project.bounds"),
+}
+
+
+def _simulation(settings: Settings) -> tuple[str, ...]:
+    simulated = module(settings.source["name"]).SIMULATED
+    return _WHOLE_SIMULATION if simulated else ()
+
+
+def _constants(settings: Settings) -> tuple[str, ...]:
+    project = settings.project
+    volunteers = (*_WHOLE_SIMULATION, "source.groups") if project.volunteers else ()
+    return (*_CONSTANTS.get(project.rescale, ()), *volunteers)
+
+
+INGEST = Stage(
+    "ingest",
+    f"{_HERE}.ingest",
+    params=("source",),
+    plugins=(("curvote.datasets.registry:DATASETS", "source.name"),),
+    tables=(CLIENTS,),
+    also=_simulation,
+    libraries=("pandas", "pyarrow"),
+    raw=True,
+)
+PROJECT = Stage(
+    "project",
+    f"{_HERE}.project",
+    inputs=("ingest",),
+    params=(
+        "project.basis",
+        "project.size",
+        "project.order",
+        "project.coordinates",
+        "project.rescale",
+    ),
+    tables=(ENCODED, CONSTANTS),
+    also=_constants,
+    libraries=("scikit-fda",),
+)
+COMMON = (INGEST, PROJECT)
+
+
+def drawn(name: str, place: str, table: Table, **more: Any) -> Stage:
+    """Return a study's stage in which clients draw messages."""
+    made = Stage(name, place, tables=(table,), side="client -> server")
+    return replace(made, **more)
+
+
+def released(name: str, message: str, table: Table, **more: Any) -> Stage:
+    """Return a stage of production in which a message leaves the clients."""
+    made = Stage(
+        name,
+        f"{_HERE}.released",
+        tables=(table,),
+        side="client -> server",
+        message=message,
+        collected=f"{_HERE}.collected",
+    )
+    return replace(made, **more)
+
+
+def scored(place: str, inputs: tuple[str, ...], **more: Any) -> Stage:
+    """Return the last stage of a study: what only its true labels tell."""
+    made = Stage("report", place, inputs, tables=(SCORES,), side="client (study)")
+    return replace(made, **more)

@@ -1,0 +1,107 @@
+"""`votes` as data: public directions, one vote a client, weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from curvote.chain.axis import Settings as Given
+from curvote.chain.stage import Stage
+from curvote.chain.system import System
+from curvote.errors import Problem
+from curvote.protocols import checks, finals, outcomes
+from curvote.protocols.direct.system import AXES, FIXED, majority_label
+from curvote.protocols.majority.methods import MAJORITY
+from curvote.protocols.measures import ERRORS
+from curvote.protocols.mrma.methods import BEST_SINGLE
+from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
+from curvote.protocols.stage import Release
+from curvote.protocols.stages.declared import (
+    COMMON,
+    ROLES,
+    WHO,
+    drawn,
+    released,
+    scored,
+)
+from curvote.protocols.votes import methods
+from curvote.protocols.votes.messages import MESSAGES
+from curvote.protocols.votes.settings import Settings
+from curvote.protocols.watching import alarm
+
+_HERE = "curvote.protocols.votes"
+
+# No client has a part in it: every epsilon shares the directions.
+_TRAIN = Stage(
+    "train",
+    f"{_HERE}.train",
+    inputs=("project",),
+    params=("votes.directions", "direct.intercept", "seed", "replicates"),
+    tables=(WEAK,),
+    side="server",
+)
+_EVALUATE = drawn(
+    "evaluate",
+    f"{_HERE}.evaluate",
+    VOTES,
+    inputs=("project", "train"),
+    axes=AXES,
+    params=("epsilon", *ROLES),
+)
+_RELEASE = released(
+    "evaluate",
+    "vote",
+    VOTES,
+    inputs=("ingest", "project", "train"),
+    axes=AXES,
+    params=("epsilon", "protocol", "project.judge", *WHO),
+)
+_AGGREGATE = Stage(
+    "aggregate",
+    f"{_HERE}.aggregate",
+    inputs=("evaluate",),
+    axes=AXES,
+    params=("replicates",),
+    tables=(ENSEMBLE,),
+    side="server",
+)
+_SCORE = scored(
+    f"{_HERE}.score",
+    ("project", "train", "aggregate"),
+    axes=AXES,
+    params=("epsilon", *ROLES),
+)
+
+
+def _enough(pipeline: Given) -> Iterator[Problem]:
+    voters = pipeline.clients.train + pipeline.clients.vote
+    if pipeline.votes.directions > voters:
+        message = f"more directions than the {voters} clients who judge them."
+        yield Problem(message, ("votes", "directions"))
+
+
+def releases(config: Mapping[str, Any], d: int) -> list[Release]:
+    """Return the messages of each client in words, for every epsilon of a pipeline."""
+    what = 'one noised bit: "the direction was right for me"'
+    detail = "each judges one random direction, once, with the whole budget"
+    vote = Release("every client", what, "binary_rr", "epsilon", detail)
+    return [vote, majority_label()]
+
+
+SYSTEM = System(
+    name="votes",
+    settings=Settings,
+    stages=(*COMMON, _TRAIN, _EVALUATE, _AGGREGATE, _SCORE),
+    production=(*COMMON, _TRAIN, _RELEASE, _AGGREGATE),
+    messages=MESSAGES,
+    metrics=ERRORS,
+    methods=(methods.VOTES, BEST_SINGLE, MAJORITY),
+    main=("votes",),
+    checks=checks.every(checks.tested, _enough),
+    short=("directions",),
+    fixed=FIXED,
+    final=finals.ensemble,
+    outcome=outcomes.voted,
+    alarm=alarm,
+    releases=releases,
+)

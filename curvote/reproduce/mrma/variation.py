@@ -1,0 +1,72 @@
+"""Figure A.6: total variation between values and their reports, exact and estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from curvote.privacy import label_share
+from curvote.reporting import style
+from curvote.reporting.style import Look
+from curvote.reproduce.drawing import (
+    distinct,
+    fitting_legend,
+    inks,
+    log_axis,
+    panels,
+    points,
+)
+from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.rows import Row
+
+_LOOKS = (
+    Look("#d55e00", "o"),
+    Look("#0072b2", "s"),
+    Look("#009e73", "^", size=5),
+    Look("#cc79a7", "D", size=4),
+)
+
+
+def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
+    """Draw the closed form as lines and what the reports show as points."""
+    drawn, (ax,) = panels(1, height=4.0)
+    dimensions = sorted(distinct(rows, "d"))
+    levels = sorted(distinct(rows, "epsilon"))
+    looks = dict(zip(dimensions, _LOOKS, strict=False))
+    for d in dimensions:
+        look = looks.get(d, style.OTHER)
+        ax.plot(*_exact(d, levels, _label_share(found, d)), color=look.colour, lw=1.3)
+        mine = [row for row in rows if row["d"] == d]
+        at = [row["epsilon"] for row in mine]
+        points(ax, at, mine, zorder=4, **inks(look) | {"ls": ""})
+    log_axis(ax, levels)
+    ax.set_ylim(0, 103)
+    ax.grid(axis="y")
+    ax.set_ylabel("total variation (%)")
+    handles = [
+        Line2D([], [], label=f"d = {d}", **inks(looks.get(d, style.OTHER)))
+        for d in dimensions
+    ]
+    exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
+    dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
+    fitting_legend(drawn, [*handles, exact, dots])
+    return drawn
+
+
+def _label_share(found: Evidence | None, d: int) -> float:
+    """Return the share of epsilon that the run's clients spent on their label."""
+    if not found or not found.configs:
+        return 0.0
+    return label_share(found.configs[0]["privatize"]["label_share"], d)
+
+
+def _exact(
+    d: int, levels: list[float], share: float
+) -> tuple[list[float], list[float]]:
+    from curvote.theory.variation import total_variation
+
+    at = [float(e) for e in np.geomspace(levels[0], levels[-1], 200)]
+    return at, [100 * total_variation(d, (1 - share) * e) for e in at]

@@ -1,0 +1,31 @@
+"""The rows of a reproduction, as text and as files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def with_error(row: Row) -> str:
+    """Return "11.92 ± 0.10": the value and one standard error, where it is known."""
+    error = "" if row["se"] is None else f" ± {row['se']:.2f}"
+    return f"{row['curvote']:.2f}{error}"
+
+
+def to_json(rows: Sequence[Row]) -> str:
+    """Return the rows as one JSON document, without NaN."""
+    return json.dumps(list(rows), indent=1, allow_nan=False)
+
+
+def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+    """Return the rows as a CSV file with a header."""
+    text = io.StringIO(newline="")
+    table = csv.DictWriter(text, columns, lineterminator="\n")
+    table.writeheader()
+    table.writerows(rows)
+    return text.getvalue().encode()
