@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from curvote.chain.stage import Place
 from curvote.chain.view import View
-from curvote.protocols.finals import joined, linear
+from curvote.protocols.classifiers import averaged
+from curvote.protocols.finals import linear
 
 if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
@@ -25,5 +26,5 @@ def _of_server(view: View, place: Place) -> CurveClassifier:
     offers = view.columns("exchange", "offers", place)
     made = view.columns("combine", "ensemble", place)
     kept = offers["accepted"]
-    line = joined(offers["coef"][kept], offers["intercept"][kept], made)
-    return linear(view, line, place)
+    accepted = offers["coef"][kept], offers["intercept"][kept]
+    return linear(view, averaged(accepted, made), place)

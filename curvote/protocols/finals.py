@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Place
+from curvote.chain.stage import Place
 from curvote.chain.view import View
 from curvote.classes import Classes
 from curvote.classifier import Linear
-from curvote.protocols.classifiers import line_of_rows
-from curvote.protocols.mrma.tables import WEAK_ARMS
+from curvote.protocols.classifiers import averaged, line_in
+from curvote.protocols.mrma.tables import variant
 from curvote.representation.encoding import Encoding
-from curvote.server.averaging import average
 
 if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
@@ -47,21 +46,13 @@ def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
 
 def one(view: View) -> CurveClassifier:
     """Return the one classifier that the server decoded."""
-    return linear(view, line_of_rows(view.columns("aggregate", "classifier")))
+    return linear(view, line_in(view.columns("aggregate", "classifier")))
 
 
 def ensemble(view: View) -> CurveClassifier:
     """Return the average of the weak classifiers, reversed and weighted."""
-    weak = view.columns("train", "weak")
-    made = view.columns("aggregate", "ensemble")
-    own = weak["arm"] == WEAK_ARMS.index("weak")
-    return linear(view, joined(weak["coef"][own], weak["intercept"][own], made))
-
-
-def joined(coef: Array, intercept: Array, made: Columns) -> Line:
-    """Return one line of several, coef (B, d): ``made`` says what each counts for."""
-    turned = np.where(made["reversed"], -1.0, 1.0) * made["weight"]
-    return average(coef, intercept, turned)
+    weak = variant(view.columns("train", "weak"), "weak")
+    return linear(view, averaged(weak, view.columns("aggregate", "ensemble")))
 
 
 def history(view: View) -> CurveClassifier:
