@@ -45,18 +45,19 @@ class Task:
 
     ``classes`` are the publisher's labels of -1 and +1. A client spends ``epsilon`` on
     the one message that the task ``asks`` for; ``candidates`` are what it is about,
-    where the message is a vote. ``params`` are the mechanism's own parameters;
-    ``number`` counts the times that the same was asked.
+    where the message is a vote. ``params`` are the parameters of the ``mechanism``,
+    which a task has by the time it is published; ``number`` counts the times that the
+    same was asked.
     """
 
     encoding: Encoding
     classes: tuple[str, str]
     epsilon: float
-    mechanism: str = "laplace"
+    protocol: str
+    asks: str
+    mechanism: str = ""
     label_share: float | str = "equal"
     params: Mapping[str, Any] = field(default_factory=dict)
-    protocol: str = "mrma"
-    asks: str = "report"
     number: int = 1
     candidates: Candidates | None = None
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from curvote.chain.commands import commands
 from curvote.errors import InternalError, UserError
 from flows import (
-    cli_advise,
     cli_audit,
     cli_client,
     cli_data,
@@ -231,11 +231,12 @@ def gc(
 for command in (
     cli_pages.serve,
     cli_pages.ui,
-    cli_advise.advise,
     cli_audit.audit,
     cli_reproduce.reproduce,
 ):
     app.command()(command)
+for name, own in commands():
+    app.command(name)(own)
 
 
 def _project(start: Path | None) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from curvote.chain.lookup import systems
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
@@ -24,6 +25,15 @@ def params(epsilon: float) -> dict[str, Any]:
         "p": 1 / (1 + math.exp(-epsilon / 3)),
         "q": 1 / (1 + math.exp(2 * epsilon / 3)),
     }
+
+
+def asked() -> list[tuple[str, str]]:
+    """Return (protocol, message) of all that clients are asked for in production.
+
+    What is simulated only sends messages of one of these.
+    """
+    real = [one for one in systems() if one.production]
+    return [(one.name, name) for one in real for name in one.messages]
 
 
 def task(protocol: str, asks: str, epsilon: float) -> Task:

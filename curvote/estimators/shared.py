@@ -34,6 +34,7 @@ COORDINATES = ("coefficients", "orthonormal")
 class BothSides(ClassifierMixin, BaseEstimator, ABC):
     """A linear classifier that a subclass learns by playing clients and server."""
 
+    protocol: ClassVar[str]
     # The rescaling of curves where none is named.
     of_curves: ClassVar[str]
 
@@ -74,7 +75,7 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         check_two(self.classes_)
         encoding = self._encoding(X.shape[1], grid)
         names = (str(self.classes_[0]), str(self.classes_[1]))
-        stated = Task(encoding, names, self.epsilon)
+        stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         labels = np.where(codes == 1, 1.0, -1.0)
         coef, intercept = self._learn(stated, encoding.encode(X), labels)
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])

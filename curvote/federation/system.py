@@ -7,9 +7,8 @@ of its epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from curvote.chain.axis import EPSILON, REPLICATE, Index
 from curvote.chain.axis import Settings as Given
@@ -29,10 +28,8 @@ from curvote.protocols.mrma.system import (
     CELLS,
     PRIVATIZE,
     TRAIN,
-    releases_reports,
 )
 from curvote.protocols.mrma.tables import VOTES
-from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     NONE_PASSED,
@@ -91,14 +88,6 @@ _SCORE = scored(
     params=("project.judge", *_ROLES),
     index=("replicate",),
 )
-_ASKED = {
-    "clients": (("epsilon", "judges one own classifier or one of the servers', once"),),
-    "budget": (
-        ("epsilon / 2", "judges one of its server's own classifiers"),
-        ("epsilon / 2", "judges one of the servers' classifiers"),
-    ),
-    "single": (("epsilon", "judges one of its server's own classifiers, once"),),
-}
 
 
 def _judged(pipeline: Given) -> Iterator[Problem]:
@@ -116,16 +105,6 @@ def _judged(pipeline: Given) -> Iterator[Problem]:
             f"{judged} classifiers, but only {pipeline.clients.vote} clients vote."
         )
         yield Problem(message, ("clients", "vote"))
-
-
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    what = 'one noised bit: "the classifier was right for me"'
-    votes = (
-        Release("evaluation client", what, "binary_rr", epsilon, detail)
-        for epsilon, detail in _ASKED[config["federation"]["split"]]
-    )
-    return [*releases_reports(config, d), *votes]
 
 
 def _dropped(views: Sequence[View]) -> list[str]:
@@ -175,5 +154,4 @@ SYSTEM = System(
     final=finals.server,
     notes=_dropped,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
-    releases=releases,
 )

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from curvote.chain.axis import EPSILON, Axis, Value
 from curvote.chain.measure import Metric
+from curvote.chain.sent import Sent
 from curvote.client.ledger import Entry
 from curvote.errors import InternalError
 from curvote.protocols.outside import Outside
-from curvote.protocols.stage import Release
 from curvote.reporting.methods import known
 from curvote.reporting.section import Section
 from curvote.run.audited import Loss
@@ -62,7 +62,7 @@ class PageData:
     scores: pd.DataFrame
     metrics: Sequence[Metric]
     main: Mapping[str, Sequence[str]]
-    releases: Sequence[Release]
+    releases: Sequence[Sent]
     public: Sequence[str] = ()
     sections: Sequence[Section] = ()
     x: Axis = EPSILON

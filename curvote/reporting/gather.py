@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from curvote.chain.lookup import system
-from curvote.protocols.stage import Release
+from curvote.chain.sent import Sent
 from curvote.reporting import source_words
 from curvote.reporting.columns import columns
 from curvote.reporting.data import SCORE_COLUMNS, PageData
@@ -106,13 +106,13 @@ def _settings(record: RunRecord) -> list[str]:
     return [f"{len(names)} settings: {listed}. Constants and data are of the first."]
 
 
-def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Release]:
+def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Sent]:
     """Return what leaves clients, protocol after protocol where there are several."""
     every = [part.settings for _, part in parts_of(config)]
     several = len({settings.called for settings in every}) > 1
-    found: dict[Release, None] = {}
+    found: dict[Sent, None] = {}
     for settings in every:
-        told = system(settings.protocol).releases(settings.model_dump(mode="json"), d)
+        told = system(settings.protocol).sent(settings.model_dump(mode="json"), d)
         for release in told:
             who = f"{settings.called}: {release.who}" if several else release.who
             found[replace(release, who=who)] = None

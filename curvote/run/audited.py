@@ -95,13 +95,14 @@ def _rehearsed(
     config = pipeline.model_dump(mode="json")
     negative, positive = classes
     for asks, kind in kinds.items():
+        first = next(iter(kinds.values()))
         stated = Task(
             encoding=encoding,
             classes=(negative, positive),
             epsilon=epsilon,
             protocol=pipeline.protocol,
             asks=asks,
-            **next(iter(kinds.values())).terms(lambda key: dotted(config, key)),
+            **first.terms(lambda key: dotted(config, key), encoding),
         )
         yield kind.rehearsal(stated)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from curvote.protocols.registry import PROTOCOLS
 
 from curvote import jws, signed
 from curvote.client import outbox, places, standing
@@ -27,7 +28,6 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.described import described
 from curvote.protocols.message import knowledge, messages, row
-from curvote.protocols.registry import PROTOCOLS
 from curvote.signed import ServerKey
 from curvote.strict_json import canonical
 from curvote.task import Task

@@ -5,7 +5,7 @@ from __future__ import annotations
 from curvote.chain.measure import Metric
 from curvote.chain.system import System
 from curvote.protocols import checks
-from curvote.protocols.mrma.system import PRIVATIZE, releases_reports
+from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.noise_check.messages import MESSAGES
 from curvote.protocols.noise_check.methods import REPORT
 from curvote.protocols.noise_check.settings import Settings
@@ -40,5 +40,4 @@ SYSTEM = System(
     main=("report",),
     checks=checks.every(checks.budgets),
     sections=SECTIONS,
-    releases=releases_reports,
 )

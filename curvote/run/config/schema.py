@@ -128,7 +128,9 @@ def model(names: frozenset[str]) -> type[Pipeline]:
     waits: dict[str, Any] = {waits_for(name): (Whole | None, None) for name in asked}
     intake = create_model("Intake", __base__=Waiting, __doc__=Waiting.__doc__, **waits)
     fields["intake"] = (intake | None, None)
-    return create_model("Pipeline", __base__=Pipeline, **fields)
+    return create_model(
+        "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
+    )
 
 
 def _wider(one: Any, other: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.errors import UserError
-from flows.advise_words import aligned, liars, outside, percent
+from curvote.theory.advise_words import aligned, liars, outside, percent
 
 if TYPE_CHECKING:
     from curvote.protocols.outside import Outside
