@@ -113,9 +113,7 @@ def _dropped(views: Sequence[View]) -> list[str]:
     every = (view.read("exchange", "offers") for view in views)
     out = (offers.loc[~offers["accepted"], wanted] for offers in every)
     pairs = {pair for each in out for pair in each.itertuples(index=False, name=None)}
-    return [
-        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
-    ]
+    return [f"server {sender} was dropped: {why}" for sender, why in sorted(pairs)]
 
 
 SYSTEM = System(
