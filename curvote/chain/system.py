@@ -53,7 +53,7 @@ class System:
     ``final`` makes the model to keep (any object with ``predict``), ``outcome`` says
     what production may know, ``notes`` what a reader of a run should be told, and
     ``alarm`` whether facts of a round that stays open call for a new one.
-    ``sections`` of the page (modules, see `curvote.reporting.section`) are its own, and
+    ``sections`` of the page are modules of its own (`curvote.reporting.section`), and
     so are the verbs of the command line that a module ``commands`` beside it names
     (`curvote.chain.commands`).
     """
@@ -87,6 +87,14 @@ class System:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise InternalError(f"{self.name}: {kind} {twice[0]} stands twice")
+        self._check("metric", {m.beside for m in self.metrics if m.beside})
+        self._check("method", set(self.main))
+
+    def _check(self, kind: str, named: set[str]) -> None:
+        """Refuse the names of metrics or methods that the system does not have."""
+        absent = sorted(named - {each.name for each in getattr(self, f"{kind}s")})
+        if absent:
+            raise InternalError(f"{self.name}: there is no {kind} {absent[0]}")
 
     def sent(self, config: Mapping[str, Any], d: int) -> tuple[Sent, ...]:
         """Return what leaves whom in words, for a configuration and d numbers."""

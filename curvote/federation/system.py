@@ -16,11 +16,12 @@ from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.chain.view import View
 from curvote.errors import Problem
+from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
 from curvote.federation.methods import FEDERATED
 from curvote.federation.settings import Settings
 from curvote.federation.tables import OFFERS
-from curvote.protocols import checks, finals
+from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.methods import MRMA
 from curvote.protocols.mrma.system import (
@@ -113,7 +114,9 @@ def _dropped(views: Sequence[View]) -> list[str]:
     every = (view.read("exchange", "offers") for view in views)
     out = (offers.loc[~offers["accepted"], wanted] for offers in every)
     pairs = {pair for each in out for pair in each.itertuples(index=False, name=None)}
-    return [f"server {sender} was dropped: {why}" for sender, why in sorted(pairs)]
+    return [
+        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
+    ]
 
 
 SYSTEM = System(
@@ -149,7 +152,7 @@ SYSTEM = System(
         checks.budgets,
         _judged,
     ),
-    final=finals.server,
+    final=final,
     notes=_dropped,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from curvote.protocols.registry import PROTOCOLS
 
 from curvote import jws, signed
 from curvote.client import outbox, places, standing
@@ -28,6 +27,7 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.described import described
 from curvote.protocols.message import knowledge, messages, row
+from curvote.protocols.registry import PROTOCOLS
 from curvote.signed import ServerKey
 from curvote.strict_json import canonical
 from curvote.task import Task

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from curvote.run.store.contracts import to_arrow
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -23,6 +22,7 @@ from curvote.protocols.majority.messages import Label
 from curvote.protocols.message import Known, check, row
 from curvote.protocols.mrma import baseline
 from curvote.protocols.roles import split
+from curvote.run.store.contracts import to_arrow
 from tests.online_study import Plain
 from tests.rounds import REPORTS
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from curvote.run.store.contracts import to_arrow
 
 from curvote.audit.metamorphic import Untouched
 from curvote.chain.stage import Columns
@@ -23,6 +22,7 @@ from curvote.protocols.mrma_privunit import privatize, score, train
 from curvote.protocols.mrma_privunit.messages import TrainingDirection
 from curvote.protocols.mrma_privunit.system import MESSAGES
 from curvote.protocols.roles import split
+from curvote.run.store.contracts import to_arrow
 from curvote.server.weak import draw
 from tests.online_study import Plain
 from tests.rounds import REPORTS

@@ -7,13 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-from curvote.protocols.registry import PROTOCOLS
 from typer.testing import CliRunner
 
 from curvote.accounting import shuffled
 from curvote.privacy import Budget
 from curvote.protocols.message import messages
 from curvote.protocols.outside import WHO, Outside, crowd
+from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.votes.messages import Vote
 from curvote.reporting.gather import page_data
 from curvote.reporting.page import render

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from curvote.run.config.choosing import concrete, reasons
 
 from curvote.chain.axis import Cell
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
 from curvote.protocols.direct.arms import vectors
+from curvote.run.config.choosing import concrete, reasons
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.settings import named, settings
 from curvote.run.results import final_model, summary

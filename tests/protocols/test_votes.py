@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from curvote.run.store.contracts import to_arrow
 
 from curvote.audit.metamorphic import Untouched
 from curvote.chain.stage import Columns
@@ -21,6 +20,7 @@ from curvote.protocols.mrma import messages as mrma
 from curvote.protocols.mrma.score import arm
 from curvote.protocols.votes import aggregate, evaluate, score, train
 from curvote.protocols.votes.messages import Vote
+from curvote.run.store.contracts import to_arrow
 from curvote.server.averaging import average
 from tests.online_study import Plain
 from tests.rounds import REPORTS

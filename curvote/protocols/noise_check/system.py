@@ -9,11 +9,7 @@ from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.noise_check.messages import MESSAGES
 from curvote.protocols.noise_check.methods import REPORT
 from curvote.protocols.noise_check.settings import Settings
-from curvote.protocols.stages.declared import (
-    COMMON,
-    SECTIONS,
-    scored,
-)
+from curvote.protocols.stages.declared import COMMON, SECTIONS, scored
 
 _SCORE = scored(
     "curvote.protocols.noise_check.score",
