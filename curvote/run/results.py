@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.chain.axis import Cell
+from curvote.chain.axis import REPLICATE, Cell
 from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
+from curvote.errors import UserError
 from curvote.run.config.parts import part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
@@ -54,8 +55,8 @@ class RunView:
         return dotted(self._values, path)
 
     def holds(self, stage: str, table: str = "") -> bool:
-        """Say whether the run has the stage, and the stage that table."""
-        there = any(step["stage"] == stage for step in self.record.steps)
+        """Say whether the cell has the stage, and the stage that table."""
+        there = self.cell.narrowest(dict(self.record.keys(stage))) is not None
         return there and (not table or self.artifact(stage).holds(table))
 
     def artifact(self, stage: str) -> Artifact:
@@ -116,8 +117,25 @@ def scores(project: Project, record: RunRecord) -> pd.DataFrame:
         there = artifact(project, step["stage"], step["key"])
         if SCORES.name in there.manifest["tables"]:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
-            found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
+            long = _long(record, table.to_pandas())
+            found.append(_placed(long, Cell.of(step["cell"])))
     return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
+
+
+def _long(record: RunRecord, table: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each metric; an earlier version stored a column for each."""
+    if "metric" in table:
+        return table
+    known = [m.name for one in systems_of(record) for m in one.metrics]
+    there = [name for name in dict.fromkeys(known) if name in table]
+    if not there:
+        raise UserError(
+            f"what run {record.id} measured was stored by an earlier version, which"
+            f" named it otherwise: `curvote run {record.pipeline}` computes it anew."
+        )
+    kept = [c for c in table if c in (REPLICATE.name, *SCORES.columns)]
+    long = table.melt(kept, there, "metric").dropna(subset=["value"])
+    return long.astype({"value": float})
 
 
 def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
@@ -161,7 +179,7 @@ def _groups(
 ) -> Iterator[tuple[tuple[Any, ...], pd.Series]]:
     """Yield (coordinates, means by replicate): what repeats inside one counts once."""
     for key, group in table.groupby(names, dropna=False, sort=False):
-        yield tuple(map(plain, key)), group.groupby("replicate")["value"].mean()
+        yield tuple(map(plain, key)), group.groupby(REPLICATE.name)["value"].mean()
 
 
 def _means(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -179,7 +179,7 @@ def _configured(
         each = [(named(labels), own) for labels, own in settings(merged)]
     systems = schema.named_in(own for _, own in each)
     _check_known(merged, systems, where)
-    made = tuple(Setting(label, _checked(own, where)) for label, own in each)
+    made = tuple(Setting(label, _checked(own, systems, where)) for label, own in each)
     if len({files_of(setting.pipeline) for setting in made}) > 1:
         message = "settings of one run cannot read other files; make two pipelines."
         raise UserError(message, where=(*where, "grid"))
@@ -219,16 +219,23 @@ def _check_known(
 
 def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
     known = [*schema.model(systems).model_fields]
-    names = ", ".join(sorted(systems))
+    first, *others = sorted(systems)
+    nobody = (
+        f"none of {first}, {', '.join(others)} reads"
+        if others
+        else f"{first} never reads"
+    )
     return (
-        f"{names} never reads it: it belongs to {reader}."
+        f"{nobody} it: it belongs to {reader}."
         f"{did_you_mean(section, known)} Take it out, or name {reader}."
     )
 
 
-def _checked(merged: dict[str, Any], where: Where) -> schema.Pipeline:
-    names = schema.named_in([merged])
-    known = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
+def _checked(
+    merged: dict[str, Any], systems: frozenset[str], where: Where
+) -> schema.Pipeline:
+    (name,) = names = schema.named_in([merged])
+    known = schema.own(merged, name, systems)
     pipeline = _validate(schema.model(names), known, where)
     with _inside(where):
         problems = meaning_problems(pipeline)
@@ -270,10 +277,7 @@ def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:
 def _fields(model: type[BaseModel], inside: Where) -> list[str]:
     """Return the keys that are known at a place inside ``model``."""
     for part in inside:
-        field = model.model_fields.get(str(part))
-        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        nested = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
-        model = nested[0] if nested else model
+        model = schema.form(model, str(part)) or model
     return list(model.model_fields)
 
 
