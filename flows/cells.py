@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from curvote.chain.axis import Cell
-from curvote.reporting.methods import ARMS
 from curvote.run.config.settings import named as named_setting
 from curvote.run.history import RunRecord
 
 Rows = Iterable[Mapping[str, Any]]
 Metrics = dict[str, float]
+ARMS = ("mean", "joint", "two")
 
 
 def by_cell(rows: Rows) -> dict[Cell, Metrics]:

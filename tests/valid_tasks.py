@@ -75,8 +75,8 @@ def tasks() -> dict[str, Task]:
     for protocol in SYSTEMS:
         for asks, message in messages(protocol).items():
             for i, encoding in enumerate(encodings()):
-                stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol=protocol)
-                task = message.rehearsal(replace(stated, asks=asks))
+                stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol, asks)
+                task = message.rehearsal(stated)
                 found[f"{protocol}-{task.asks}-{i}"] = task
     report = found["mrma-report-0"]
     for mechanism, params in OF_NUMBERS.items():

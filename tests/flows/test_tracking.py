@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
 from curvote.run.history import RunRecord
-from curvote.chain.axis import Cell
 from curvote.run.project import Project
 from flows import environment, tracking
 from tests.tracked_run import EPSILONS, make_record, make_rows
