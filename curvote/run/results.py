@@ -16,7 +16,7 @@ from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
 from curvote.errors import InternalError, UserError
-from curvote.run.config.parts import part_of, parts_of
+from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
 from curvote.run.plan.expand import values_of
@@ -108,9 +108,8 @@ def views(project: Project, record: RunRecord) -> list[RunView]:
     """
     every = {cell: None for step in record.steps for cell in [Cell.of(step["cell"])]}
     ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
-    return [
-        RunView(project, record, cell, part_of(record.config, cell)) for cell in ends
-    ]
+    parts = list(parts_of(record.config))
+    return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
 
 
 def first_view(project: Project, record: RunRecord) -> RunView:
