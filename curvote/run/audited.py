@@ -85,7 +85,7 @@ def rehearsals(
     for part in system(setting.protocol).parts(setting):
         pipeline = part.settings
         judged = replace(encoding, feature_map=pipeline.project.judge)
-        for epsilon in pipeline.epsilon:
+        for epsilon in pipeline.epsilon if messages(pipeline.protocol) else ():
             yield from _rehearsed(judged, classes, pipeline, epsilon)
 
 
