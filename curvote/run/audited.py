@@ -90,7 +90,7 @@ def _asked(pipeline: Pipeline, read: Read) -> Iterator[Task]:
     """Yield a task for each epsilon and message, about what clients project."""
     encoding, classes = _read(read("project"))
     judged = replace(encoding, feature_map=pipeline.project.judge)
-    for epsilon in pipeline.epsilon:
+    for epsilon in pipeline.epsilon if messages(pipeline.protocol) else ():
         yield from _rehearsed(judged, classes, pipeline, epsilon)
 
 
