@@ -11,10 +11,9 @@ from curvote.chain.stage import Place
 from curvote.chain.view import View
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier
-from curvote.protocols.classifiers import line_in
-from curvote.protocols.mrma.tables import WEAK_ARMS
+from curvote.protocols.classifiers import averaged, line_in
+from curvote.protocols.mrma.tables import variant
 from curvote.representation.encoding import Encoding
-from curvote.server.averaging import average
 
 Line = tuple[NDArray[np.float64], float]
 FIRST: Place = (0,)
@@ -44,11 +43,8 @@ def one(view: View) -> CurveClassifier:
 
 def ensemble(view: View) -> CurveClassifier:
     """Return the average of the weak classifiers, reversed and weighted."""
-    weak = view.columns("train", "weak")
-    made = view.columns("aggregate", "ensemble")
-    own = weak["arm"] == WEAK_ARMS.index("weak")
-    turned = np.where(made["reversed"], -1.0, 1.0) * made["weight"]
-    return linear(view, average(weak["coef"][own], weak["intercept"][own], turned))
+    weak = variant(view.columns("train", "weak"), "weak")
+    return linear(view, averaged(weak, view.columns("aggregate", "ensemble")))
 
 
 def history(view: View) -> CurveClassifier:
@@ -63,6 +59,5 @@ def server(view: View) -> CurveClassifier:
     offers = view.columns("exchange", "offers", place)
     made = view.columns("combine", "ensemble", place)
     kept = offers["accepted"]
-    turned = np.where(made["reversed"], -1.0, 1.0) * made["weight"]
-    line = average(offers["coef"][kept], offers["intercept"][kept], turned)
-    return linear(view, line, place)
+    accepted = offers["coef"][kept], offers["intercept"][kept]
+    return linear(view, averaged(accepted, made), place)

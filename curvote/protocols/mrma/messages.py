@@ -21,7 +21,7 @@ from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
 from curvote.privacy import label_share
 from curvote.protocols.message import Known, Message, Read, Setting, check_fields
-from curvote.protocols.mrma.tables import REPORT_ARMS, WEAK_ARMS
+from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.representation.encoding import Encoding, judged
 from curvote.task import Candidates, Task
@@ -117,10 +117,10 @@ class Report(Message):
     def gather(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``reports``, numbers that are too rare cut off."""
         n = len(messages["label"])
-        arm = np.full(n, REPORT_ARMS.index("mrma"), dtype=np.int8)
+        own = np.full(n, REPORT_VARIANTS.index("mrma"), dtype=np.int8)
         label = messages["label"].astype(np.int8)
         z = Reporter.of(task).trimmed(messages["z"].reshape(n, -1))
-        return {"arm": arm, "z": z, "label": label}
+        return {"arm": own, "z": z, "label": label}
 
 
 class Pooled(Report):
@@ -153,9 +153,7 @@ class Vote(Message):
 
     def task(self, stated: Task, read: Read) -> Task:
         """Return the stated task with the weak classifiers that are up for a vote."""
-        weak = read("train", "weak")
-        own = weak["arm"] == WEAK_ARMS.index("weak")
-        up = Candidates(weak["coef"][own], weak["intercept"][own])
+        up = Candidates(*variant(read("train", "weak"), "weak"))
         # The bit is randomized response: the report's mechanism has no part in it.
         return replace(stated, asks=self.name, candidates=up, params={})
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.message import Known, Message, dealt
-from curvote.protocols.stages.stated import public, stated
+from curvote.protocols.stages.stated import facts_of, stated
 from curvote.protocols.study import clients_of
 from curvote.task import Task
 
@@ -29,7 +29,7 @@ def by(kind: Message, *, first: bool = False) -> tuple[Stated, Callable[[Here], 
     """
 
     def facts(inputs: Inputs, params: Params) -> Facts:
-        return public(stated(kind, inputs, params))
+        return facts_of(kind, inputs, params)
 
     def one(here: Here) -> Rows:
         task, clients = asked(here, kind), clients_of(here)

@@ -12,6 +12,7 @@ from curvote.entropy import SystemEntropy, permutation
 from curvote.protocols.message import Message, dealt, knowledge, messages
 from curvote.protocols.roles import split
 from curvote.protocols.stages.stated import public, stated
+from curvote.representation.basis import roughness
 from curvote.task import Task
 
 
@@ -22,7 +23,9 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def described(task: Task) -> Facts:
     """Return a task as facts: in whole, and what server-side stages read of it."""
-    return {"task": task.to_json(), "task_digest": task.digest()} | public(task)
+    rough = {"roughness": roughness(task.encoding.projection).tolist()}
+    named = {"task": task.to_json(), "task_digest": task.digest()}
+    return named | public(task) | rough
 
 
 def one(here: Here) -> Rows:

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from curvote.chain.stage import Facts, Inputs, Params
 from curvote.protocols.message import Message
-from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
@@ -34,12 +33,17 @@ def stated(kind: Message, inputs: Inputs, params: Params) -> Task:
     )
 
 
+def facts_of(kind: Message, inputs: Inputs, params: Params) -> Facts:
+    """Return what a study's stage tells the later ones of the messages it draws."""
+    rough = {"roughness": inputs["project"].facts["roughness"]}
+    return public(stated(kind, inputs, params)) | rough
+
+
 def public(task: Task) -> Facts:
-    """Return what server-side stages read of a task."""
+    """Return what server-side stages read of a task, but for the basis's roughness."""
     return {
         "d": task.encoding.d,
         "gram": task.encoding.projection.gram.tolist(),
-        "roughness": roughness(task.encoding.projection).tolist(),
         "epsilon": task.epsilon,
         "mechanism": task.mechanism,
         "params": dict(task.params),
