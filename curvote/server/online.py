@@ -10,7 +10,7 @@ once, whatever their order and however they were split into arrivals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,16 +147,13 @@ def extended(standing: Standing, coef: ArrayLike, intercept: ArrayLike) -> Stand
             f"coef has {new.coef.shape[1]} columns; those of the candidates that are"
             f" there have {standing.coef.shape[1]}."
         )
-    birth = np.full(len(new.coef), len(standing.history))
-    return Standing(
-        coef=np.concatenate([standing.coef, new.coef]),
-        intercept=np.concatenate([standing.intercept, new.intercept]),
-        birth=np.concatenate([standing.birth, birth]),
-        n=np.concatenate([standing.n, new.n]),
-        positive=np.concatenate([standing.positive, new.positive]),
-        squares=np.concatenate([standing.squares, new.squares]),
-        history=standing.history,
-    )
+    new = replace(new, birth=np.full(len(new.coef), len(standing.history)))
+    names = (field.name for field in fields(Standing) if field.name != "history")
+    both = {
+        name: np.concatenate([getattr(standing, name), getattr(new, name)])
+        for name in names
+    }
+    return replace(standing, **both)
 
 
 def judged(
