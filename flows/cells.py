@@ -61,6 +61,18 @@ class Score:
         return self.cell.with_(**{self.x: None})
 
     @property
+    def place(self) -> Cell:
+        """Where the cell stands on the x-axis; nowhere without privacy."""
+        return Cell.of({self.x: self.cell[self.x]})
+
+    @property
+    def with_error(self) -> str:
+        """The value and one standard error, in percent points where shown so."""
+        factor, digits = (100, 2) if self.metric.shown == "percent" else (1, 3)
+        values = (factor * v for v in (self.value, self.se) if v is not None)
+        return " ± ".join(f"{value:.{digits}f}" for value in values)
+
+    @property
     def shown(self) -> str:
         """The value as people read it: 12.7 %."""
         percent = self.metric.shown == "percent"
