@@ -20,10 +20,12 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
     import mlflow.sklearn
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, Schema
+    from mlflow.types.schema import AnyType
 
-    # Not required: the model itself says which columns it misses, in a line; MLflow
-    # would print the caller's data and every column.
-    inputs = Schema([ColSpec("double", name, required=False) for name in model.columns])
+    # Of any type, and not required: the model itself reads whole numbers, too, and
+    # says in a line what is missing; MLflow would print the caller's data.
+    anything = AnyType()  # type: ignore[no-untyped-call]
+    inputs = Schema([ColSpec(anything, name) for name in model.columns])
     info = Model.log(
         None,
         mlflow.sklearn,

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from curvote.chain.stage import Columns, Stage
 from curvote.client.direction import DirectionReporter
 from curvote.protocols.direct import system as protocol
-from curvote.protocols.direct_two import system as two_rounds
 from curvote.protocols.direct.arms import FIRST, SHARES, from_params
 from curvote.protocols.direct.privatize import SENDERS, reports
+from curvote.protocols.direct_two import system as two_rounds
 from curvote.protocols.direct_two.refine import SECOND, whitening_of
 from curvote.protocols.roles import EVERYBODY, ROLES, split
 from curvote.protocols.stage import Tables

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
 from curvote.protocols.direct.arms import vectors
 from curvote.run.config.choosing import concrete, reasons
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.settings import named, settings
-from curvote.chain.axis import Cell
 from curvote.run.results import final_model, summary
 from tests import plain
 

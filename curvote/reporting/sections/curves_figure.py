@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from curvote.errors import InternalError
 from curvote.reporting import style
-from curvote.reporting.data import CurveSample, FloatArray, PageData
+from curvote.reporting.data import FloatArray
+from curvote.reporting.sections.sample import CurveSample
 
 MOST_CURVES = 60
 MOST_POINTS = 80
@@ -18,14 +18,11 @@ MOST_COORDINATES = 12
 _GOLDEN = 0.6180339887498949
 
 
-def curves(data: PageData, narrow: bool) -> Figure:
+def draw(sample: CurveSample, narrow: bool) -> Figure:
     """Draw raw curves, projected curves and rescaled coefficients, by class.
 
     At most ``MOST_CURVES`` records are drawn; the means are of all that were given.
     """
-    sample = data.curves
-    if sample is None:
-        raise InternalError("no record may be drawn, so there is no curves figure")
     figure, axes = style.panels(3, narrow=narrow, height=3.1, share_y=False)
     _curve_panel(axes[0], sample, sample.curves)
     axes[0].set_title("1 · as recorded")
