@@ -123,7 +123,7 @@ RELEASES = (
         "4 noised coordinates and a noised label",
         "laplace, binary_rr",
         "each coordinate and the label get epsilon/5",
-        "epsilon in all",
+        epsilon="epsilon in all",
     ),
     Sent(
         "each vote client",
