@@ -10,6 +10,7 @@ import pytest
 from curvote.errors import UserError
 from curvote.reporting.columns import columns
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.parts import parts_of
 from curvote.run.config.settings import labels_of, named, settings
 from curvote.run.project import Project
 from curvote.run.results import summary, views
