@@ -9,6 +9,7 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
 from curvote.chain.stage import Columns, Here, Place, Rows, Stage
@@ -30,6 +31,12 @@ class Memory:
         return list(self.tables[table].values())
 
 
+def value(scores: Columns, method: str, metric: str = "misclassification") -> float:
+    """Return what the table ``scores`` of one repetition tells of a method."""
+    (row,) = np.flatnonzero((scores["method"] == method) & (scores["metric"] == metric))
+    return float(scores["value"][row])
+
+
 def source(facts: dict[str, Any], **tables: Sequence[Columns]) -> Memory:
     """Return a source whose tables are given replicate after replicate."""
     numbered = {
@@ -47,14 +54,16 @@ def do(
     *,
     places: Sequence[Place] | None = None,
     block: int = 1000,
+    also: Sequence[str] = (),
 ) -> Memory:
     """Return what a stage makes of its inputs, everywhere or at some ``places``.
 
-    Inputs of a value before that are not there are left out, as in a chain.
+    ``also`` are parameters that it reads for these values only. Inputs of a value
+    before that are not there are left out, as in a chain.
     """
     module = import_module(stage.module)
     inputs = {n: made[n] for n in stage.inputs if n in made or "@" not in n}
-    params = {name: values[name] for name in (*stage.params, *stage.axes)}
+    params = {name: values[name] for name in (*stage.params, *also)}
     told = module.facts(inputs, params) if hasattr(module, "facts") else {}
     memory = Memory(json.loads(json.dumps(told)))
     given = (stage.name, sizes, inputs, params, memory.facts)

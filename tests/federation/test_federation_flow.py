@@ -8,13 +8,13 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
+from curvote.protocols.registry import PROTOCOLS
 
+from curvote.chain.axis import Cell
 from curvote.chain.stage import Stage
 from curvote.errors import InternalError
 from curvote.federation import system as federated
-from curvote.protocols.registry import PROTOCOLS
 from curvote.run.plan.expand import INGEST, PROJECT
-from curvote.chain.axis import Cell
 from curvote.run.plan.step import Step
 
 EVERY = (INGEST, PROJECT, *federated.STAGES)

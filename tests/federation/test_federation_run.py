@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from curvote.run.dropped import dropped
 
 from curvote.errors import UserError
 from curvote.reporting.gather import page_data
 from curvote.run.config.file import PipelinesFile
-from curvote.run.dropped import dropped
 from curvote.run.results import scores, summary
 from tests import plain
 
