@@ -12,7 +12,7 @@ from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
 from curvote.datasets import simulated_servers
 from curvote.federation.system import SYSTEM
-from tests.memory import Memory, do
+from tests.memory import Memory, do, replicates
 
 BY_NAME = {stage.name: stage for stage in SYSTEM.stages}
 VALUES: dict[str, Any] = {
@@ -97,10 +97,9 @@ class Study:
         self, name: str, made: dict[str, Memory], values: dict[str, Any]
     ) -> Memory:
         stage = BY_NAME[name]
-        places = [(r,) for r in range(self.replicates)] if stage.index else self.places
+        places = replicates(self.replicates) if stage.index else self.places
         also = ("project.centre", "project.scale") if name == "project" else ()
-        given = {"places": places, "block": self.block, "also": also}
-        return do(stage, made, values, self.sizes, **given)
+        return do(stage, made, values, places, self.sizes, also, self.block)
 
     def _projected(self) -> Memory:
         n = sum(self.values["clients"].values())

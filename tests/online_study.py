@@ -11,7 +11,7 @@ from curvote.chain.stage import Columns
 from curvote.chain.streams import generator
 from curvote.datasets import drifting
 from curvote.protocols.online.system import SYSTEM
-from tests.memory import Memory, do, source, value
+from tests.memory import Made, Memory, do, replicates, value
 
 REPLICATES, PERIODS, SINCE = 12, 6, 3
 PARAMS: dict[str, Any] = {
@@ -46,12 +46,12 @@ PARAMS: dict[str, Any] = {
 
 
 STAGES = {stage.name: stage for stage in SYSTEM.stages}
-Made = dict[str, Memory]
 
 
-def did(name: str, inputs: Made, params: dict[str, Any], **more: Any) -> Memory:
+def did(name: str, made: Made, params: dict[str, Any], **more: Any) -> Memory:
     """Run a stage for all replicates, or at some ``places``."""
-    return do(STAGES[name], inputs, params, (REPLICATES,), **more)
+    given = {"places": replicates(REPLICATES)} | more
+    return do(STAGES[name], made, params, **given)
 
 
 @lru_cache
@@ -63,7 +63,7 @@ def clients(turn: float) -> Memory:
         drifting.clients(given, n, generator(3, "ingest", "simulate", r))
         for r in range(REPLICATES)
     ]
-    ingest = source(drifting.facts(given), clients=curves)
+    ingest = Memory.of(drifting.facts(given), clients=curves)
     also = ("project.centre", "project.scale")
     return did("project", {"ingest": ingest}, PARAMS, also=also)
 

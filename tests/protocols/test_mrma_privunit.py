@@ -25,7 +25,7 @@ from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.store.arrow import to_arrow
 from curvote.server.weak import draw
-from tests.memory import Memory, do, source, value
+from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
 HUGE, REPLICATES = 200.0, 6
@@ -64,16 +64,16 @@ def project(change: Columns | None = None) -> Memory:
     facts |= {"classes": ["no", "yes"], "roughness": np.zeros((D, D)).tolist()}
     rows = [encoded(replicate) for replicate in range(REPLICATES)]
     rows[0] |= change or {}
-    return source(facts, encoded=rows)
+    return Memory.of(facts, encoded=rows)
 
 
-def did(name: str, made: dict[str, Memory], epsilon: float = HUGE) -> Memory:
+def did(name: str, made: Made, epsilon: float = HUGE) -> Memory:
     """Run a stage for all replicates."""
-    return do(STAGES[name], made, PARAMS | {"epsilon": epsilon}, (REPLICATES,))
+    return do(STAGES[name], made, PARAMS | {"epsilon": epsilon}, replicates(REPLICATES))
 
 
 @lru_cache
-def chain(epsilon: float = HUGE) -> dict[str, Memory]:
+def chain(epsilon: float = HUGE) -> Made:
     """Run every stage."""
     made = {"project": project()}
     for name in STAGES:
@@ -146,7 +146,7 @@ def test_classifiers_learn_from_the_draws_of_mrma(
     monkeypatch.setattr(train, "one_round", lambda total, *_: (total.mean, 0.0))
     n = SIZES["train"]
     sent = [{"direction": np.eye(n)}] * REPLICATES
-    reports = source(chain()["privatize"].facts, directions=sent)
+    reports = Memory.of(chain()["privatize"].facts, directions=sent)
     for r, rows in enumerate(did("train", {"privatize": reports}).each("weak")):
         drawn = draw(generator(3, "train", "draw", r), n, 20, 50)
         expected = np.zeros((20, n))

@@ -18,13 +18,12 @@ from curvote.protocols.online.system import SYSTEM
 from curvote.protocols.roles import split
 from curvote.protocols.scores import Test as Judges
 from tests import plain
-from tests.memory import Memory, source
+from tests.memory import Made, Memory
 from tests.online_study import (
     PARAMS,
     PERIODS,
     REPLICATES,
     SINCE,
-    Made,
     arrivals,
     clients,
     did,
@@ -80,7 +79,7 @@ def test_added_candidates_learn_from_the_newest_reports() -> None:
     reports = made["privatize"].columns("arriving", (0,))
     newest = reports["arrival"] == SINCE + 1
     blank = reports | {"z": np.where(newest[:, None], reports["z"], 0.0)}
-    inputs = made | {"privatize": source(made["privatize"].facts, arriving=[blank])}
+    inputs = made | {"privatize": Memory.of(made["privatize"].facts, arriving=[blank])}
     found = did("learn", inputs, PARAMS | {"arrival": SINCE + 1}, places=[(0,)])
     own, expected = (m.columns("candidates", (0,)) for m in (found, made["learn"]))
     np.testing.assert_array_equal(own["coef"], expected["coef"])
@@ -96,7 +95,7 @@ def test_one_incumbent_is_watched_until_classifiers_are_added(
     known = {name: values[:SINCE].copy() for name, values in history.items()}
     known["coef"][row] *= -1
     known["intercept"][row] *= -1
-    inputs = made | {"update@previous": source({}, history=[known])}
+    inputs = made | {"update@previous": Memory.of({}, history=[known])}
     found = did("evaluate", inputs, PARAMS | {"arrival": SINCE}, places=[(0,)])
     votes, before = (
         m.columns("arrival_votes", (0,)) for m in (found, made["evaluate"])

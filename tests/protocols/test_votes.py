@@ -24,7 +24,7 @@ from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.store.arrow import to_arrow
 from curvote.server.averaging import average
-from tests.memory import Memory, do, source, value
+from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
 HUGE, REPLICATES, B = 200.0, 16, 100
@@ -58,20 +58,20 @@ def project() -> Memory:
     encoding = Encoding(identity(D), "tanh").to_json()
     facts = {"d": D, "encoding": encoding, "classes": ["no", "yes"]}
     facts |= {"roughness": np.zeros((D, D)).tolist()}
-    return source(facts, encoded=[encoded(r) for r in range(REPLICATES)])
+    return Memory.of(facts, encoded=[encoded(r) for r in range(REPLICATES)])
 
 
 @lru_cache
-def chain(epsilon: float = HUGE) -> dict[str, Memory]:
+def chain(epsilon: float = HUGE) -> Made:
     """Run every stage."""
     made = {"project": project()}
     for stage in SYSTEM.stages[2:]:
         values = PARAMS | {"epsilon": epsilon}
-        made[stage.name] = do(stage, made, values, (REPLICATES,))
+        made[stage.name] = do(stage, made, values, replicates(REPLICATES))
     return made
 
 
-def line(made: dict[str, Memory], replicate: int) -> tuple[np.ndarray, float]:
+def line(made: Made, replicate: int) -> tuple[np.ndarray, float]:
     """Return the weighted average as a server would make it."""
     ensemble = made["aggregate"].columns("ensemble", (replicate,))
     turn = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
@@ -79,7 +79,7 @@ def line(made: dict[str, Memory], replicate: int) -> tuple[np.ndarray, float]:
     return average(*variant(weak, "weak"), turn)
 
 
-def errors(made: dict[str, Memory], method: str) -> np.ndarray:
+def errors(made: Made, method: str) -> np.ndarray:
     """Return the misclassification of a method in each replicate."""
     return np.array([value(rows, method) for rows in made["report"].each("scores")])
 
@@ -105,7 +105,7 @@ def test_directions_come_from_no_client() -> None:
     """They are the same where there is no client to read, and for every epsilon."""
     nobody = {"project": Memory(project().facts)}
     without = {key: PARAMS[key] for key in PARAMS if key != "epsilon"}
-    found = do(SYSTEM.stages[2], nobody, without, (REPLICATES,))
+    found = do(SYSTEM.stages[2], nobody, without, replicates(REPLICATES))
     np.testing.assert_equal(found.tables, chain()["train"].tables)
 
 
