@@ -40,7 +40,7 @@ def print_plan(rows: Sequence[dict[str, Any]]) -> None:
 def print_scores(rows: Sequence[dict[str, Any]]) -> None:
     """Print misclassification in percent, with standard errors, a block a learner."""
     rows = columns(rows)
-    epsilons = sorted({row["epsilon"] for row in rows})
+    epsilons = sorted({row["level"] for row in rows})
     first = rows[0]
     title = f"{first['pipeline']}: misclassification in %, {first['replicates']} times"
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
@@ -96,7 +96,7 @@ def _methods(
     found: dict[str, dict[float, str]] = {}
     for row in rows:
         if row["learner"] in (learner, None):
-            found.setdefault(row["method"], {})[row["epsilon"]] = _percent(row)
+            found.setdefault(row["method"], {})[row["level"]] = _percent(row)
     return found
 
 

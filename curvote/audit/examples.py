@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from curvote.chain.lookup import systems
+from curvote.classes import Classes
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
@@ -40,5 +41,6 @@ def task(protocol: str, asks: str, epsilon: float) -> Task:
     """Return a task of four coefficients that asks for one message of a protocol."""
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    stated = Task(encoding, ("-1", "+1"), epsilon, protocol=protocol, asks=asks)
+    given = encoding, Classes(("-1", "+1")), epsilon
+    stated = Task(*given, protocol=protocol, asks=asks)
     return messages(protocol)[asks].rehearsal(stated)

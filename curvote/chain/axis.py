@@ -18,7 +18,8 @@ class Axis:
     ``values`` takes them from the settings, ``read`` returns what a stage may read of
     one (None: the stage has not this axis) under the axis's name. ``key`` is the key of
     pipelines.yaml that states them. Where values are ``successive`` one comes after the
-    other, and NAME@previous is what stage NAME made for the one before.
+    other, and NAME@previous is what stage NAME made for the one before. ``label`` is
+    what figures write along it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Axis:
     read: Callable[[Settings, Value | None], Any] = lambda _, value: value
     key: str = ""
     successive: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,12 @@ class Index:
 
 
 REPLICATE: Final = Index("replicate", lambda settings: int(settings.replicates))
-EPSILON: Final = Axis("epsilon", lambda settings: settings.epsilon, key="epsilon")
+EPSILON: Final = Axis(
+    "epsilon",
+    lambda settings: settings.epsilon,
+    key="epsilon",
+    label="epsilon (smaller: more private)",
+)
 
 
 @dataclass(frozen=True)

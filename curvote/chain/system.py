@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -17,16 +17,6 @@ from curvote.chain.view import View
 from curvote.errors import InternalError, Problem
 
 Said = Callable[[Mapping[str, Any], int], Iterable[Sent]]
-
-
-class Section(Protocol):
-    """A part of a run's page that only some systems have: figures and paragraphs."""
-
-    name: str
-
-    def gather(self, views: Sequence[View]) -> Any:
-        """Return what the section shows of the run's cells; None: it has nothing."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -63,8 +53,9 @@ class System:
     ``final`` makes the model to keep (any object with ``predict``), ``outcome`` says
     what production may know, ``notes`` what a reader of a run should be told, and
     ``alarm`` whether facts of a round that stays open call for a new one.
-    ``sections`` of the page are its own, and so are the verbs of the command line that
-    a module ``commands`` beside it names (`curvote.chain.commands`).
+    ``sections`` of the page are modules of its own (`curvote.reporting.section`), and
+    so are the verbs of the command line that a module ``commands`` beside it names
+    (`curvote.chain.commands`).
     """
 
     name: str
@@ -88,7 +79,7 @@ class System:
     outcome: Callable[[View], Mapping[str, float]] = lambda _: {}
     alarm: Callable[[Settings, dict[str, Any]], bool] = lambda settings, facts: False
     notes: Callable[[Sequence[View]], Iterable[str]] = lambda _: ()
-    sections: tuple[Section, ...] = ()
+    sections: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for kind in ("axes", "index", "metrics", "methods"):
@@ -96,6 +87,14 @@ class System:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise InternalError(f"{self.name}: {kind} {twice[0]} stands twice")
+        self._check("metric", {m.beside for m in self.metrics if m.beside})
+        self._check("method", set(self.main))
+
+    def _check(self, kind: str, named: set[str]) -> None:
+        """Refuse the names of metrics or methods that the system does not have."""
+        absent = sorted(named - {each.name for each in getattr(self, f"{kind}s")})
+        if absent:
+            raise InternalError(f"{self.name}: there is no {kind} {absent[0]}")
 
     def sent(self, config: Mapping[str, Any], d: int) -> tuple[Sent, ...]:
         """Return what leaves whom in words, for a configuration and d numbers."""

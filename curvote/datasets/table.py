@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
+from curvote.datasets import frames
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own.arrow_cells import Floats, Integers
 from curvote.datasets.own.given import (
@@ -77,14 +78,7 @@ class Parameters(TableParameters):
         return name
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the one key of ``paths``: the user's file."""
-    return ("path",)
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: nobody published how many rows the file has."""
-    return None
+files, size = frames.own_file, frames.no_size
 
 
 def width(parameters: Parameters) -> int:

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
+from curvote.classes import Classes
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
@@ -74,7 +75,7 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two(self.classes_)
         encoding = self._encoding(X.shape[1], grid)
-        names = (str(self.classes_[0]), str(self.classes_[1]))
+        names = Classes(map(str, self.classes_))
         stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         labels = np.where(codes == 1, 1.0, -1.0)
         coef, intercept = self._learn(stated, encoding.encode(X), labels)

@@ -7,19 +7,21 @@ of its epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from curvote.chain.axis import EPSILON, REPLICATE, Index
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.view import View
 from curvote.errors import Problem
+from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
 from curvote.federation.methods import FEDERATED
 from curvote.federation.settings import Settings
 from curvote.federation.tables import OFFERS
-from curvote.protocols import checks, finals
+from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.methods import MRMA
 from curvote.protocols.mrma.system import (
@@ -29,7 +31,15 @@ from curvote.protocols.mrma.system import (
     TRAIN,
 )
 from curvote.protocols.mrma.tables import VOTES
-from curvote.protocols.stages.declared import COMMON, ROLES, drawn, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    NONE_PASSED,
+    ROLES,
+    SECTIONS,
+    UTILITIES,
+    drawn,
+    scored,
+)
 
 _HERE = "curvote.federation"
 _ROLES = (*ROLES, "servers")
@@ -98,6 +108,17 @@ def _judged(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("clients", "vote"))
 
 
+def _dropped(views: Sequence[View]) -> list[str]:
+    """Say which servers the others could not use, and why; most often none."""
+    wanted = ["sender", "reason"]
+    every = (view.read("exchange", "offers") for view in views)
+    out = (offers.loc[~offers["accepted"], wanted] for offers in every)
+    pairs = {pair for each in out for pair in each.itertuples(index=False, name=None)}
+    return [
+        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
+    ]
+
+
 SYSTEM = System(
     name="federated",
     settings=Settings,
@@ -131,5 +152,7 @@ SYSTEM = System(
         checks.budgets,
         _judged,
     ),
-    final=finals.server,
+    final=final,
+    notes=_dropped,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

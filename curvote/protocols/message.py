@@ -182,12 +182,19 @@ def dealt(
 
 
 def check_fields(
-    task: Task, *, params: Collection[str] | None = (), candidates: bool = False
+    task: Task,
+    *,
+    params: Collection[str] | None = (),
+    candidates: bool = False,
+    binary: bool = True,
 ) -> None:
     """Refuse a task with other parameters than ``params``, or (no) candidates.
 
-    With None the parameters are the mechanism's own, which checks them.
+    With None the parameters are the mechanism's own, which checks them. A ``binary``
+    message tells two classes apart, so it is about no more.
     """
+    if binary and len(task.classes) > 2:
+        raise UserError(f"a {task.asks} of {task.protocol} is about two classes.")
     if params is not None and set(task.params) != set(params):
         raise UserError(
             f"params holds {shown(sorted(task.params))}; a {task.asks} of"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -16,6 +16,7 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Place
+from curvote.classes import Classes
 from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
@@ -75,11 +76,11 @@ def tasks_of(project: Project, record: RunRecord) -> list[Task]:
 
 
 def rehearsals(
-    encoding: Encoding, classes: Sequence[str], setting: Pipeline
+    encoding: Encoding, classes: Classes, setting: Pipeline
 ) -> Iterator[Task]:
     """Yield each task that one setting of a pipeline leads to.
 
-    ``encoding`` is the setting's own, ``classes`` are the labels of -1 and +1.
+    ``encoding`` is the setting's own.
     """
     for part in system(setting.protocol).parts(setting):
         pipeline = part.settings
@@ -89,16 +90,15 @@ def rehearsals(
 
 
 def _rehearsed(
-    encoding: Encoding, classes: Sequence[str], pipeline: Pipeline, epsilon: float
+    encoding: Encoding, classes: Classes, pipeline: Pipeline, epsilon: float
 ) -> Iterator[Task]:
     kinds = messages(pipeline.protocol)
     config = pipeline.model_dump(mode="json")
-    negative, positive = classes
     for asks, kind in kinds.items():
         first = next(iter(kinds.values()))
         stated = Task(
             encoding=encoding,
-            classes=(negative, positive),
+            classes=classes,
             epsilon=epsilon,
             protocol=pipeline.protocol,
             asks=asks,
@@ -111,7 +111,7 @@ def _once(every: Iterable[Task]) -> list[Task]:
     return list({task.digest(): task for task in every}.values())
 
 
-def _described(project: Project, pipeline: Pipeline) -> tuple[Encoding, list[str]]:
+def _described(project: Project, pipeline: Pipeline) -> tuple[Encoding, Classes]:
     """Return encoding and classes as the raw file's public facts make them."""
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, Absent):
@@ -126,14 +126,14 @@ def _described(project: Project, pipeline: Pipeline) -> tuple[Encoding, list[str
 
 def _stored(
     project: Project, record: RunRecord, setting: str | None
-) -> tuple[Encoding, list[str]]:
+) -> tuple[Encoding, Classes]:
     """Return encoding and classes as a run stored them."""
     return _read(find(project, record, "project", Cell.of({"setting": setting})).facts)
 
 
-def _read(facts: Mapping[str, Any]) -> tuple[Encoding, list[str]]:
+def _read(facts: Mapping[str, Any]) -> tuple[Encoding, Classes]:
     encoding = Encoding.from_json(facts["encoding"])
-    return replace(encoding, constants=_filled(encoding)), facts["classes"]
+    return replace(encoding, constants=_filled(encoding)), Classes(facts["classes"])
 
 
 def _filled(encoding: Encoding) -> dict[str, Any]:

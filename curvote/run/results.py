@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,8 @@ from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
-from curvote.run.config.parts import part_of, parts_of
+from curvote.errors import InternalError, UserError
+from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
 from curvote.run.plan.expand import values_of
@@ -48,6 +49,14 @@ class RunView:
     @cached_property
     def _values(self) -> dict[str, Any]:
         return values_of(self.settings, self.cell)
+
+    def without(self, *axes: str) -> RunView:
+        """Return the view of the wider cell that has no value on some axes."""
+        return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
+
+    def place(self, replicate: int = 0) -> Place:
+        """Return where the tables of a replicate stand, the first of several."""
+        return replicate, *[0] * (len(self.system.index) - 1)
 
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
@@ -99,9 +108,8 @@ def views(project: Project, record: RunRecord) -> list[RunView]:
     """
     every = {cell: None for step in record.steps for cell in [Cell.of(step["cell"])]}
     ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
-    return [
-        RunView(project, record, cell, part_of(record.config, cell)) for cell in ends
-    ]
+    parts = list(parts_of(record.config))
+    return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
 
 
 def first_view(project: Project, record: RunRecord) -> RunView:
@@ -116,8 +124,28 @@ def scores(project: Project, record: RunRecord) -> pd.DataFrame:
         there = artifact(project, step["stage"], step["key"])
         if SCORES.name in there.manifest["tables"]:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
+            _check_form(record, table.column_names)
+            _check_metrics(record, table.column("metric").unique().to_pylist())
             found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
     return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
+
+
+def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
+    """Refuse scores of a version that had a column for each metric."""
+    if not set(SCORES.columns) - set(SCORES.optional) <= set(columns):
+        raise UserError(
+            f"run {record.id} was computed by an earlier version of curvote, whose"
+            f" scores had another form; `curvote run {record.pipeline}` computes them"
+            " anew, with the same numbers."
+        )
+
+
+def _check_metrics(record: RunRecord, metrics: Sequence[str]) -> None:
+    known = {m.name for one in systems_of(record) for m in one.metrics}
+    if not known.issuperset(metrics):
+        names = ", ".join(one.name for one in systems_of(record))
+        absent = ", ".join(sorted(set(metrics) - known))
+        raise InternalError(f"{names}: scores of {absent}, which no system declares")
 
 
 def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:

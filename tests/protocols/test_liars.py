@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from curvote.run.config.choosing import parts, reasons
 from typer.testing import CliRunner, Result
 
 from benchmarks import bench_liars as bench
@@ -17,6 +16,7 @@ from benchmarks.choosing_world import World, repeated, votes
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.choice import arm_of, choose
+from curvote.run.config.choosing import parts, reasons
 from curvote.run.config.file import PipelinesFile
 from curvote.run.plan.identity import asked
 from curvote.theory import Signal, expect_direct, look_ahead

@@ -19,6 +19,7 @@ from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
     WHO,
     drawn,
     released,
@@ -79,4 +80,5 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.one,
     outcome=outcomes.reported,
+    sections=SECTIONS,
 )

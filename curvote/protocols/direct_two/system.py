@@ -24,7 +24,14 @@ from curvote.protocols.direct_two.messages import MESSAGES
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.stages.declared import COMMON, ROLES, WHO, drawn, released
+from curvote.protocols.stages.declared import (
+    COMMON,
+    ROLES,
+    SECTIONS,
+    WHO,
+    drawn,
+    released,
+)
 
 _HERE = "curvote.protocols.direct_two"
 _PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize")
@@ -73,4 +80,5 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.one,
     outcome=outcomes.reported,
+    sections=SECTIONS,
 )

@@ -15,6 +15,7 @@ from curvote.protocols.settings import Shared
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
     WHO,
     drawn,
     released,
@@ -54,4 +55,5 @@ SYSTEM = System(
     checks=checks.every(checks.tested),
     final=finals.one,
     outcome=outcomes.reported,
+    sections=SECTIONS,
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curvote.chain.axis import EPSILON
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.view import View
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
@@ -22,7 +23,10 @@ from curvote.protocols.stages.declared import (
     COMMON,
     LEARNERS,
     MECHANISMS,
+    NONE_PASSED,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -136,6 +140,15 @@ def cells(config: Mapping[str, Any], d: int) -> list[Sent]:
     return [Sent("every client", what, "laplace", detail)]
 
 
+def _notes(views: Sequence[View]) -> Iterator[str]:
+    """Say why the histogram is missing, where it is."""
+    for view in views:
+        if not view.settings.production:
+            reason = view.without("learner").facts("report").get("histogram")
+            if reason:
+                yield f"histogram: {reason}"
+
+
 SYSTEM = System(
     name="mrma",
     settings=Settings,
@@ -154,4 +167,6 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
+    notes=_notes,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

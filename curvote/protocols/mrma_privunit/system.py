@@ -17,7 +17,10 @@ from curvote.protocols.mrma_privunit.messages import MESSAGES
 from curvote.protocols.mrma_privunit.settings import Settings
 from curvote.protocols.stages.declared import (
     COMMON,
+    NONE_PASSED,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -87,4 +90,5 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

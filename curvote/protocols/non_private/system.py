@@ -15,7 +15,7 @@ from curvote.protocols.mrma.spelled import spelled
 from curvote.protocols.mrma.tables import WEAK
 from curvote.protocols.non_private.methods import CLEAN
 from curvote.protocols.non_private.settings import Settings
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, scored
+from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
 
 _HERE = "curvote.protocols.non_private"
 _AXES = ("learner",)
@@ -53,4 +53,5 @@ SYSTEM = System(
     main=("clean",),
     checks=checks.every(checks.tested, checks.trained, checks.taught),
     spelled=spelled,
+    sections=SECTIONS,
 )

@@ -23,7 +23,15 @@ from curvote.protocols.online.tables import (
     HISTORY,
     STANDING,
 )
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, drawn, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    LEARNERS,
+    NONE_PASSED,
+    ROLES,
+    SECTIONS,
+    drawn,
+    scored,
+)
 
 _HERE = "curvote.protocols.online"
 ARRIVAL = Axis(
@@ -123,4 +131,5 @@ SYSTEM = System(
         _arriving,
     ),
     final=finals.history,
+    sections=(NONE_PASSED, *SECTIONS),
 )

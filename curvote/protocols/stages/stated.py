@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from curvote.chain.stage import Facts, Inputs, Params
+from curvote.classes import Classes
 from curvote.protocols.message import Message
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -21,10 +22,9 @@ def stated(kind: Message, inputs: Inputs, params: Params) -> Task:
     plain = Encoding.from_json(public["encoding"])
     judge = params.get("project.judge", plain.feature_map)
     encoding = replace(plain, feature_map=judge)
-    negative, positive = public["classes"]
     return Task(
         encoding=encoding,
-        classes=(negative, positive),
+        classes=Classes(public["classes"]),
         epsilon=params["epsilon"],
         protocol=params.get("protocol", ""),
         asks=kind.name,

@@ -18,6 +18,8 @@ from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -95,4 +97,5 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
+    sections=(UTILITIES, *SECTIONS),
 )

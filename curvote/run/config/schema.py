@@ -128,7 +128,9 @@ def model(names: frozenset[str]) -> type[Pipeline]:
     waits: dict[str, Any] = {waits_for(name): (Whole | None, None) for name in asked}
     intake = create_model("Intake", __base__=Waiting, __doc__=Waiting.__doc__, **waits)
     fields["intake"] = (intake | None, None)
-    return create_model("Pipeline", __base__=Pipeline, **fields)
+    return create_model(
+        "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
+    )
 
 
 def _wider(one: Any, other: Any) -> bool:
@@ -151,8 +153,29 @@ def foreign(names: frozenset[str]) -> Mapping[str, str]:
 def pipeline_of(values: Mapping[str, Any]) -> Pipeline:
     """Return the resolved settings of one system: what others read is left out."""
     names = frozenset({str(values.get("protocol", DEFAULT))})
-    known = {k: v for k, v in values.items() if k not in foreign(names)}
-    return model(names).model_validate(known)
+    return model(names).model_validate(read_by(names, values, frozenset(SYSTEMS)))
+
+
+def read_by(
+    names: frozenset[str], values: Mapping[str, Any], others: frozenset[str]
+) -> dict[str, Any]:
+    """Return what systems ``names`` read of what they and ``others`` may be told.
+
+    What only others read goes, whole sections and keys of a wider form of one.
+    """
+    mine, wide = model(names).model_fields, model(others).model_fields
+    return {
+        name: _narrowed(value, mine[name].annotation, wide[name].annotation)
+        if isinstance(value, Mapping) and name in mine and name in wide
+        else value
+        for name, value in values.items()
+        if name not in foreign(names)
+    }
+
+
+def _narrowed(value: Mapping[str, Any], mine: Any, wide: Any) -> dict[str, Any]:
+    more = set(wide.model_fields) - set(mine.model_fields) if _wider(wide, mine) else ()
+    return {key: own for key, own in value.items() if key not in more}
 
 
 def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
