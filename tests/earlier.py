@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,11 +23,14 @@ SERVERS = 3
 
 
 def aged(project: Project) -> Project:
-    """Bring everything that a project holds into its earlier form."""
+    """Bring all that a project holds into its earlier form, but for scores.
+
+    Those were wide, and are refused (`test_bad_input`).
+    """
     for folder in folders(project):
         tables = json.loads((folder / MANIFEST).read_text())["tables"]
         for name in tables:
-            write(folder, name, _tables(folder / f"{name}.parquet"))
+            _write(folder, name, list(_tables(folder / f"{name}.parquet")))
     for record in history.load_all(project):
         history.save(project, _record(record))
     return project
@@ -42,10 +43,9 @@ def _record(record: RunRecord) -> RunRecord:
     return replace(record, steps=steps, config=whole.model_dump(mode="json"))
 
 
-def write(folder: Path, name: str, tables: Iterable[pa.Table]) -> None:
+def _write(folder: Path, name: str, parts: list[pa.Table]) -> None:
     """Write a table, a row group each; the manifest counted replicates, -1 shared."""
     path = folder / f"{name}.parquet"
-    parts = list(tables)
     with pq.ParquetWriter(path, parts[0].schema) as writer:
         for part in parts:
             writer.write_table(part, row_group_size=max(1, part.num_rows))
@@ -61,17 +61,9 @@ def _number(replicate: int = -1, server: int | None = None) -> int:
 
 
 def _tables(path: Path) -> Iterator[pa.Table]:
-    """Yield the row groups without what their fields say; scores were wide."""
+    """Yield the row groups without what their fields say."""
     source = pq.ParquetFile(path)
     for group in range(source.num_row_groups):
         table = source.read_row_group(group)
         bare = [field.remove_metadata() for field in table.schema]
-        plain = table.cast(pa.schema(bare))
-        yield _wide(plain.to_pandas()) if path.stem == "scores" else plain
-
-
-def _wide(long: pd.DataFrame) -> pa.Table:
-    kept = [name for name in long if name not in ("metric", "value")]
-    objects = long.astype({"group": object, "method": object})
-    wide: Any = objects.groupby([*kept, "metric"], dropna=False, sort=False)["value"]
-    return pa.Table.from_pandas(wide.first().unstack("metric").reset_index())
+        yield table.cast(pa.schema(bare))

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from curvote.chain.sent import Sent
 from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.stage import Release
 from curvote.reporting.data import SCORE_COLUMNS, PageData
 from curvote.reporting.section import Section
 from curvote.reporting.sections.clients import Clients
@@ -118,28 +118,27 @@ def make_sample(n: int = 80) -> CurveSample:
 
 
 RELEASES = (
-    Release(
+    Sent(
         "each training client",
         "4 noised coordinates and a noised label",
         "laplace, binary_rr",
-        "epsilon in all",
         "each coordinate and the label get epsilon/5",
+        epsilon="epsilon in all",
     ),
-    Release(
+    Sent(
         "each vote client",
         "one bit: was this classifier right for me?",
         "binary_rr",
-        "epsilon",
         "flipped with probability 1/(1 + e^epsilon)",
     ),
-    Release(
+    Sent(
         "each client",
         "a noised report for all data, averaging and voting",
         "laplace, binary_rr",
-        "epsilon in all",
+        epsilon="epsilon in all",
         study_only=True,
     ),
-    Release("each client", "a noised label", "binary_rr", 1.25, study_only=True),
+    Sent("each client", "a noised label", "binary_rr", epsilon=1.25, study_only=True),
 )
 
 

@@ -8,10 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Here
-from curvote.chain.streams import client_streams
-from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.majority.messages import Label
-from curvote.protocols.roles import EVERYBODY
 from curvote.protocols.stages.drawn import asked, noised
 from curvote.protocols.study import Clients
 
@@ -32,13 +29,3 @@ def wrong(here: Here, clients: Clients) -> float:
     sent = noised(here, LABEL, asked(here, LABEL), clients.known(rows), LABEL.stage)
     truth = clients.labels[clients.roles["test"]]
     return float(np.mean(truth != elected(sent["label"])))
-
-
-def error(clients: Clients, epsilon: float, seed: int) -> float:
-    """Return the same (to go with `block`)."""
-    labels = clients.labels[EVERYBODY.rows(clients.roles)]
-    noised, mechanism = np.empty(len(labels)), BinaryRR(epsilon=epsilon)
-    stream = (seed, "privatize", "majority", clients.replicate)
-    for part, entropy in client_streams(*stream, len(labels)):
-        noised[part] = mechanism.randomize(labels[part], entropy)
-    return float(np.mean(clients.labels[clients.roles["test"]] != elected(noised)))

@@ -113,35 +113,18 @@ def test_what_does_not_make_sense_is_refused_with_the_way_out(
     assert "pipelines.yaml:" in message
 
 
-@pytest.mark.parametrize(
-    ("systems", "section", "said"),
-    [
-        ("direct", "train", "22: train: direct never reads it: it belongs to mrma."),
-        ("auto", "drift", "drift: auto never reads it: it belongs to drift."),
-        ("mrma", "federation", "Take it out, or name federated."),
-        ("mrma", "votes", "votes: mrma never reads it"),
-        ("mrma", "online__arrivals", "online.arrivals: not known. Known: drop"),
-        ("direct votes", "train", "none of direct, votes reads it"),
-    ],
-)
-def test_a_section_that_no_system_of_the_pipeline_reads_is_refused(
-    tmp_path: Path, systems: str, section: str, said: str
-) -> None:
-    """It would be passed over in silence, and somebody meant something by it."""
-    names = systems.split()
-    given = plain.of(*names) | {"protocols": names}
-    first, _, second = section.partition("__")
-    whole = {**given, first: {second: 2} if second else {}}
-    (tmp_path / "a").mkdir()
+def test_what_none_of_several_systems_reads_is_refused(tmp_path: Path) -> None:
+    """A whole section, and a key that only others know of one they have."""
+    names = ["direct", "votes"]
+    more = {"protocols": names, "train": {}, "online": {"arrivals": 2}}
+    given = plain.of(*names) | more
     with pytest.raises(UserError) as error:
-        PipelinesFile(plain.write(tmp_path / "a", tiny=whole)).configured("tiny")
-    assert said in str(error.value)
-    assert "pipelines.yaml:" in str(error.value)
+        PipelinesFile(plain.write(tmp_path, tiny=given)).configured("tiny")
+    assert "train: none of direct, votes reads it: it belongs" in str(error.value)
+    assert "online.arrivals: not known. Known: drop" in str(error.value)
 
 
-def test_each_system_reads_its_own_of_a_section_that_several_have(
-    tmp_path: Path,
-) -> None:
+def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> None:
     """Of `online` MRMA knows one key; beside `online` the others are no error."""
     given = plain.TINY | {
         "source": {"name": "drifting", "points": 20, "periods": 2},
