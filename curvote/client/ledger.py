@@ -91,7 +91,7 @@ class Ledger(LedgerReader):
         if not name:
             raise InternalError("a setting has no name")
         with self._transaction("IMMEDIATE"):
-            known = self._setting(name)
+            known = self.setting(name)
             if known is None:
                 self._db.execute("INSERT INTO settings VALUES (?, ?)", (name, value))
                 ledger_chain.append(self._db, "setting", name, value=value)
@@ -126,7 +126,7 @@ class Ledger(LedgerReader):
         cohort = ledger_rows.names(clients)
         need = Amount.of(budget)
         with self._transaction("IMMEDIATE"):
-            cap = _known_cap(ledger_rows.cap(self._db, population), population)
+            cap = self._known_cap(population)
             cap = cap.least(Amount.of(limit)) if limit else cap
             row = _row(need, cap, facts) | {"n_clients": len(cohort)}
             found = self.entry(release)
@@ -152,7 +152,7 @@ class Ledger(LedgerReader):
             found = self.entry(release)
             if found and (found.place, found.digest) == (place, digest):
                 return
-            self._settle(release, CONFIRMED, place=place, digest=digest)
+            self._settle(release, CONFIRMED, place, digest)
 
     def cancel(self, release: str) -> None:
         """Give a reserved release back, as its noise never left; else InternalError."""
@@ -171,11 +171,19 @@ class Ledger(LedgerReader):
         with self._transaction("IMMEDIATE"):
             self._settle(release, SPENT, reason=reason)
 
+    def _known_cap(self, population: str) -> Amount:
+        cap = ledger_rows.cap(self._db, population)
+        if cap is None:
+            raise UserError(
+                f"the ledger has no cap for population {population!r}; nothing is"
+                " released before one is set."
+            )
+        return cap
+
     def _settle(
         self,
         release: str,
         state: str,
-        *,
         place: str | None = None,
         digest: str | None = None,
         reason: str | None = None,
@@ -203,27 +211,14 @@ def existing(path: Path) -> Ledger | None:
     return Ledger(path) if left else None
 
 
-def _known_cap(cap: Amount | None, population: str) -> Amount:
-    if cap is None:
-        raise UserError(
-            f"the ledger has no cap for population {population!r}; nothing is released"
-            " before one is set."
-        )
-    return cap
-
-
 def _row(need: Amount, cap: Amount, facts: Facts) -> dict[str, str | int | None]:
     """Return the columns of a new release."""
     if any(isinstance(v, float) and not math.isfinite(v) for v in facts.values()):
         raise InternalError("a fact of a release is not finite")
-    epsilon, delta = need.texts()
-    cap_epsilon, cap_delta = cap.texts()
+    amounts = ("epsilon", "delta", "cap_epsilon", "cap_delta")
     return {
         "state": RESERVED,
-        "epsilon": epsilon,
-        "delta": delta,
-        "cap_epsilon": cap_epsilon,
-        "cap_delta": cap_delta,
+        **dict(zip(amounts, need.texts() + cap.texts(), strict=True)),
         "facts": json.dumps(dict(facts), sort_keys=True),
         "reserved": ledger_chain.now(),
     }
