@@ -44,3 +44,9 @@ def task(protocol: str, asks: str, epsilon: float) -> Task:
     given = encoding, Classes(("-1", "+1")), epsilon
     stated = Task(*given, protocol=protocol, asks=asks)
     return messages(protocol)[asks].rehearsal(stated)
+
+
+def named(name: str, epsilon: float) -> Task:
+    """Return the task of ``<protocol>.<message>``, whatever stands before it."""
+    protocol, asks = name.split(".")[-2:]
+    return task(protocol, asks, epsilon)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.audit import examples, interior, message_residuals, split
-from curvote.audit.deciding import thresholds
+from curvote.audit.answers import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
 from curvote.chain.stage import Columns
@@ -105,8 +105,7 @@ class MessageSubject(Subject):
 
     def part(self, many: Known, rows: slice) -> Known:
         """Return some of these clients."""
-        judge = None if many.judge is None else many.judge[rows]
-        return Known(many.coefficients[rows], many.z[rows], many.labels[rows], judge)
+        return many.of(rows)
 
     def together(self, outputs: list[Columns]) -> Columns:
         """Return the messages of several calls as those of one."""
@@ -169,19 +168,13 @@ class MessageSubject(Subject):
 
     def release(self, given: Known, entropy: Entropy) -> bytes:
         """Return the bytes of the messages that ``given`` leads to."""
-        sent = self.message.draw(self.task, given, entropy)
-        return b"".join(np.asarray(column).tobytes() for column in sent.values())
+        sent = self.send(given, entropy).values()
+        return b"".join(np.asarray(column).tobytes() for column in sent)
 
 
 def _times(x: Known, n: int) -> Known:
     """Return ``n`` clients who know what one knows."""
-    judge = None if x.judge is None else np.repeat(x.judge, n)
-    return Known(
-        np.repeat(x.coefficients, n, axis=0),
-        np.repeat(x.z, n, axis=0),
-        np.repeat(x.labels, n),
-        judge,
-    )
+    return x.of(np.zeros(n, dtype=np.int64))
 
 
 def of_message(task: Task) -> MessageSubject:

@@ -13,13 +13,12 @@ from curvote.audit.forks import in_child
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape, playing
 from curvote.chain.lookup import system
-from curvote.chain.stage import Columns, Here, Place, Stage
+from curvote.chain.stage import Columns, Here, Place
 from curvote.chain.streams import generator
 from curvote.errors import InternalError
-from curvote.protocols.message import Message, dealt, messages
-from curvote.protocols.roles import ROLES, split
+from curvote.protocols.message import dealt, message_of
+from curvote.protocols.roles import ROLES, Senders, split
 
-PREFIX = "table."
 SIZES = (1, 5, 17, 70_000)
 SEED = 1
 
@@ -29,11 +28,20 @@ class TableRelease(Release):
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
         """Release a cohort of just these people."""
-        stage = stage_of(self.task.protocol, self.message)
+        declared, sizes = (
+            system(self.task.protocol).production,
+            self._sizes(len(people)),
+        )
+        stage = next(each for each in declared if each.message == self.message.name)
         one = import_module(stage.module).one
-        params = self._params(len(people))
-        count = sum(params["clients"].values())
-        source = {"ingest": _Source(people, self._mine(len(people)), count)}
+        source = {"ingest": _Source(people, self.message.senders, sizes)}
+        params = {
+            "protocol": self.task.protocol,
+            "message": self.message.name,
+            "seed": SEED,
+            "source.groups": False,
+            "clients": sizes,
+        }
         facts = {"task": self.task.to_json()}
         with playing(tape, world=world):
             tables = one(Here(stage.name, (0,), (1,), source, params, facts))
@@ -56,15 +64,6 @@ class TableRelease(Release):
         """Return the server's table of these messages."""
         return self.message.gather(self.task, drawn)
 
-    def _params(self, n: int) -> dict[str, Any]:
-        return {
-            "protocol": self.task.protocol,
-            "message": self.message.name,
-            "seed": SEED,
-            "source.groups": False,
-            "clients": self._sizes(n),
-        }
-
     def _sizes(self, n: int) -> dict[str, int]:
         """Return sizes of the roles at which ``n`` clients send."""
         senders = self.message.senders
@@ -76,16 +75,18 @@ class TableRelease(Release):
                 return found
         raise InternalError(f"no cohort of {self.name} has {n} senders")
 
-    def _mine(self, n: int) -> Any:
-        sizes = self._sizes(n)
-        return self.message.senders.rows(split(SEED, 0, sum(sizes.values()), sizes))
-
 
 class _Source:
     """An ingest artifact that holds these people in the rows of the senders."""
 
-    def __init__(self, people: People, mine: Any, count: int) -> None:
-        self._columns = _spread(people, mine, count)
+    def __init__(self, people: People, senders: Senders, sizes: dict[str, int]) -> None:
+        count = sum(sizes.values())
+        mine = senders.rows(split(SEED, 0, count, sizes))
+        curves = np.zeros((count, people.curves.shape[1]))
+        labels = np.zeros(count, dtype=np.int64)
+        curves[mine], labels[mine] = people.curves, people.labels > 0
+        ids = np.array([f"client {i}" for i in range(count)])
+        self._columns = {"client_id": ids, "label": labels, "curve": curves}
         self.facts: dict[str, Any] = {}
 
     def columns(self, table: str, place: Place) -> Columns:
@@ -98,36 +99,8 @@ class _Source:
         yield self._columns
 
 
-def _spread(people: People, mine: Any, count: int) -> Columns:
-    curves = np.zeros((count, people.curves.shape[1]))
-    labels = np.zeros(count, dtype=np.int64)
-    curves[mine], labels[mine] = people.curves, (people.labels > 0).astype(np.int64)
-    ids = np.array([f"client {i}" for i in range(count)])
-    return {"client_id": ids, "label": labels, "curve": curves}
-
-
-def stage_of(protocol: str, message: Message) -> Stage:
-    """Return the stage of production in which clients send ``message``."""
-    declared = system(protocol).production
-    return next(stage for stage in declared if stage.message == message.name)
-
-
-def released_here() -> list[str]:
-    """Return ``table.<protocol>.<message>`` for all that leaves in production."""
-    return [f"{PREFIX}{protocol}.{name}" for protocol, name in examples.asked()]
-
-
 def table_release(name: str, epsilon: float) -> TableRelease:
     """Return the table ``table.<protocol>.<message>`` of a small task."""
-    _, protocol, asks = name.split(".")
-    task = examples.task(protocol, asks, epsilon)
-    message = messages(protocol)[asks]
-    return TableRelease(
-        task,
-        message,
-        name,
-        {"rows": SIZES},
-        task.budget,
-        SIZES,
-        ordered=task.candidates is None,
-    )
+    task = examples.named(name, epsilon)
+    facts = task, message_of(task), name, {"rows": SIZES}, task.budget, SIZES
+    return TableRelease(*facts, ordered=task.candidates is None)

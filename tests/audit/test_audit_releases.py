@@ -210,5 +210,5 @@ def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
 
 
 def test_pinning_writes_the_answers_that_are_known() -> None:
-    """The module is what its writer makes of today's code, to the letter."""
-    assert pin_answers.PLACE.read_text(encoding="utf-8") == pin_answers.text()
+    """The table is what its writer makes of today's code, to the letter."""
+    assert answers.PLACE.read_text(encoding="utf-8") == pin_answers.text()
