@@ -136,9 +136,8 @@ class Ledger(LedgerReader):
             number = ledger_rows.enter(self._db, release, row, population, cohort)
             before = ledger_rows.balances(self._db, number)
             ledger_rows.check_room(before, need, cap, population)
-            ledger_rows.move(
-                self._db, number, {b.id: b.amount.plus(need) for b in before}
-            )
+            steps = {b.id: b.amount.plus(need) for b in before}
+            ledger_rows.move(self._db, number, steps)
             about = {"population": population, "clients": ledger_chain.digest(cohort)}
             ledger_chain.append(self._db, "reserved", release, **row, **about)
 
@@ -152,16 +151,15 @@ class Ledger(LedgerReader):
             found = self.entry(release)
             if found and (found.place, found.digest) == (place, digest):
                 return
-            self._settle(release, CONFIRMED, place, digest)
+            self._settle(release, CONFIRMED, place=place, digest=digest)
 
     def cancel(self, release: str) -> None:
         """Give a reserved release back, as its noise never left; else InternalError."""
         with self._transaction("IMMEDIATE"):
             number, amount = self._settle(release, CANCELLED)
             before = ledger_rows.balances(self._db, number)
-            ledger_rows.move(
-                self._db, number, {b.id: b.amount.minus(amount) for b in before}
-            )
+            steps = {b.id: b.amount.minus(amount) for b in before}
+            ledger_rows.move(self._db, number, steps)
 
     def spend(self, release: str, reason: str) -> None:
         """Let a reserved release count for ever, as nobody knows whether it left.
@@ -180,28 +178,21 @@ class Ledger(LedgerReader):
             )
         return cap
 
-    def _settle(
-        self,
-        release: str,
-        state: str,
-        place: str | None = None,
-        digest: str | None = None,
-        reason: str | None = None,
-    ) -> tuple[int, Amount]:
+    def _settle(self, release: str, state: str, **how: str) -> tuple[int, Amount]:
         """Leave the state reserved; return the release's number and budget."""
-        columns = (state, ledger_chain.now(), place, digest, reason)
+        columns: dict[str, str | None] = dict.fromkeys(ledger_chain.SETTLED)
+        columns |= {"state": state, "settled": ledger_chain.now(), **how}
         row = self._db.execute(
             """UPDATE releases SET state = ?, settled = ?, place = ?, digest = ?,
             reason = ? WHERE release = ? AND state = 'reserved'
             RETURNING number, epsilon, delta""",
-            (*columns, release),
+            (*columns.values(), release),
         ).fetchone()
         if row is None:
             found = self.entry(release)
             now = f"is {found.state}" if found else "is not in the ledger"
             raise InternalError(f"release {release} {now}: it cannot become {state}")
-        told = dict(zip(ledger_chain.SETTLED, columns, strict=True))
-        ledger_chain.append(self._db, "settled", release, **told)
+        ledger_chain.append(self._db, "settled", release, **columns)
         return row[0], Amount.read(*row[1:])
 
 
