@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -149,7 +150,7 @@ def extended(standing: Standing, coef: ArrayLike, intercept: ArrayLike) -> Stand
         )
     new = replace(new, birth=np.full(len(new.coef), len(standing.history)))
     names = (field.name for field in fields(Standing) if field.name != "history")
-    both = {
+    both: dict[str, Any] = {
         name: np.concatenate([getattr(standing, name), getattr(new, name)])
         for name in names
     }

@@ -11,16 +11,6 @@ from scipy.stats import binom
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.server.utility import exact_variance
-
-__all__ = [
-    "bounded_variance",
-    "exact_variance",
-    "keep_probability",
-    "reversal_right_exact",
-    "reversal_right_normal",
-    "reversal_right_printed",
-]
 
 FloatArray = NDArray[np.float64]
 
