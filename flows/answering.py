@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from curvote.classes import Classes
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Owner:
 
     ledger: Path
     outbox: Path
-    classes: tuple[str, str] | None
+    classes: Classes | None
     anew: bool
     yes: bool
 

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from curvote.chain.commands import commands
 from curvote.errors import InternalError, UserError
 from flows import (
-    cli_advise,
     cli_audit,
     cli_client,
     cli_data,
@@ -187,7 +187,8 @@ def scores(
     from curvote.run.results import summary
 
     place = _project(project)
-    rows = summary(place, completed(place, pipeline, run_id))
+    record = completed(place, pipeline, run_id)
+    rows = summary(place, record)
     if not rows:
         raise UserError(
             f"{pipeline} is in production: no true error is known. `curvote report"
@@ -198,7 +199,7 @@ def scores(
         return
     from flows.tables import print_scores
 
-    print_scores(rows)
+    print_scores(record, rows)
 
 
 @app.command()
@@ -231,11 +232,12 @@ def gc(
 for command in (
     cli_pages.serve,
     cli_pages.ui,
-    cli_advise.advise,
     cli_audit.audit,
     cli_reproduce.reproduce,
 ):
     app.command()(command)
+for name, own in commands():
+    app.command(name)(own)
 
 
 def _project(start: Path | None) -> Any:

@@ -42,7 +42,7 @@ Outbox = Annotated[
     Path | None,
     typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
 ]
-Classes = Annotated[
+AgreedClasses = Annotated[
     tuple[str, str] | None,
     typer.Option(
         "--classes",
@@ -102,17 +102,19 @@ def _command(name: str, asks: str | None, text: str) -> None:
         invitation: InvitationFile,
         ledger: LedgerFile = None,
         outbox: Outbox = None,
-        classes: Classes = None,
+        classes: AgreedClasses = None,
         new_release: NewRelease = False,
         yes: Yes = False,
         as_json: Json = False,
     ) -> None:
+        from curvote.classes import Classes
         from curvote.client import places
         from flows.answering import Asked, Owner
 
         asked = Asked.read(task, invitation, asks)
         where = places.ledger(ledger), places.outbox(outbox)
-        owner = Owner(*where, classes, anew=new_release, yes=yes)
+        agreed = Classes(classes) if classes else None
+        owner = Owner(*where, agreed, anew=new_release, yes=yes)
         _say(owner.answer(asked, curve, label), as_json)
 
     app.command(name, help=text, cls=_Answering)(command)

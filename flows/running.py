@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from curvote.reproduce.lookup import file_of
 from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
 from flows.flow_runs import sweep
@@ -41,19 +40,12 @@ def _run(project: Project, given: dict[str, Any]) -> str:
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain
-        from flows.federate import federate
 
         tracking.preload(project)
         server.wait()
         sweep()
         stated = {name: value for name, value in given.items() if value is not None}
-        flow = federate if _federated(project, given["pipeline"]) else chain
-        return str(flow(project=str(project.root), **stated))
-
-
-def _federated(project: Project, pipeline: str) -> bool:
-    configured = file_of(project, pipeline).configured(pipeline)
-    return bool(configured.pipeline.protocol == "federated")
+        return str(chain(project=str(project.root), **stated))
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
@@ -72,7 +64,7 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
         for line in fallen(project, record):
             print(line)
     else:
-        print_scores(summary(project, record))
+        print_scores(record, summary(project, record))
     for line in notes(project, record):
         print(line)
     page = project.reports / pipeline / "report.html"

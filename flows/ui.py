@@ -14,6 +14,7 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import tracking
 from flows.environment import prepare
+from flows.mlflow_view import address
 from flows.server import listen
 
 _STOP_TIMEOUT = 5.0
@@ -35,7 +36,8 @@ def open_ui(project: Project, port: int) -> None:
     before = signal.signal(signal.SIGTERM, _interrupt)
     pages = _launch(port, log)
     try:
-        print(f"MLflow: http://127.0.0.1:{port} (up in some seconds; Ctrl-C ends it)")
+        place = f"http://127.0.0.1:{port}/{address(project)}"
+        print(f"MLflow: {place} (up in some seconds; Ctrl-C ends it)")
         sys.stdout.flush()
         pages.wait()
         end = log.read_text(errors="replace").splitlines()[-5:]

@@ -15,10 +15,8 @@ from curvote.audit.outbox_memo import PREFIX, outbox_memo
 from curvote.audit.row import BROKEN, Row
 from curvote.audit.table_release import released_here
 from curvote.audit.verdict import SEED, Audited, run
-from curvote.chain.registry import SYSTEMS
 from curvote.errors import UserError, did_you_mean
 from curvote.mechanisms.making import names
-from curvote.protocols.message import messages
 from curvote.task import Task
 
 EPSILONS = (0.5, 2.0)
@@ -54,8 +52,7 @@ def shipped_names() -> list[str]:
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    sent = [f"{name}.{message}" for name in SYSTEMS for message in messages(name)]
-    return [*names(), *sent]
+    return [*names(), *(f"{name}.{message}" for name, message in examples.asked())]
 
 
 # What stands for the rest of a name, by what it begins with.

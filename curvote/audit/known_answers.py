@@ -121,12 +121,4 @@ KNOWN = {
     "mrma_privunit.vote 2.0": "5e295430750b7719",
     "mrma_privunit.vote 0.01": "1c89f6842e0d43c6",
     "mrma_privunit.vote 10.0": "7e98a11f5f7f5984",
-    "federated.report 0.5": "d56af4acba3c7450",
-    "federated.report 2.0": "73acd0b632ce5076",
-    "federated.report 0.01": "272ddab3a59508c4",
-    "federated.report 10.0": "2e37b0b470c750a7",
-    "federated.vote 0.5": "799042dc84320893",
-    "federated.vote 2.0": "5e295430750b7719",
-    "federated.vote 0.01": "1c89f6842e0d43c6",
-    "federated.vote 10.0": "7e98a11f5f7f5984",
 }

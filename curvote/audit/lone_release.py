@@ -16,7 +16,6 @@ import numpy as np
 from curvote.audit import examples, lone_command
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape
-from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Columns
 from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError
@@ -129,7 +128,7 @@ def _shape(value: Any) -> str:
 
 def sent_alone() -> list[str]:
     """Return ``client.<protocol>.<message>`` for all that a lone client may send."""
-    return [f"{PREFIX}{p}.{name}" for p in SYSTEMS for name in messages(p)]
+    return [f"{PREFIX}{protocol}.{name}" for protocol, name in examples.asked()]
 
 
 def lone_release(name: str, epsilon: float) -> LoneRelease:

@@ -1,4 +1,4 @@
-"""A whole table of a production run as a subject of the audit: `released.block`."""
+"""A whole table of a production run as a subject of the audit: `released.one`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from curvote.audit.forks import in_child
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape, playing
 from curvote.chain.lookup import system
-from curvote.chain.registry import SYSTEMS
-from curvote.chain.stage import Columns, Stage
+from curvote.chain.stage import Columns, Here, Place, Stage
+from curvote.chain.streams import generator
 from curvote.errors import InternalError
-from curvote.protocols.message import Message, messages
+from curvote.protocols.message import Message, dealt, messages
 from curvote.protocols.roles import ROLES, split
 
 PREFIX = "table."
@@ -30,14 +30,14 @@ class TableRelease(Release):
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
         """Release a cohort of just these people."""
         stage = stage_of(self.task.protocol, self.message)
-        block = import_module(stage.module).block
+        one = import_module(stage.module).one
         params = self._params(len(people))
         count = sum(params["clients"].values())
         source = {"ingest": _Source(people, self._mine(len(people)), count)}
         facts = {"task": self.task.to_json()}
         with playing(tape, world=world):
-            tables = block([0], source, params, facts)
-        (rows,) = tables[self.message.table]
+            tables = one(Here(stage.name, (0,), (1,), source, params, facts))
+        rows = tables[self.message.table]
         seen = {name: (v.dtype.str, v.shape) for name, v in rows.items()}
         return Left(rows, {"tables": sorted(tables)} | seen, tape.asked)
 
@@ -50,13 +50,7 @@ class TableRelease(Release):
 
     def judge(self, n: int) -> Any:
         """Return the candidates as the stage deals them out: no secret."""
-        up = self.task.candidates
-        if up is None:
-            return None
-        from curvote.chain.streams import generator
-
-        dealt = generator(SEED, "evaluate", "split", 0)
-        return np.asarray(dealt.permutation(np.arange(n) % len(up.coef)))
+        return dealt(self.task, n, generator(SEED, self.message.stage, "split", 0))
 
     def table(self, drawn: Columns) -> Columns:
         """Return the server's table of these messages."""
@@ -94,14 +88,14 @@ class _Source:
         self._columns = _spread(people, mine, count)
         self.facts: dict[str, Any] = {}
 
-    def columns(self, table: str, replicate: int) -> Columns:
+    def columns(self, table: str, place: Place) -> Columns:
         """Return the clients."""
-        del table, replicate
+        del table, place
         return self._columns
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the clients."""
-        yield self.columns(table, 0)
+        yield self._columns
 
 
 def _spread(people: People, mine: Any, count: int) -> Columns:
@@ -112,24 +106,15 @@ def _spread(people: People, mine: Any, count: int) -> Columns:
     return {"client_id": ids, "label": labels, "curve": curves}
 
 
-def _stages(protocol: str, message: Message) -> list[Stage]:
-    declared = system(protocol).production
-    return [stage for stage in declared if stage.name == message.stage]
-
-
 def stage_of(protocol: str, message: Message) -> Stage:
     """Return the stage of production in which clients send ``message``."""
-    return _stages(protocol, message)[0]
+    declared = system(protocol).production
+    return next(stage for stage in declared if stage.message == message.name)
 
 
 def released_here() -> list[str]:
     """Return ``table.<protocol>.<message>`` for all that leaves in production."""
-    return [
-        f"{PREFIX}{protocol}.{name}"
-        for protocol in SYSTEMS
-        for name, message in messages(protocol).items()
-        if _stages(protocol, message)
-    ]
+    return [f"{PREFIX}{protocol}.{name}" for protocol, name in examples.asked()]
 
 
 def table_release(name: str, epsilon: float) -> TableRelease:

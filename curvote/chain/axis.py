@@ -18,7 +18,8 @@ class Axis:
     ``values`` takes them from the settings, ``read`` returns what a stage may read of
     one (None: the stage has not this axis) under the axis's name. ``key`` is the key of
     pipelines.yaml that states them. Where values are ``successive`` one comes after the
-    other, and NAME@previous is what stage NAME made for the one before.
+    other, and NAME@previous is what stage NAME made for the one before. ``label`` is
+    what figures write along it.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Axis:
     read: Callable[[Settings, Value | None], Any] = lambda _, value: value
     key: str = ""
     successive: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,12 @@ class Index:
 
 
 REPLICATE: Final = Index("replicate", lambda settings: int(settings.replicates))
-EPSILON: Final = Axis("epsilon", lambda settings: settings.epsilon, key="epsilon")
+EPSILON: Final = Axis(
+    "epsilon",
+    lambda settings: settings.epsilon,
+    key="epsilon",
+    label="epsilon (smaller: more private)",
+)
 
 
 @dataclass(frozen=True)
@@ -53,7 +60,9 @@ class Cell:
     @classmethod
     def of(cls, values: Mapping[str, Value | None]) -> Cell:
         """Return the cell of a mapping; None says that it has no such coordinate."""
-        return cls(tuple((k, v) for k, v in values.items() if v is not None))
+        first = {name: values.get(name) for name in ("protocol", "setting")}
+        every = (first | {**values}).items()
+        return cls(tuple((name, value) for name, value in every if value is not None))
 
     def __getitem__(self, axis: str) -> Any:
         """Return the value on an axis, None where the cell has none."""

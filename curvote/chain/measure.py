@@ -24,7 +24,10 @@ class Metric:
     """A number that a study knows: its unit, which way is better, how it is shown.
 
     ``shown`` "percent" multiplies by 100. A metric ``beside`` another one is a note on
-    that one's rows, not a row of its own.
+    that one's rows, not a row of its own. ``said`` is how a sentence goes on after who
+    has it, with {value} in it, and ``words`` say what it is; in them and in ``label``
+    {record} is what the data call a record. ``bound`` names the fact of the data that
+    holds the best value possible, where it is known.
     """
 
     name: str
@@ -32,6 +35,9 @@ class Metric:
     better: Literal["lower", "higher"] = "lower"
     shown: Literal["percent", "number"] = "percent"
     beside: str = ""
+    said: str = ""
+    words: str = ""
+    bound: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class Method:
 
     ``rank`` is its place in tables and legends, the same in all systems. ``study_only``
     marks what no real deployment could do, ``reference`` what others are held against.
+    What is ``spoken`` of stands beside the headline, in these words.
     """
 
     name: str
@@ -61,3 +68,4 @@ class Method:
     rank: int
     study_only: bool = False
     reference: bool = False
+    spoken: str = ""

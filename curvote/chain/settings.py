@@ -18,11 +18,8 @@ def _listed(given: Any) -> Any:
 
 
 # Privacy levels: a list, or one number.
-Epsilons = Annotated[
-    list[Epsilon],
-    Field(min_length=1),
-    BeforeValidator(_listed, list[Epsilon] | Epsilon),
-]
+_Several = Annotated[list[Epsilon], Field(min_length=1)]
+Epsilons = Annotated[_Several, BeforeValidator(_listed, _Several | Epsilon)]
 
 
 class Strict(BaseModel):

@@ -83,13 +83,15 @@ class Here:
         """Return another repetition of the same stage."""
         return replace(self, place=place)
 
-    def generator(self, purpose: str, stage: str = "") -> np.random.Generator:
+    def generator(
+        self, purpose: str, stage: str = "", block: int = 0
+    ) -> np.random.Generator:
         """Return a generator for draws that protect nobody: splits, resampling.
 
         The stream is this stage's, unless another one's is named: common numbers.
         """
-        seed = self.params["seed"]
-        return streams.generator(seed, stage or self.stage, purpose, self.number)
+        name = (stage or self.stage, purpose, self.number, block)
+        return streams.generator(self.params["seed"], *name)
 
     def noise(self, n: int, stage: str = "") -> Iterator[tuple[slice, StudyStreams]]:
         """Yield (clients, their noise) for ``n`` clients, 65,536 at a time."""

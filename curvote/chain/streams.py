@@ -55,18 +55,28 @@ def sequence(
     return np.random.SeedSequence(seed, spawn_key=key)
 
 
-def generator(seed: int, stage: str, purpose: str, number: int) -> np.random.Generator:
+def generator(
+    seed: int, stage: str, purpose: str, number: int, block: int = 0
+) -> np.random.Generator:
     """Return a numpy generator for draws that protect nobody (splits, resampling)."""
-    return np.random.default_rng(sequence(seed, stage, purpose, number))
+    return np.random.default_rng(sequence(seed, stage, purpose, number, block))
 
 
 def noise(
     seed: int, stage: str, number: int, n: int
 ) -> Iterator[tuple[slice, StudyStreams]]:
-    """Yield (clients, their noise) for each block of 65,536 clients of ``n``."""
-    for block, start in enumerate(range(0, n, CLIENT_BLOCK)):
-        made = partial(_stream, seed, stage, number, block)
-        yield slice(start, min(start + CLIENT_BLOCK, n)), StudyStreams(made)
+    """Yield (clients, their noise) for each block of 65,536 clients of ``n``.
+
+    Where there is no client there is one block, of nobody.
+    """
+    for block, start in enumerate(range(0, max(n, 1), CLIENT_BLOCK)):
+        part = slice(start, min(start + CLIENT_BLOCK, n))
+        yield part, of_block(seed, stage, number, block)
+
+
+def of_block(seed: int, stage: str, number: int, block: int) -> StudyStreams:
+    """Return the noise of one block of clients, or of what stands in its place."""
+    return StudyStreams(partial(_stream, seed, stage, number, block))
 
 
 def _stream(

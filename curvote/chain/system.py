@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from pydantic import BaseModel
 
 from curvote.chain.axis import EPSILON, REPLICATE, Axis, Index, Settings
 from curvote.chain.measure import Method, Metric
-from curvote.chain.stage import Stage
+from curvote.chain.sent import Sent
+from curvote.chain.stage import Facts, Stage
 from curvote.chain.tables import Table
 from curvote.chain.view import View
 from curvote.errors import InternalError, Problem
 
-
-class Section(Protocol):
-    """A part of a run's page that only some systems have: figures and paragraphs."""
-
-    name: str
-
-    def gather(self, views: Sequence[View]) -> Any:
-        """Return what the section shows of the run's cells; None: it has nothing."""
-        ...
+# Settings, and what gives the facts of a stage: the tasks that an audit looks at.
+Asked = Callable[[Settings, Callable[[str], Facts]], Iterable[Any]]
+Said = Callable[[Mapping[str, Any], int], Iterable[Sent]]
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,9 @@ class System:
     ``settings`` are its own sections of pipelines.yaml; any other section is an error.
     ``stages`` are those of a study, ``production`` those of a release, if it has any.
     ``axes`` make its cells, ``x`` is what stands on the x-axis of its figures, and its
-    tables repeat over ``index``. ``messages`` are what leaves whom. ``metrics`` and
+    tables repeat over ``index``. ``messages`` are what leaves whom, ``compared`` says
+    what leaves only in a study, for comparison, and ``asked`` yields the tasks that an
+    audit looks at, where they are not one for each epsilon and message. ``metrics`` and
     ``methods`` are what it measures, and of what; ``main`` names the methods that may
     stand in a headline, the first that there is.
 
@@ -59,8 +56,9 @@ class System:
     ``final`` makes the model to keep (any object with ``predict``), ``outcome`` says
     what production may know, ``notes`` what a reader of a run should be told, and
     ``alarm`` whether facts of a round that stays open call for a new one.
-    ``sections`` of the page and ``commands`` (modules of Typer apps, by name) are its
-    own.
+    ``sections`` of the page are modules of its own (`curvote.reporting.section`), and
+    so are the verbs of the command line that a module ``commands`` beside it names
+    (`curvote.chain.commands`).
     """
 
     name: str
@@ -71,6 +69,8 @@ class System:
     x: Axis = EPSILON
     index: tuple[Index, ...] = (REPLICATE,)
     messages: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    compared: tuple[Said, ...] = ()
+    asked: Asked | None = None
     metrics: tuple[Metric, ...] = ()
     methods: tuple[Method, ...] = ()
     main: tuple[str, ...] = ()
@@ -83,9 +83,7 @@ class System:
     outcome: Callable[[View], Mapping[str, float]] = lambda _: {}
     alarm: Callable[[Settings, dict[str, Any]], bool] = lambda settings, facts: False
     notes: Callable[[Sequence[View]], Iterable[str]] = lambda _: ()
-    sections: tuple[Section, ...] = ()
-    releases: Callable[[Mapping[str, Any], int], Sequence[Any]] = lambda config, d: ()
-    commands: Mapping[str, str] = field(default_factory=dict, hash=False)
+    sections: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for kind in ("axes", "index", "metrics", "methods"):
@@ -93,6 +91,20 @@ class System:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise InternalError(f"{self.name}: {kind} {twice[0]} stands twice")
+        self._check("metric", {m.beside for m in self.metrics if m.beside})
+        self._check("method", set(self.main))
+
+    def _check(self, kind: str, named: set[str]) -> None:
+        """Refuse the names of metrics or methods that the system does not have."""
+        absent = sorted(named - {each.name for each in getattr(self, f"{kind}s")})
+        if absent:
+            raise InternalError(f"{self.name}: there is no {kind} {absent[0]}")
+
+    def sent(self, config: Mapping[str, Any], d: int) -> tuple[Sent, ...]:
+        """Return what leaves whom in words, for a configuration and d numbers."""
+        real = [one for m in self.messages.values() for one in m.words(config, d)]
+        beside = [one for said in self.compared for one in said(config, d)]
+        return (*real, *(replace(one, study_only=True) for one in beside))
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -21,12 +21,16 @@ class View(Protocol):
         """The resolved settings of the cell's system."""
         ...
 
+    def without(self, *axes: str) -> View:
+        """Return the view of the wider cell that has no value on some axes."""
+        ...
+
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
         ...
 
     def holds(self, stage: str, table: str = "") -> bool:
-        """Say whether the run has the stage, and the stage that table."""
+        """Say whether the cell has the stage, and the stage that table."""
         ...
 
     def facts(self, stage: str) -> Facts:

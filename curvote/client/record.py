@@ -31,5 +31,5 @@ def read_form(path: Path, label: str, task: Task) -> Given:
     """Return the owner's record for ``task``; UserError: it is not in its form."""
     validate.one_of(task.classes, label=label)
     points = task.encoding.projection.matrix.shape[1]
-    sign = 1.0 if label == task.classes[1] else -1.0
-    return Given(read_values(path, points), sign)
+    _, positive = task.classes.two
+    return Given(read_values(path, points), 1.0 if label == positive else -1.0)

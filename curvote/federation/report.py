@@ -6,9 +6,9 @@ import numpy as np
 
 from curvote.chain.stage import Columns, Here, Rows
 from curvote.classifier import sign
+from curvote.protocols.classifiers import averaged
 from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
-from curvote.server.averaging import average
 
 METHODS = ("mrma", "federated")
 
@@ -30,10 +30,9 @@ def _server(here: Here, group: str) -> Columns:
     features, labels = clients.judged(here.params["project.judge"], "test")
     offers, joint = here.rows("exchange", "offers"), here.rows("combine", "ensemble")
     own = here.rows("aggregate", "ensemble")
-    kept, turn = offers["accepted"], np.where(joint["reversed"], -1.0, 1.0)
-    coef, intercept = average(
-        offers["coef"][kept], offers["intercept"][kept], turn * joint["weight"]
-    )
+    kept = offers["accepted"]
+    accepted = offers["coef"][kept], offers["intercept"][kept]
+    coef, intercept = averaged(accepted, joint)
     mine = offers["sender"] == here.place[-1]
     slopes = np.vstack([offers["coef"][mine], coef])
     decision = features @ slopes.T + [float(offers["intercept"][mine][0]), intercept]

@@ -22,9 +22,7 @@ class Federation(Strict):
 
     split: Literal["clients", "budget", "single"] = "clients"
     cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
-    faults: dict[int, Literal["nan", "dimension", "huge", "weights", "silent"]] = Field(
-        {}
-    )
+    faults: dict[int, Literal["nan", "dimension", "huge", "weights", "silent"]] = {}
 
 
 class Settings(Taught):

@@ -7,20 +7,21 @@ of its epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from curvote.chain.axis import EPSILON, REPLICATE, Index
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.view import View
 from curvote.errors import Problem
+from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
 from curvote.federation.methods import FEDERATED
 from curvote.federation.settings import Settings
 from curvote.federation.tables import OFFERS
-from curvote.protocols import checks, finals
+from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.methods import MRMA
 from curvote.protocols.mrma.system import (
@@ -28,11 +29,17 @@ from curvote.protocols.mrma.system import (
     CELLS,
     PRIVATIZE,
     TRAIN,
-    releases_reports,
 )
 from curvote.protocols.mrma.tables import VOTES
-from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, ROLES, drawn, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    NONE_PASSED,
+    ROLES,
+    SECTIONS,
+    UTILITIES,
+    drawn,
+    scored,
+)
 
 _HERE = "curvote.federation"
 _ROLES = (*ROLES, "servers")
@@ -82,14 +89,6 @@ _SCORE = scored(
     params=("project.judge", *_ROLES),
     index=("replicate",),
 )
-_ASKED = {
-    "clients": (("epsilon", "judges one own classifier or one of the servers', once"),),
-    "budget": (
-        ("epsilon / 2", "judges one of its server's own classifiers"),
-        ("epsilon / 2", "judges one of the servers' classifiers"),
-    ),
-    "single": (("epsilon", "judges one of its server's own classifiers, once"),),
-}
 
 
 def _judged(pipeline: Given) -> Iterator[Problem]:
@@ -109,14 +108,15 @@ def _judged(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("clients", "vote"))
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    what = 'one noised bit: "the classifier was right for me"'
-    votes = (
-        Release("evaluation client", what, "binary_rr", epsilon, detail)
-        for epsilon, detail in _ASKED[config["federation"]["split"]]
-    )
-    return [*releases_reports(config, d), *votes]
+def _dropped(views: Sequence[View]) -> list[str]:
+    """Say which servers the others could not use, and why; most often none."""
+    wanted = ["sender", "reason"]
+    every = (view.read("exchange", "offers") for view in views)
+    out = (offers.loc[~offers["accepted"], wanted] for offers in every)
+    pairs = {pair for each in out for pair in each.itertuples(index=False, name=None)}
+    return [
+        f"server {server} was dropped: {reason}" for server, reason in sorted(pairs)
+    ]
 
 
 SYSTEM = System(
@@ -152,6 +152,7 @@ SYSTEM = System(
         checks.budgets,
         _judged,
     ),
-    final=finals.server,
-    releases=releases,
+    final=final,
+    notes=_dropped,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

@@ -45,8 +45,8 @@ def roles(pipeline: Settings) -> Problems:
     several = hasattr(dataset, "servers")
     indices = {each.name for each in system(pipeline.protocol).index}
     if several is not ("server" in indices):
-        kind = "with several servers" if several else "without"
-        message = f"{pipeline.protocol} takes another source than one {kind}."
+        verb = "no" if several else "a"
+        message = f"{pipeline.protocol} takes {verb} source with several servers."
         yield Problem(message, ("protocol",))
 
 

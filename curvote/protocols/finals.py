@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Place
 from curvote.chain.view import View
+from curvote.classes import Classes
 from curvote.classifier import Linear
-from curvote.curve_classifier import CurveClassifier
-from curvote.protocols.classifiers import line_of_rows
-from curvote.protocols.mrma.tables import WEAK_ARMS
+from curvote.protocols.classifiers import averaged, line_in
+from curvote.protocols.mrma.tables import variant
 from curvote.representation.encoding import Encoding
-from curvote.server.averaging import average
 
-Line = tuple[NDArray[np.float64], float]
+if TYPE_CHECKING:
+    from curvote.curve_classifier import CurveClassifier
+
+Array = NDArray[np.float64]
+Line = tuple[Array, float]
 FIRST: Place = (0,)
 
 
@@ -31,38 +35,27 @@ def encoding_of(view: View, place: Place = FIRST) -> Encoding:
 
 def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
     """Return a linear classifier of z as one of raw curves."""
+    from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
+
     facts, encoding = view.facts("project"), encoding_of(view, place)
     made = Linear(*line, encoding.feature_map)
-    grid = np.asarray(facts["grid"])
-    return CurveClassifier.of(encoding, grid, made, facts["classes"])
+    features = [feature["name"] for feature in facts.get("features") or ()]
+    classes = Classes(facts["classes"])
+    return CurveClassifier.of(encoding, features or facts["grid"], made, classes)
 
 
 def one(view: View) -> CurveClassifier:
     """Return the one classifier that the server decoded."""
-    return linear(view, line_of_rows(view.columns("aggregate", "classifier")))
+    return linear(view, line_in(view.columns("aggregate", "classifier")))
 
 
 def ensemble(view: View) -> CurveClassifier:
     """Return the average of the weak classifiers, reversed and weighted."""
-    weak = view.columns("train", "weak")
-    made = view.columns("aggregate", "ensemble")
-    own = weak["arm"] == WEAK_ARMS.index("weak")
-    turned = np.where(made["reversed"], -1.0, 1.0) * made["weight"]
-    return linear(view, average(weak["coef"][own], weak["intercept"][own], turned))
+    weak = variant(view.columns("train", "weak"), "weak")
+    return linear(view, averaged(weak, view.columns("aggregate", "ensemble")))
 
 
 def history(view: View) -> CurveClassifier:
     """Return the ensemble of the cell's arrival."""
     rows = view.columns("update", "history")
     return linear(view, (rows["coef"][-1], float(rows["intercept"][-1])))
-
-
-def server(view: View) -> CurveClassifier:
-    """Return what the first server has after the exchange."""
-    place = (0, 0)
-    offers = view.columns("exchange", "offers", place)
-    made = view.columns("combine", "ensemble", place)
-    kept = offers["accepted"]
-    turned = np.where(made["reversed"], -1.0, 1.0) * made["weight"]
-    line = average(offers["coef"][kept], offers["intercept"][kept], turned)
-    return linear(view, line, place)

@@ -7,7 +7,13 @@ from typing import Final
 from curvote.chain.axis import Axis, Settings, Value
 from curvote.chain.measure import Metric
 
-MISCLASSIFICATION: Final = Metric("misclassification", "error on new records")
+MISCLASSIFICATION: Final = Metric(
+    "misclassification",
+    "error on new {record}s",
+    said="errs on {value} of new {record}s",
+    words="Share of new {record}s that each method gets wrong",
+    bound="bayes_error",
+)
 NONE_PASSED: Final = Metric(
     "none_passed", "no classifier passed the cutoff", beside="misclassification"
 )

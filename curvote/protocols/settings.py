@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from curvote.chain.settings import Count, Epsilons, Numbers, Strict, Whole
 
@@ -75,8 +75,16 @@ class Aggregate(Strict):
     weights: Literal["excess", "distance"] = "excess"
 
 
+def _short_or_long(schema: dict[str, Any]) -> None:
+    """Let the JSON Schema of a learner be that of every form that is taken."""
+    schema.clear()
+    schema["anyOf"] = [{"type": "string"}, {"type": "object", "required": ["name"]}]
+
+
 class Learner(Strict):
     """A learner, the label that tables show, and its own parameters."""
+
+    model_config = ConfigDict(json_schema_extra=_short_or_long)
 
     name: str
     label: str

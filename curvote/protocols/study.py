@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Here, Params, Source
-from curvote.protocols.roles import Roles, split
+from curvote.protocols.message import Known
+from curvote.protocols.roles import Index, Roles, split
 from curvote.representation.encoding import judged
 
 Array = NDArray[np.float64]
@@ -28,6 +29,11 @@ class Clients:
     labels: Array
     roles: Roles
     gram: Array
+
+    def known(self, rows: Index, judge: Index | None = None) -> Known:
+        """Return what some clients know; ``judge`` is the candidate of each."""
+        own = self.coefficients[rows], self.z[rows], self.labels[rows]
+        return Known(*own, judge)
 
     def judged(self, feature_map: str, role: str) -> tuple[Array, Array]:
         """Return the (features, labels -1/+1) that a classifier is judged on."""

@@ -15,9 +15,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from curvote.chain.measure import Look
 from curvote.reporting import style
-from curvote.reporting.figures import epsilon_axis, legend
-from curvote.reporting.style import Look
+from curvote.reporting.figures import legend, level_axis
 from curvote.reproduce.rows import Row
 
 ERROR = "error on new clients (%)"
@@ -33,20 +33,7 @@ class Line:
 
     def handle(self) -> Line2D:
         """Return the line's entry in a legend."""
-        return Line2D([], [], label=self.label, **inks(self.look))
-
-
-def inks(look: Look) -> dict[str, Any]:
-    """Return a look as matplotlib's arguments."""
-    return {
-        "color": look.colour,
-        "lw": look.width,
-        "ls": look.line,
-        "marker": look.marker,
-        "ms": look.size,
-        "mec": style.PAPER,
-        "mew": 0.6,
-    }
+        return Line2D([], [], label=self.label, **style.inks(self.look))
 
 
 def panels(
@@ -97,7 +84,7 @@ def against_epsilon(
             # A small sideways step keeps the error bars of neighbours apart.
             step = 0.022 * (rank - len(lines) / 2) if line.look.marker else 0.0
             _line(ax, line, levels, step)
-        epsilon_axis(ax, levels)
+        level_axis(ax, levels)
         error_axis(ax, rows)
         head(ax, title)
     label_left(axes)
@@ -125,7 +112,7 @@ def _width(texts: list[str], columns: int) -> int:
 def _line(ax: Axes, line: Line, levels: list[float], step: float) -> None:
     rows = sorted(line.rows, key=lambda row: row["epsilon"])
     at = [levels.index(row["epsilon"]) + step for row in rows]
-    points(ax, at, rows, zorder=line.look.above, **inks(line.look))
+    points(ax, at, rows, zorder=line.look.above, **style.inks(line.look))
 
 
 def points(ax: Axes, at: Sequence[float], rows: Sequence[Row], **ink: Any) -> None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from curvote.chain.axis import Cell
+from curvote.chain.axis import REPLICATE, Cell
 from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
-from curvote.run.config.parts import part_of, parts_of
+from curvote.errors import InternalError, UserError
+from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
 from curvote.run.plan.expand import values_of
@@ -49,13 +50,21 @@ class RunView:
     def _values(self) -> dict[str, Any]:
         return values_of(self.settings, self.cell)
 
+    def without(self, *axes: str) -> RunView:
+        """Return the view of the wider cell that has no value on some axes."""
+        return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
+
+    def place(self, replicate: int = 0) -> Place:
+        """Return where the tables of a replicate stand, the first of several."""
+        return replicate, *[0] * (len(self.system.index) - 1)
+
     def setting(self, path: str) -> Any:
         """Return the value of a dotted key as the stages of the cell read it."""
         return dotted(self._values, path)
 
     def holds(self, stage: str, table: str = "") -> bool:
-        """Say whether the run has the stage, and the stage that table."""
-        there = any(step["stage"] == stage for step in self.record.steps)
+        """Say whether the cell has the stage, and the stage that table."""
+        there = self.cell.narrowest(dict(self.record.keys(stage))) is not None
         return there and (not table or self.artifact(stage).holds(table))
 
     def artifact(self, stage: str) -> Artifact:
@@ -99,9 +108,8 @@ def views(project: Project, record: RunRecord) -> list[RunView]:
     """
     every = {cell: None for step in record.steps for cell in [Cell.of(step["cell"])]}
     ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
-    return [
-        RunView(project, record, cell, part_of(record.config, cell)) for cell in ends
-    ]
+    parts = list(parts_of(record.config))
+    return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
 
 
 def first_view(project: Project, record: RunRecord) -> RunView:
@@ -116,8 +124,28 @@ def scores(project: Project, record: RunRecord) -> pd.DataFrame:
         there = artifact(project, step["stage"], step["key"])
         if SCORES.name in there.manifest["tables"]:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
+            _check_form(record, table.column_names)
+            _check_metrics(record, table.column("metric").unique().to_pylist())
             found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
     return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
+
+
+def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
+    """Refuse scores of a version that had a column for each metric."""
+    if not set(SCORES.columns) - set(SCORES.optional) <= set(columns):
+        raise UserError(
+            f"run {record.id} was computed by an earlier version of curvote, whose"
+            f" scores had another form; `curvote run {record.pipeline}` computes them"
+            " anew, with the same numbers."
+        )
+
+
+def _check_metrics(record: RunRecord, metrics: Sequence[str]) -> None:
+    known = {m.name for one in systems_of(record) for m in one.metrics}
+    if not known.issuperset(metrics):
+        names = ", ".join(one.name for one in systems_of(record))
+        absent = ", ".join(sorted(set(metrics) - known))
+        raise InternalError(f"{names}: scores of {absent}, which no system declares")
 
 
 def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
@@ -161,7 +189,7 @@ def _groups(
 ) -> Iterator[tuple[tuple[Any, ...], pd.Series]]:
     """Yield (coordinates, means by replicate): what repeats inside one counts once."""
     for key, group in table.groupby(names, dropna=False, sort=False):
-        yield tuple(map(plain, key)), group.groupby("replicate")["value"].mean()
+        yield tuple(map(plain, key)), group.groupby(REPLICATE.name)["value"].mean()
 
 
 def _means(

@@ -179,7 +179,7 @@ def test_known_answers_name_every_shipped_sampler() -> None:
     subject = shipped("laplace", 0.5)
     assert answers.key(subject) in answers.KNOWN
     assert answers.check(subject).why is None
-    assert len(answers.KNOWN) == 4 * (len(names()) + 11)
+    assert len(answers.KNOWN) == 4 * (len(names()) + 9)
 
 
 @pytest.mark.parametrize("share", ["equal", 0.01, 0.5, 0.9])

@@ -20,8 +20,7 @@ from curvote.run.plan import fingerprint
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact, folders
-from curvote.run.store.contracts import CONTRACTS
-from tests import plain, private_table
+from tests import declared, plain, private_table
 from tests.private_table import files_elsewhere, open_to_others, says, text_of
 
 
@@ -85,7 +84,7 @@ def test_another_user_reads_real_noise_only(ran: Project) -> None:
     for table in tables:
         manifest = Artifact(table.parent).manifest
         assert (manifest["mark"], manifest["private"]) == ("noised", True)
-        assert CONTRACTS[table.stem].side == "server"
+        assert declared.TABLES[table.stem].side == "server"
     assert not any(f.is_relative_to(ran.state) for f in seen)
     assert not any(f.is_relative_to(ran.reports / "study") for f in seen)
     assert (ran.reports / "real" / "report.html") in seen

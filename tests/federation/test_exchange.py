@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.datasets import phonemes, simulated
 from curvote.errors import UserError
 from curvote.protocols.roles import Roles, split
@@ -16,7 +17,6 @@ from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
 from curvote.run.plan import expand as chain
 from curvote.run.plan import fingerprint
-from curvote.chain.axis import Cell
 from curvote.run.results import final_model, find
 from curvote.server.intake import Intake, Refused
 from tests import plain

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from curvote.federation.faults import FAULTS
-from curvote.federation.system import releases
+from curvote.federation.system import SYSTEM
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.run.store.contracts import to_arrow
 from tests.federated import Memory, Study
@@ -146,8 +146,8 @@ def test_releases_add_up_to_epsilon() -> None:
         "privatize": {"mechanism": "laplace", "params": {}, "label_share": "equal"},
         "federation": {"split": "budget"},
     }
-    spent = [r.epsilon for r in releases(config, 4) if r.who == "evaluation client"]
+    spent = [r.epsilon for r in SYSTEM.sent(config, 4) if r.who == "evaluation client"]
     assert spent == ["epsilon / 2", "epsilon / 2"]
     config["federation"]["split"] = "clients"
-    spent = [r.epsilon for r in releases(config, 4) if r.who == "evaluation client"]
+    spent = [r.epsilon for r in SYSTEM.sent(config, 4) if r.who == "evaluation client"]
     assert spent == ["epsilon"]

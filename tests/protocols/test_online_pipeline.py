@@ -14,7 +14,7 @@ from curvote.errors import UserError
 from curvote.protocols.mrma import aggregate
 from curvote.protocols.online import evaluate, learn, score, update
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.online.system import STAGES, releases
+from curvote.protocols.online.system import SYSTEM
 from curvote.protocols.study import study_clients
 from tests import plain
 from tests.online_study import (
@@ -207,12 +207,13 @@ def test_a_source_without_arrivals_is_refused() -> None:
 def test_the_chain_declares_what_it_reads() -> None:
     """Every input is a stage before it, or of the arrival before."""
     known = {"project"}
-    for stage in STAGES:
+    for stage in SYSTEM.stages:
         for name in stage.inputs:
             source, _, previous = name.partition("@")
             assert source in known or previous == "previous"
         known.add(stage.name)
-    assert [r.epsilon for r in releases({"privatize": PRIVATIZE}, 4)] == ["epsilon"] * 2
+    sent = SYSTEM.sent({"privatize": PRIVATIZE}, 4)
+    assert [one.epsilon for one in sent] == ["epsilon"] * 2
 
 
 PRIVATIZE = {"mechanism": "laplace", "label_share": "equal"}

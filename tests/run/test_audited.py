@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 import pytest
 
+from curvote.audit import examples
+from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
+from curvote.protocols.message import knowledge, message_of
 from curvote.reporting.report import report
 from curvote.run import audited, history
 from curvote.run.config.file import Configured, PipelinesFile
@@ -94,7 +101,8 @@ def test_a_verdict_ends_with_what_it_was_about(done: Project, changed: str) -> N
 
 def test_a_verdict_ends_when_the_rule_takes_another_arm(tmp_path: Path) -> None:
     """The number of clients is in no task, but decides what `auto` asks for."""
-    given = plain.TINY | {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    few = {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    given = plain.of("auto") | few
     project = plain.write(tmp_path, tiny=given)
     plain.run(project)
     audit(project)
@@ -111,6 +119,46 @@ def test_a_verdict_ends_with_the_code_that_was_audited(
     assert verdict(done)
     monkeypatch.setattr(fingerprint, "of_code", lambda modules: {"all": "rewritten"})
     assert not verdict(done)
+
+
+def modules_run(call: Callable[[], object]) -> set[str]:
+    """Return the modules of curvote of which a function ran, packages left out."""
+    seen: set[str] = set()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            seen.add(frame.f_globals.get("__name__", ""))
+
+    sys.setprofile(watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    own = {name for name in seen if name.startswith("curvote.")}
+    return {name for name in own if not hasattr(sys.modules[name], "__path__")}
+
+
+@pytest.mark.parametrize(("protocol", "asks"), examples.asked())
+def test_a_verdict_counts_all_code_that_draws(
+    protocol: str, asks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a curve to the message, and the law that it is held against."""
+    task, counted = examples.task(protocol, asks, 2.0), {}
+    curves, labels = np.zeros((3, 30)), np.ones(3)
+    judge = None if task.candidates is None else np.zeros(3, dtype=np.int64)
+
+    def whole() -> None:
+        message, known = message_of(task), knowledge(task, curves, labels, judge)
+        sent = message.draw(task, known, SeededEntropy(1))
+        message.log_ratio(task, known, known, sent)
+        message.worst_loss(task)
+        message.gather(task, sent)
+
+    monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
+    audited._name(task)
+    ran = modules_run(whole)
+    assert "curvote.protocols.message" in ran
+    assert ran <= {*counted}
 
 
 def test_without_its_raw_file_a_pipeline_is_not_audited(

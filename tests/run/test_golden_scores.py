@@ -70,7 +70,9 @@ def of_ensembles(project: Project, record: RunRecord) -> dict[str, Any]:
 
 def _numbered(row: Row) -> dict[str, int]:
     """Return the repetition as one number: there are five servers, where any."""
-    return {"replicate": row["replicate"] * 5 + row["server"]} if "server" in row else {}
+    return (
+        {"replicate": row["replicate"] * 5 + row["server"]} if "server" in row else {}
+    )
 
 
 @pytest.fixture

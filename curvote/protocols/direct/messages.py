@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from curvote import validate
-from curvote.chain.stage import Columns, Inputs
+from curvote.chain.stage import Columns
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import Entropy
+from curvote.entropy import Entropy, is_study, stream
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import (
     PUBLISHED,
@@ -22,9 +22,10 @@ from curvote.protocols.direct.arms import (
     to_params,
     vectors,
 )
-from curvote.protocols.message import Known, Setting, check_fields
+from curvote.protocols.message import Known, Message, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions
+from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -39,7 +40,7 @@ class DirectionPayload(BaseModel):
 
 
 @dataclass(frozen=True)
-class Direction:
+class Direction(Message):
     """A client's record as one unit vector, noised by `PrivUnit`."""
 
     senders: Senders = EVERYBODY
@@ -47,24 +48,15 @@ class Direction:
     stage: str = "privatize"
     table: str = "directions"
     payload: type[BaseModel] = DirectionPayload
-    bounded: bool = False
     fields: tuple[str, ...] = PUBLISHED
-    shuffled: bool = True
+    who: str = "every client"
+    what: str = "one noised direction, made of its numbers and its label"
+    mechanism: str = PrivUnit.name
+    detail: str = "the whole of it"
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
-        """Return the arm and the intercept; `task` makes numbers of them."""
-        params = {name: setting(f"direct.{name}") for name in ("arm", "intercept")}
-        return {"mechanism": PrivUnit.name, "params": params}
-
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the stated task with the constants of its vectors spelled out."""
-        given = vectors(
-            stated.params["arm"],
-            stated.encoding.d,
-            stated.encoding.rescale,
-            stated.params["intercept"],
-        )
-        return replace(stated, asks=self.name, params=to_params(given))
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+        """Return the constants of the vectors, as arm and intercept make them."""
+        return terms_of(setting("direct.arm"), encoding, setting("direct.intercept"))
 
     def least(self, config: Mapping[str, Any]) -> int:
         """Return 2: a mean of reports."""
@@ -72,9 +64,7 @@ class Direction:
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the task itself, or that of arm ``joint`` where none is named."""
-        params = {"arm": "joint", "intercept": "auto"} | dict(stated.params)
-        own = replace(stated, mechanism=PrivUnit.name, params=params)
-        return self.task(own, {})
+        return rehearsed(stated, "joint")
 
     def admit(self, task: Task) -> None:
         """Refuse another mechanism, constants out of range and candidates."""
@@ -93,8 +83,9 @@ class Direction:
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
-        z, labels = self._record(task, known)
-        return {"direction": self._reporter(task).release(z, labels, entropy)}
+        record, noise = self._record(task, known), stream(entropy, "feature_noise")
+        release = self._reporter(task).release
+        return {"direction": release(*record, noise, study=is_study(entropy))}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
@@ -121,6 +112,18 @@ class Direction:
 
     def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
         return known.z, known.labels
+
+
+def rehearsed(stated: Task, arm: str) -> Task:
+    """Return the stated task, or that of an arm where it names no constants."""
+    named = dict(stated.params) or terms_of(arm, stated.encoding, "auto")["params"]
+    return replace(stated, mechanism=PrivUnit.name, params=named)
+
+
+def terms_of(arm: str, encoding: Encoding, intercept: float | str) -> dict[str, Any]:
+    """Return the fields of the task of an arm."""
+    given = vectors(arm, encoding.d, encoding.rescale, intercept)
+    return {"mechanism": PrivUnit.name, "params": to_params(given)}
 
 
 MESSAGES = {"report": Direction()}

@@ -5,9 +5,6 @@ Arms ``mean`` and ``joint``; `direct_two` is the arm ``two``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
@@ -16,12 +13,13 @@ from curvote.protocols.direct.messages import MESSAGES
 from curvote.protocols.direct.methods import JOINT, MEAN
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.tables import CLASSIFIER, DIRECTIONS
+from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
     WHO,
     drawn,
     released,
@@ -66,35 +64,13 @@ SCORE = scored(
 )
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    return [direction("every client", "the whole of it"), majority_label()]
-
-
-def direction(who: str, detail: str) -> Release:
-    """Return a report in words."""
-    what = "one noised direction, made of its numbers and its label"
-    return Release(who, what, "privunit", "epsilon", detail)
-
-
-def majority_label() -> Release:
-    """Return what a study asks for beside the protocol's own messages."""
-    return Release(
-        "every client",
-        "one noised label",
-        "binary_rr",
-        "epsilon",
-        "for majority, the constant classifier that a method must beat",
-        study_only=True,
-    )
-
-
 SYSTEM = System(
     name="direct",
     settings=Settings,
     stages=(*COMMON, PRIVATIZE, AGGREGATE, SCORE),
     production=(*COMMON, RELEASE, AGGREGATE),
     messages=MESSAGES,
+    compared=(Compared().words,),
     metrics=(MISCLASSIFICATION,),
     methods=(MEAN, JOINT, MAJORITY),
     main=("mean", "joint"),
@@ -104,5 +80,5 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.one,
     outcome=outcomes.reported,
-    releases=releases,
+    sections=SECTIONS,
 )

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from curvote.chain.stage import Columns, Facts, Inputs, Params
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.arms import from_params, handed_on
-from curvote.protocols.direct_two.refine import whitening_of
-from curvote.protocols.stage import Tables
+from curvote.representation.direction import Whitening
 from curvote.server.directions import Sum, two_rounds
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["refine"])
+    return handed_on(inputs["refine"].facts)
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``classifier``: one row."""
-    return {"classifier": [_row(replicate, inputs, facts) for replicate in replicates]}
+    first = here.rows("privatize", "directions")
+    second = here.rows("refine", "directions")
+    made = here.rows("whiten", "whitening")
+    return {"classifier": decoded(first, second, made, here.facts)}
 
 
-def _row(replicate: int, inputs: Inputs, facts: Facts) -> Columns:
-    first, second = (
-        Sum.of(inputs[stage].columns("directions", replicate)["direction"])
-        for stage in ("privatize", "refine")
-    )
-    made = whitening_of(inputs["whiten"], replicate)
-    given = from_params(facts["d"], facts["params"])
-    line = two_rounds((first, second), made, given, facts["epsilon"])
-    return classifier(line, first.n + second.n)
+def decoded(
+    first: Columns, second: Columns, whitening: Columns, public: Facts
+) -> Columns:
+    """Return table ``classifier`` from both rounds' tables and what is public."""
+    sums = Sum.of(first["direction"]), Sum.of(second["direction"])
+    made = Whitening(whitening["matrix"], whitening["centre"])
+    given = from_params(public["d"], public["params"])
+    line = two_rounds(sums, made, given, public["epsilon"])
+    return classifier(line, sums[0].n + sums[1].n)

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Inputs
 from curvote.errors import UserError
-from curvote.protocols.direct.arms import PUBLISHED
+from curvote.protocols.direct.arms import FIRST, PUBLISHED
 from curvote.protocols.direct.messages import Direction
-from curvote.protocols.direct.privatize import SENDERS
-from curvote.protocols.direct_two.refine import SECOND, whitening_of
-from curvote.protocols.message import Known
-from curvote.protocols.roles import Senders
+from curvote.protocols.message import Known, Read
+from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions, Whitening
 from curvote.task import Task
 
 Array = NDArray[np.float64]
+
+
+SECOND = Senders(EVERYBODY.roles, start=FIRST)
 
 
 @dataclass(frozen=True)
@@ -29,16 +29,19 @@ class Refinement(Direction):
     name: str = "refinement"
     stage: str = "refine"
     fields: tuple[str, ...] = (*PUBLISHED, "matrix", "centre")
+    who: str = "client of the second round"
+    detail: str = "in the new coordinates"
 
-    def task(self, stated: Task, inputs: Inputs) -> Task:
+    def task(self, stated: Task, read: Read) -> Task:
         """Return the first round's task with the whitening that came of it."""
-        return self._with(stated, whitening_of(inputs["whiten"], (0,)))
+        made = read("whiten", "whitening")
+        return self._with(stated, Whitening(made["matrix"], made["centre"]))
 
     def rehearsal(self, stated: Task) -> Task:
         """Return a task whose coordinates are turned, stretched and moved."""
         d = stated.encoding.d
         matrix = np.eye(d) + np.triu(np.full((d, d), 0.5), 1)
-        first = Direction().rehearsal(stated)
+        first = super().rehearsal(stated)
         return self._with(first, Whitening(matrix, np.full(d, 0.25)))
 
     def admit(self, task: Task) -> None:
@@ -67,4 +70,9 @@ class Refinement(Direction):
         )
 
 
-MESSAGES = {"report": Direction(SENDERS["two"]), "refinement": Refinement()}
+FIRST_ROUND = Direction(
+    senders=Senders(EVERYBODY.roles, end=FIRST),
+    who="client of the first round",
+    detail="to centre and whiten the numbers",
+)
+MESSAGES = {"report": FIRST_ROUND, "refinement": Refinement()}

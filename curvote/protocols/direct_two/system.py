@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
@@ -19,17 +17,24 @@ from curvote.protocols.direct.system import (
     PRIVATIZE,
     RELEASE,
     SCORE,
-    direction,
-    majority_label,
+    TERMS,
 )
 from curvote.protocols.direct.tables import DIRECTIONS, WHITENING
 from curvote.protocols.direct_two.messages import MESSAGES
+from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, ROLES, WHO, drawn, released
+from curvote.protocols.stages.declared import (
+    COMMON,
+    ROLES,
+    SECTIONS,
+    WHO,
+    drawn,
+    released,
+)
 
 _HERE = "curvote.protocols.direct_two"
+_PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize")
 _WHITEN = Stage(
     "whiten",
     f"{_HERE}.whiten",
@@ -45,7 +50,7 @@ _REFINE = drawn(
     DIRECTIONS,
     inputs=("project", "whiten"),
     axes=AXES,
-    params=ROLES,
+    params=(*TERMS, *ROLES),
 )
 _RELEASE_SECOND = released(
     "refine",
@@ -60,22 +65,13 @@ _COMBINE = replace(
 )
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    first, second = "to centre and whiten the numbers", "in the new coordinates"
-    return [
-        direction("client of the first round", first),
-        direction("client of the second round", second),
-        majority_label(),
-    ]
-
-
 SYSTEM = System(
     name="direct_two",
     settings=Settings,
-    stages=(*COMMON, PRIVATIZE, _WHITEN, _REFINE, _COMBINE, SCORE),
+    stages=(*COMMON, _PRIVATIZE, _WHITEN, _REFINE, _COMBINE, SCORE),
     production=(*COMMON, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
     messages=MESSAGES,
+    compared=(Compared().words,),
     metrics=(MISCLASSIFICATION,),
     methods=(TWO, MAJORITY),
     main=("two",),
@@ -84,5 +80,5 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.one,
     outcome=outcomes.reported,
-    releases=releases,
+    sections=SECTIONS,
 )

@@ -15,4 +15,5 @@ MAJORITY: Final = Method(
     rank=170,
     study_only=True,
     reference=True,
+    spoken="guessing the larger class",
 )

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from curvote.chain.stage import Here, Rows
-from curvote.protocols.majority.elect import error
+from curvote.protocols.majority.elect import wrong
 from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
 
 
 def one(here: Here) -> Rows:
     """Return the table ``scores`` with the row ``majority``."""
-    params = here.params
-    clients = clients_of(here)
-    return score_rows({"majority": error(clients, params["epsilon"], params["seed"])})
+    return score_rows({"majority": wrong(here, clients_of(here))})

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
@@ -14,10 +12,10 @@ from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.majority.tables import LABELS
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.settings import Shared
-from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
     WHO,
     drawn,
     released,
@@ -45,12 +43,6 @@ _RELEASE = released(
 _SCORE = scored(f"{_HERE}.score", ("project",), axes=AXES, params=("epsilon", *ROLES))
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    detail = "the whole of it; none of the numbers is sent"
-    return [Release("every client", "one noised label", "binary_rr", "epsilon", detail)]
-
-
 SYSTEM = System(
     name="majority",
     settings=Shared,
@@ -63,5 +55,5 @@ SYSTEM = System(
     checks=checks.every(checks.tested),
     final=finals.one,
     outcome=outcomes.reported,
-    releases=releases,
+    sections=SECTIONS,
 )

@@ -12,6 +12,7 @@ WEAK: Final = Method(
     "Mean error of the weak classifiers as they were trained.",
     Look("#838b94", "v", size=5),
     rank=10,
+    spoken="one weak classifier",
 )
 REVERSED: Final = Method(
     "mr",
@@ -23,7 +24,7 @@ REVERSED: Final = Method(
 AVERAGED: Final = Method(
     "ma",
     "MA",
-    "The same weighted average, but nothing is reversed.",
+    "The weighted average of MRMA, but nothing is reversed.",
     Look("#e69f00", "D", size=4),
     rank=30,
 )
@@ -46,7 +47,7 @@ BEST_SINGLE: Final = Method(
 VOTING: Final = Method(
     "voting",
     "voting",
-    "Majority vote of the same classifiers.",
+    "Majority vote of classifiers trained on equal parts of all clients' reports.",
     Look("#8a6a4a", "d", "--", size=4.5),
     rank=130,
     study_only=True,
@@ -54,7 +55,7 @@ VOTING: Final = Method(
 AVERAGING: Final = Method(
     "averaging",
     "averaging",
-    "Plain mean of classifiers trained on equal parts of all those reports.",
+    "Plain mean of the same classifiers.",
     Look("#56b4e9", "X", "--", size=5),
     rank=140,
     study_only=True,

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from curvote.chain.axis import EPSILON
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
-from curvote.privacy import label_share
+from curvote.chain.view import View
 from curvote.protocols import checks, finals, outcomes
+from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma import methods
-from curvote.protocols.mrma.messages import MESSAGES
+from curvote.protocols.mrma.messages import MESSAGES, Pooled
 from curvote.protocols.mrma.settings import Settings
 from curvote.protocols.mrma.spelled import spelled
 from curvote.protocols.mrma.tables import ENSEMBLE, REPORTS, VOTES, WEAK
-from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     LEARNERS,
     MECHANISMS,
+    NONE_PASSED,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -129,62 +133,20 @@ PRODUCTION = (
 )
 
 
-def releases_reports(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return a training client's message in words."""
-    privatize = config["privatize"]
-    share = label_share(privatize["label_share"], d)
-    return [
-        Release(
-            "training client",
-            f"one report: {d} noised numbers and a noised label",
-            _report(config),
-            "epsilon",
-            f"epsilon x {(1 - share) / d:.3g} for each number,"
-            f" epsilon x {share:.3g} for the label",
-        )
-    ]
+def cells(config: Mapping[str, Any], d: int) -> list[Sent]:
+    """Return in words what the histogram's clients would send."""
+    what = f"{config['histogram']['bins']}^{d} noised numbers, one for each cell"
+    detail = "for histogram; two of them depend on the record"
+    return [Sent("every client", what, "laplace", detail)]
 
 
-def _report(config: Mapping[str, Any]) -> str:
-    return f"{config['privatize']['mechanism']} and binary_rr"
-
-
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    return [
-        *releases_reports(config, d),
-        Release(
-            "evaluation client",
-            'one noised bit: "the classifier was right for me"',
-            "binary_rr",
-            "epsilon",
-            "each judges one classifier, once, with the whole budget",
-        ),
-        Release(
-            "evaluation client",
-            f"a report as well: {d} noised numbers and a noised label",
-            _report(config),
-            "epsilon",
-            "for voting, averaging and all_data, which learn from everybody's report",
-            study_only=True,
-        ),
-        Release(
-            "every client",
-            "one noised label",
-            "binary_rr",
-            "epsilon",
-            "for majority, the constant classifier that a method must beat",
-            study_only=True,
-        ),
-        Release(
-            "every client",
-            f"{config['histogram']['bins']}^{d} noised numbers, one for each cell",
-            "laplace",
-            "epsilon",
-            "for histogram; two of them depend on the record",
-            study_only=True,
-        ),
-    ]
+def _notes(views: Sequence[View]) -> Iterator[str]:
+    """Say why the histogram is missing, where it is."""
+    for view in views:
+        if not view.settings.production:
+            reason = view.without("learner").facts("report").get("histogram")
+            if reason:
+                yield f"histogram: {reason}"
 
 
 SYSTEM = System(
@@ -194,6 +156,7 @@ SYSTEM = System(
     production=PRODUCTION,
     axes=(EPSILON, LEARNER),
     messages=MESSAGES,
+    compared=(Pooled().words, Compared().words, cells),
     metrics=ERRORS,
     methods=(*methods.EVERY, MAJORITY),
     main=("mrma",),
@@ -204,5 +167,6 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
-    releases=releases,
+    notes=_notes,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

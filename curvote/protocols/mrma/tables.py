@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain.stage import Columns
 from curvote.chain.tables import VECTOR, Table
 
-REPORT_ARMS: Final = ("mrma", "pooled")
-WEAK_ARMS: Final = ("weak", "pooled", "all_data")
+Array = NDArray[np.float64]
+
+# What a row is for; the column is called ``arm`` for ever.
+REPORT_VARIANTS: Final = ("mrma", "pooled")
+WEAK_VARIANTS: Final = ("weak", "pooled", "all_data")
 
 REPORTS: Final = Table(
-    "reports", {"arm": REPORT_ARMS, "z": VECTOR, "label": "int8"}, unit="message"
+    "reports", {"arm": REPORT_VARIANTS, "z": VECTOR, "label": "int8"}, unit="message"
 )
 WEAK: Final = Table(
     "weak",
     {
-        "arm": WEAK_ARMS,
+        "arm": WEAK_VARIANTS,
         "learner": "int64",
         "coef": VECTOR,
         "intercept": "float64",
@@ -41,3 +48,9 @@ ENSEMBLE: Final = Table(
     },
     unit="classifier",
 )
+
+
+def variant(weak: Columns, name: str) -> tuple[Array, Array]:
+    """Return coef (B, d) and intercept (B,) of the classifiers of one variant."""
+    rows = weak["arm"] == WEAK_VARIANTS.index(name)
+    return weak["coef"][rows], weak["intercept"][rows]

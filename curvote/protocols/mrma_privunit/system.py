@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
-from curvote.protocols.direct.system import AXES, FIXED, direction, majority_label
+from curvote.protocols.direct.system import AXES, FIXED
 from curvote.protocols.direct.tables import DIRECTIONS
+from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.mrma import methods
 from curvote.protocols.mrma.system import AGGREGATE, EVALUATE, RELEASE_VOTES, TRAIN
 from curvote.protocols.mrma_privunit.messages import MESSAGES
 from curvote.protocols.mrma_privunit.settings import Settings
-from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
+    NONE_PASSED,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -61,15 +62,6 @@ _SCORE = scored(
 )
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    what = 'one noised bit: "the classifier was right for me"'
-    detail = "each judges one classifier, once, with the whole budget"
-    vote = Release("evaluation client", what, "binary_rr", "epsilon", detail)
-    report = direction("training client", "the whole of it")
-    return [report, vote, majority_label()]
-
-
 SYSTEM = System(
     name="mrma_privunit",
     settings=Settings,
@@ -89,6 +81,7 @@ SYSTEM = System(
         _AGGREGATE,
     ),
     messages=MESSAGES,
+    compared=(Compared().words,),
     metrics=ERRORS,
     methods=(*methods.OWN, MAJORITY),
     main=("mrma",),
@@ -97,5 +90,5 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
-    releases=releases,
+    sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

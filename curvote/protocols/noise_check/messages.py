@@ -1,4 +1,4 @@
-"""The message whose noise is looked at: a report of MRMA."""
+"""The report of MRMA, which is held against the records."""
 
 from __future__ import annotations
 

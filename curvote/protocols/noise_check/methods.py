@@ -11,5 +11,5 @@ REPORT: Final = Method(
     "reports",
     "The noised reports of the clients, held against their records.",
     Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    rank=10,
+    rank=200,
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from curvote.chain.measure import Metric
 from curvote.chain.system import System
 from curvote.protocols import checks
-from curvote.protocols.mrma.system import PRIVATIZE, releases_reports
+from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.noise_check.messages import MESSAGES
 from curvote.protocols.noise_check.methods import REPORT
 from curvote.protocols.noise_check.settings import Settings
-from curvote.protocols.stages.declared import COMMON, scored
+from curvote.protocols.stages.declared import COMMON, SECTIONS, scored
 
 _SCORE = scored(
     "curvote.protocols.noise_check.score",
@@ -24,11 +24,16 @@ SYSTEM = System(
     stages=(*COMMON, PRIVATIZE, _SCORE),
     messages=MESSAGES,
     metrics=(
-        Metric("agreement", "noised and clean label agree", better="higher"),
+        Metric(
+            "agreement",
+            "noised labels that agree with the clean ones",
+            better="higher",
+            said="have labels that agree with the clean ones in {value} of cases",
+        ),
         Metric("total_variation", "distance of the two laws"),
     ),
     methods=(REPORT,),
     main=("report",),
     checks=checks.every(checks.budgets),
-    releases=releases_reports,
+    sections=SECTIONS,
 )

@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from curvote.chain.stage import Facts, Inputs, Params
-from curvote.chain.streams import generator
-from curvote.protocols.mrma.train import weak_tables
-from curvote.protocols.stage import Tables
-from curvote.protocols.study import study_clients
+from curvote.chain.stage import Here, Rows
+from curvote.protocols.mrma.train import Problem, facts, fitted, weak_table
+from curvote.protocols.study import clients_of
 from curvote.server.weak import draw
 
-Problem = tuple[np.ndarray, np.ndarray]
+__all__ = ["block", "facts"]
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what was fitted."""
-    return {"learner": params["learner.name"], "params": params["learner.params"]}
+def block(many: Sequence[Here]) -> Iterator[Rows]:
+    """Yield the table ``weak``: each learner on its own draw of training clients."""
+    project = many[0].inputs["project"].facts
+    public = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
+    each = [_problems(here) for here in many]
+    for columns in fitted(each, public, many[0].facts):
+        yield {"weak": weak_table(np.zeros(len(columns["n"]), dtype=np.int8), columns)}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``weak``: each learner on its own draw of training clients."""
-    project = inputs["project"]
-    each = [_problems(replicate, inputs, params) for replicate in replicates]
-    arms = [np.zeros(len(problems), dtype=np.int8) for problems in each]
-    public = {
-        "gram": project.facts["encoding"]["gram"],
-        "roughness": project.facts["roughness"],
-    }
-    problems = [problem for mine in each for problem in mine]
-    return {"weak": weak_tables(problems, arms, public, params)}
-
-
-def _problems(replicate: int, inputs: Inputs, params: Params) -> list[Problem]:
-    clients = study_clients(inputs["project"], params, replicate)
-    mine = clients.roles["train"]
-    rng = generator(params["seed"], "train", "draw", replicate)
-    drawn = draw(rng, len(mine), params["train.count"], params["train.size"])
-    return [(clients.z[rows], clients.labels[rows]) for rows in mine[drawn]]
+def _problems(here: Here) -> list[Problem]:
+    clients, params = clients_of(here), here.params
+    mine, sizes = clients.roles["train"], (params["train.count"], params["train.size"])
+    drawn = mine[draw(here.generator("draw", "train"), len(mine), *sizes)]
+    return [(clients.z[rows], clients.labels[rows]) for rows in drawn]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from curvote.chain.axis import EPSILON
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols import checks
@@ -14,8 +15,7 @@ from curvote.protocols.mrma.spelled import spelled
 from curvote.protocols.mrma.tables import WEAK
 from curvote.protocols.non_private.methods import CLEAN
 from curvote.protocols.non_private.settings import Settings
-from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, scored
+from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
 
 _HERE = "curvote.protocols.non_private"
 _AXES = ("learner",)
@@ -35,10 +35,10 @@ _SCORE = scored(
 )
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the one thing that this protocol would ask for: everything."""
+def records(config: Mapping[str, Any], d: int) -> list[Sent]:
+    """Return in words the one thing that this system would ask for: everything."""
     what = f"{d} numbers and the label as they are"
-    return [Release("training client", what, "none", "no privacy", study_only=True)]
+    return [Sent("training client", what, "none", epsilon="no privacy")]
 
 
 SYSTEM = System(
@@ -47,10 +47,11 @@ SYSTEM = System(
     stages=(*COMMON, _FIT, _SCORE),
     axes=(LEARNER,),
     x=EPSILON,
+    compared=(records,),
     metrics=(MISCLASSIFICATION,),
     methods=(CLEAN,),
     main=("clean",),
     checks=checks.every(checks.tested, checks.trained, checks.taught),
     spelled=spelled,
-    releases=releases,
+    sections=SECTIONS,
 )

@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from curvote.protocols.mrma.messages import MESSAGES
+from curvote.protocols.mrma import messages
 
-__all__ = ["MESSAGES"]
+
+class Vote(messages.Vote):
+    """A vote of a client in one arrival."""
+
+    detail = (
+        "each judges one classifier, once, in the arrival it comes with: a weak one, or"
+        " an earlier ensemble"
+    )
+
+
+MESSAGES = {"report": messages.Report(), "vote": Vote()}

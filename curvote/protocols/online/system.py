@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.axis import Settings as Given
@@ -13,7 +12,7 @@ from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals
 from curvote.protocols.measures import ERRORS, LEARNER
-from curvote.protocols.mrma.system import PRIVATIZE, releases_reports
+from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.online.messages import MESSAGES
 from curvote.protocols.online.methods import FROZEN, ONLINE
 from curvote.protocols.online.settings import Settings
@@ -24,8 +23,15 @@ from curvote.protocols.online.tables import (
     HISTORY,
     STANDING,
 )
-from curvote.protocols.stage import Release
-from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, drawn, scored
+from curvote.protocols.stages.declared import (
+    COMMON,
+    LEARNERS,
+    NONE_PASSED,
+    ROLES,
+    SECTIONS,
+    drawn,
+    scored,
+)
 
 _HERE = "curvote.protocols.online"
 ARRIVAL = Axis(
@@ -100,21 +106,6 @@ def _arriving(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("train", "size"))
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    return [
-        *releases_reports(config, d),
-        Release(
-            "evaluation client",
-            'one noised bit: "the classifier was right for me"',
-            "binary_rr",
-            "epsilon",
-            "each judges one classifier, once, in the arrival it comes with: a weak"
-            " one, or an earlier ensemble",
-        ),
-    ]
-
-
 SYSTEM = System(
     name="online",
     settings=Settings,
@@ -140,5 +131,5 @@ SYSTEM = System(
         _arriving,
     ),
     final=finals.history,
-    releases=releases,
+    sections=(NONE_PASSED, *SECTIONS),
 )

@@ -65,6 +65,15 @@ PROJECT = Stage(
 )
 COMMON = (INGEST, PROJECT)
 
+_SECTIONS = "curvote.reporting.sections"
+# What a page shows of clients who reduce curves to numbers and play roles; of votes on
+# classifiers; and of a cutoff.
+SECTIONS = tuple(
+    f"{_SECTIONS}.{name}" for name in ("curves", "data_set", "volunteers", "clients")
+)
+UTILITIES = f"{_SECTIONS}.utilities"
+NONE_PASSED = f"{_SECTIONS}.none_passed"
+
 
 def drawn(name: str, place: str, table: Table, **more: Any) -> Stage:
     """Return a study's stage in which clients draw messages."""

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals, outcomes
-from curvote.protocols.direct.system import AXES, FIXED, majority_label
+from curvote.protocols.direct.system import AXES, FIXED
+from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.mrma.methods import BEST_SINGLE
 from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
-from curvote.protocols.stage import Release
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
+    SECTIONS,
+    UTILITIES,
     WHO,
     drawn,
     released,
@@ -80,20 +81,13 @@ def _enough(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("votes", "directions"))
 
 
-def releases(config: Mapping[str, Any], d: int) -> list[Release]:
-    """Return the messages of each client in words, for every epsilon of a pipeline."""
-    what = 'one noised bit: "the direction was right for me"'
-    detail = "each judges one random direction, once, with the whole budget"
-    vote = Release("every client", what, "binary_rr", "epsilon", detail)
-    return [vote, majority_label()]
-
-
 SYSTEM = System(
     name="votes",
     settings=Settings,
     stages=(*COMMON, _TRAIN, _EVALUATE, _AGGREGATE, _SCORE),
     production=(*COMMON, _TRAIN, _RELEASE, _AGGREGATE),
     messages=MESSAGES,
+    compared=(Compared().words,),
     metrics=ERRORS,
     methods=(methods.VOTES, BEST_SINGLE, MAJORITY),
     main=("votes",),
@@ -103,5 +97,5 @@ SYSTEM = System(
     final=finals.ensemble,
     outcome=outcomes.voted,
     alarm=alarm,
-    releases=releases,
+    sections=(UTILITIES, *SECTIONS),
 )

@@ -10,15 +10,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from curvote.reporting import style
-from curvote.reporting.style import Look
+from curvote.chain.measure import Look
+from curvote.reporting import methods, style
 from curvote.reproduce.drawing import (
     Line,
     distinct,
     error_axis,
     fitting_legend,
     head,
-    inks,
     label_left,
     log_axis,
     panels,
@@ -41,12 +40,12 @@ from curvote.reproduce.rows import Row
 _CLEAN = "clean"
 _PUBLISHED = "best published method"
 _LOOKS = {
-    AUTO: style.look("mrma"),
+    AUTO: methods.look("mrma"),
     _PUBLISHED: Look(style.INK, "D", size=4),
-    "mrma sampled": style.look("best_single"),
-    "votes": replace(style.look("votes"), width=1.3),
-    MAJORITY: style.look("majority"),
-    _CLEAN: replace(style.look("clean"), marker="", above=1),
+    "mrma sampled": methods.look("best_single"),
+    "votes": replace(methods.look("votes"), width=1.3),
+    MAJORITY: methods.look("majority"),
+    _CLEAN: replace(methods.look("clean"), marker="", above=1),
 }
 _RED = "#c1121f"
 _RING: dict[str, Any] = {"ls": "", "marker": "o", "mfc": "none", "ms": 12, "mec": _RED}
@@ -71,7 +70,7 @@ def _panel(ax: Axes, rows: Sequence[Row], judged: Sequence[Cell]) -> None:
     for line in shown:
         if line.label == _CLEAN:
             at = line.rows[0]["curvote"]
-            ax.axhline(at, zorder=line.look.above, **inks(line.look))
+            ax.axhline(at, zorder=line.look.above, **style.inks(line.look))
         else:
             _line(ax, line)
     for lost in (cell.auto for cell in judged if cell.better):
@@ -92,7 +91,7 @@ def _lines(rows: Sequence[Row]) -> list[Line]:
 def _line(ax: Axes, line: Line) -> None:
     rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
     at = [_place(row, line.label) for row in rows]
-    points(ax, at, rows, zorder=line.look.above, **inks(line.look))
+    points(ax, at, rows, zorder=line.look.above, **style.inks(line.look))
 
 
 def _place(row: Row, name: str) -> float:

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from curvote.reporting import style
-from curvote.reporting.methods import METHODS
-from curvote.reporting.style import Look
+from curvote.chain.measure import Look
+from curvote.reporting import methods
 from curvote.reproduce.drawing import Line, against_epsilon, distinct
 from curvote.reproduce.mrma.gather import Evidence
 from curvote.reproduce.mrma.printed import cases
@@ -32,8 +31,10 @@ def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     looks = dict(zip(settings, _LOOKS, strict=False))
     return against_epsilon(
         {
-            f"{learner}, {METHODS[method].label}": [
-                _line(rows, setting, (learner, method), looks.get(setting, style.OTHER))
+            f"{learner}, {methods.method_of(method).label}": [
+                _line(
+                    rows, setting, (learner, method), looks.get(setting, methods.OTHER)
+                )
                 for setting in settings
             ]
             for learner, method in pairs

@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from curvote.reporting import style
-from curvote.reporting.methods import METHODS
+from curvote.chain.measure import Look
+from curvote.reporting import methods, style
 from curvote.reproduce.drawing import (
     distinct,
     fitting_legend,
@@ -64,16 +64,16 @@ def _place(row: Row) -> str:
 
 
 def _title(name: str) -> str:
-    return METHODS[name].label if name in METHODS else name
+    return methods.method_of(name).label
 
 
-def _look(name: str, names: list[str]) -> style.Look:
-    if name in style.LOOKS:
-        return style.look(name)
-    return style.look(_LEARNERS[names.index(name) % len(_LEARNERS)])
+def _look(name: str, names: list[str]) -> Look:
+    if name in methods.known():
+        return methods.look(name)
+    return methods.look(_LEARNERS[names.index(name) % len(_LEARNERS)])
 
 
-def _cells(ax: Axes, rows: Sequence[Row], places: list[str], look: style.Look) -> None:
+def _cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) -> None:
     at = [places.index(_place(row)) for row in rows]
     ink = _ink("curvote", look.colour) | {"marker": look.marker or "h"}
     points(ax, at, rows, elinewidth=1.0, **ink)

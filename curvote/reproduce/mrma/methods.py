@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from curvote.reporting import style
-from curvote.reporting.methods import METHODS
+from curvote.reporting import methods
 from curvote.reproduce.drawing import Line, against_epsilon, distinct
 from curvote.reproduce.mrma.gather import Evidence
 from curvote.reproduce.rows import Row
@@ -23,8 +22,8 @@ def _lines(rows: Sequence[Row], learner: str) -> list[Line]:
     mine = [row for row in rows if row["learner"] in {learner, None}]
     return [
         Line(
-            METHODS[method].label if method in METHODS else method,
-            style.look(method),
+            methods.method_of(method).label,
+            methods.look(method),
             [row for row in mine if row["method"] == method],
         )
         for method in distinct(mine, "method")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from curvote.errors import UserError
-from curvote.reporting.methods import METHODS
+from curvote.reporting import methods
 from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
 from curvote.reproduce.mrma.printed import Printed, printed
 from curvote.reproduce.rows import Row
@@ -179,7 +179,7 @@ def _sorted(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:
     """Sort by group, then by what tells lines apart, as it came; epsilon is last."""
     listed = list(rows)
     ranks = {name: _ranks(listed, name) for name in places}
-    ranks["method"] = {name: rank for rank, name in enumerate(METHODS)}
+    ranks["method"] = {name: rank for rank, name in enumerate(methods.known())}
 
     def place(row: Row) -> tuple[float, ...]:
         return (

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from matplotlib.figure import Figure
 
-from curvote.reporting import style
-from curvote.reporting.style import Look
+from curvote.chain.measure import Look
+from curvote.reporting import methods, style
 from curvote.reproduce.drawing import Line, against_epsilon, distinct
 from curvote.reproduce.mrma.gather import Evidence
 from curvote.reproduce.mrma.rows import USEFUL
@@ -52,7 +52,7 @@ def _label(group: str, split: str) -> str:
 
 
 def _look(group: str, split: str) -> Look:
-    look = _LOOKS.get(split, style.OTHER)
+    look = _LOOKS.get(split, methods.OTHER)
     if group == USEFUL:
         return look
     dash = _DASHES.get(split, "-")

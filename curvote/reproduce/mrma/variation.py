@@ -8,13 +8,12 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from curvote.chain.measure import Look
 from curvote.privacy import label_share
-from curvote.reporting import style
-from curvote.reporting.style import Look
+from curvote.reporting import methods, style
 from curvote.reproduce.drawing import (
     distinct,
     fitting_legend,
-    inks,
     log_axis,
     panels,
     points,
@@ -37,17 +36,17 @@ def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
     levels = sorted(distinct(rows, "epsilon"))
     looks = dict(zip(dimensions, _LOOKS, strict=False))
     for d in dimensions:
-        look = looks.get(d, style.OTHER)
+        look = looks.get(d, methods.OTHER)
         ax.plot(*_exact(d, levels, _label_share(found, d)), color=look.colour, lw=1.3)
         mine = [row for row in rows if row["d"] == d]
         at = [row["epsilon"] for row in mine]
-        points(ax, at, mine, zorder=4, **inks(look) | {"ls": ""})
+        points(ax, at, mine, zorder=4, **style.inks(look) | {"ls": ""})
     log_axis(ax, levels)
     ax.set_ylim(0, 103)
     ax.grid(axis="y")
     ax.set_ylabel("total variation (%)")
     handles = [
-        Line2D([], [], label=f"d = {d}", **inks(looks.get(d, style.OTHER)))
+        Line2D([], [], label=f"d = {d}", **style.inks(looks.get(d, methods.OTHER)))
         for d in dimensions
     ]
     exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")

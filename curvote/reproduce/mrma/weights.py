@@ -12,13 +12,13 @@ from matplotlib.lines import Line2D
 from scipy.special import expit
 
 from curvote.privacy import label_share
-from curvote.reporting import style
-from curvote.reproduce.drawing import distinct, inks, panels, points
+from curvote.reporting import methods, style
+from curvote.reproduce.drawing import distinct, panels, points
 from curvote.reproduce.mrma.gather import Evidence
 from curvote.reproduce.rows import Row
 
 LEVELS = (10, 1, 0.1, 0.01)
-_LOOKS = [style.LOOKS[name] for name in ("mrma", "mr", "all_data", "best_single")]
+_LOOKS = [methods.look(name) for name in ("mrma", "mr", "all_data", "best_single")]
 
 
 def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
@@ -50,7 +50,7 @@ def _agreement(ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None) -> 
     handles = []
     for level, look in zip(_levels(rows), _LOOKS, strict=False):
         mine = [row for row in rows if row["epsilon"] == level]
-        ink = inks(look) | {"ls": ""}
+        ink = style.inks(look) | {"ls": ""}
         at = [float(row["setting"].removeprefix("z0=")) for row in mine]
         points(ax, at, mine, **ink)
         handles.append(Line2D([], [], label=f"epsilon {level:g}", **ink))

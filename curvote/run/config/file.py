@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -178,8 +178,13 @@ def _configured(
     with _inside(where):
         each = [(named(labels), own) for labels, own in settings(merged)]
     systems = schema.named_in(own for _, own in each)
-    _check_known(merged, systems, where)
-    made = tuple(Setting(label, _checked(own, where)) for label, own in each)
+    problems = _unread(merged, systems, where)
+    try:
+        made = tuple(Setting(at, _checked(own, systems, where)) for at, own in each)
+    except UserError as error:
+        problems += error.problems
+    if problems:
+        raise UserError.several(problems)
     if len({files_of(setting.pipeline) for setting in made}) > 1:
         message = "settings of one run cannot read other files; make two pipelines."
         raise UserError(message, where=(*where, "grid"))
@@ -201,34 +206,37 @@ def _inside(where: Where) -> Iterator[None]:
         ) from None
 
 
-def _check_known(
+def _unread(
     merged: Mapping[str, Any], systems: frozenset[str], where: Where
-) -> None:
-    """Refuse systems that there are not, and sections that none of these reads."""
+) -> list[Problem]:
+    """Return sections that no system here reads; one that is none is a UserError."""
     problems = [problem for name in sorted(systems) for problem in unknown(name)]
-    if not problems:
-        problems = [
-            Problem(_foreign(section, reader, systems), (section,))
-            for section, reader in schema.foreign(systems).items()
-            if section in merged
-        ]
     if problems:
         with _inside(where):
             raise UserError.several(problems)
+    return [
+        Problem(_foreign(section, reader, systems), (*where, section))
+        for section, reader in schema.foreign(systems).items()
+        if section in merged
+    ]
 
 
 def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
     known = [*schema.model(systems).model_fields]
     names = ", ".join(sorted(systems))
+    reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
     return (
-        f"{names} never reads it: it belongs to {reader}."
+        f"{reads} it: it belongs to {reader}."
         f"{did_you_mean(section, known)} Take it out, or name {reader}."
     )
 
 
-def _checked(merged: dict[str, Any], where: Where) -> schema.Pipeline:
-    names = schema.named_in([merged])
-    known = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
+def _checked(
+    merged: dict[str, Any], systems: frozenset[str], where: Where
+) -> schema.Pipeline:
+    (name,) = names = schema.named_in([merged])
+    mine = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
+    known = schema.own(mine, name, systems)
     pipeline = _validate(schema.model(names), known, where)
     with _inside(where):
         problems = meaning_problems(pipeline)
@@ -270,10 +278,7 @@ def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:
 def _fields(model: type[BaseModel], inside: Where) -> list[str]:
     """Return the keys that are known at a place inside ``model``."""
     for part in inside:
-        field = model.model_fields.get(str(part))
-        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        nested = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
-        model = nested[0] if nested else model
+        model = schema.form(model, str(part)) or model
     return list(model.model_fields)
 
 

@@ -20,6 +20,8 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     problems = [*_source(pipeline), *_repeats(pipeline)]
     if not problems:  # a system's own checks need a source that is right
         problems += system(pipeline.protocol).checks(pipeline)
+        told = {problem.where for problem in problems}
+        problems += (each for each in _empty(pipeline) if each.where not in told)
     return [*problems, *production_problems(pipeline)]
 
 
@@ -53,9 +55,16 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield values that stand twice on an axis, and axes that have none."""
+    """Yield values that stand twice on an axis."""
     for axis in system(pipeline.protocol).axes:
         values = [str(value) for value in axis.values(pipeline)]
         twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
             yield Problem(f"{', '.join(twice)} stands twice.", (axis.key,))
+
+
+def _empty(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield axes without values: they would leave nothing to run."""
+    for axis in system(pipeline.protocol).axes:
+        if not axis.values(pipeline):
+            yield Problem("is empty; list one value at least.", (axis.key,))

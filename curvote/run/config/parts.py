@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from curvote.chain.axis import Cell
@@ -22,9 +22,14 @@ def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str | None, Part]]:
 
 def part_of(config: Mapping[str, Any], cell: Cell) -> Part:
     """Return the part of a run's configuration that a cell belongs to."""
+    return belonging(parts_of(config), cell)
+
+
+def belonging(parts: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
+    """Return which of the parts of a configuration a cell belongs to."""
     return next(
         part
-        for setting, part in parts_of(config)
+        for setting, part in parts
         if setting == cell["setting"]
         and (cell["protocol"] in (None, part.settings.called))
         and set(part.pairs) <= set(cell.pairs)

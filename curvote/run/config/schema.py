@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from curvote.chain.lookup import systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, Whole
+
+_Form = type[BaseModel] | None
 
 
 class Schedule(Strict):
@@ -128,7 +130,9 @@ def model(names: frozenset[str]) -> type[Pipeline]:
     waits: dict[str, Any] = {waits_for(name): (Whole | None, None) for name in asked}
     intake = create_model("Intake", __base__=Waiting, __doc__=Waiting.__doc__, **waits)
     fields["intake"] = (intake | None, None)
-    return create_model("Pipeline", __base__=Pipeline, **fields)
+    return create_model(
+        "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
+    )
 
 
 def _wider(one: Any, other: Any) -> bool:
@@ -150,9 +154,34 @@ def foreign(names: frozenset[str]) -> Mapping[str, str]:
 
 def pipeline_of(values: Mapping[str, Any]) -> Pipeline:
     """Return the resolved settings of one system: what others read is left out."""
-    names = frozenset({str(values.get("protocol", DEFAULT))})
-    known = {k: v for k, v in values.items() if k not in foreign(names)}
-    return model(names).model_validate(known)
+    (name,) = names = named_in([values])
+    return model(names).model_validate(own(values, name, SYSTEMS))
+
+
+def own(values: Mapping[str, Any], name: str, among: Iterable[str]) -> dict[str, Any]:
+    """Return ``values`` without what others ``among`` the systems read alone."""
+    mine, every = model(frozenset({name})), model(frozenset(among))
+    kept: dict[str, Any] = _without(values, mine, every)
+    return kept
+
+
+def _without(value: Any, mine: _Form, every: _Form) -> Any:
+    """Return what ``mine`` knows of a section, and what nobody does."""
+    if not (mine and every and isinstance(value, Mapping)):
+        return value
+    return {
+        key: _without(inner, form(mine, key), form(every, key))
+        for key, inner in value.items()
+        if key in mine.model_fields or key not in every.model_fields
+    }
+
+
+def form(of: type[BaseModel], key: str) -> _Form:
+    """Return the form of a key whose values are a section."""
+    field = of.model_fields.get(key)
+    kinds = (field.annotation, *get_args(field.annotation)) if field else ()
+    forms = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
+    return next(forms, None)
 
 
 def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:

@@ -17,8 +17,7 @@ from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
 from curvote.run.config.source import Raw, unpublished
 from curvote.run.plan import fingerprint, identity
-from curvote.run.plan.step import Release, Standing, Step
-from curvote.run.store.arrow import VERSION
+from curvote.run.plan.step import VERSION, Release, Standing, Step
 
 
 def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from curvote.chain.axis import Cell
 from curvote.chain.stage import Place, Stage
 from curvote.run.config.source import Raw
 from curvote.run.project import is_raw
+
+# The form in which tables are stored: part of every key.
+VERSION: Final = 3
 
 
 @dataclass(frozen=True)

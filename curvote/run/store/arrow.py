@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,6 @@ from curvote.chain.stage import SHARED, Columns, Place
 from curvote.chain.tables import BITS, FILE, MATRIX, TEXT, VECTOR, Kind, Table
 from curvote.errors import InternalError
 
-VERSION: Final = 3
 _META = b"curvote"
 _NOBODY = -1  # the index of rows that all repetitions share
 

@@ -137,14 +137,16 @@ def test_servers_end_with_their_final_classifier_useful_groups_first() -> None:
 
 
 def test_theory_is_told_in_its_own_quantity() -> None:
-    """An error of 0.1 at z0 is an agreement of 90 %; telling apart at .3 is TV 40 %."""
-    asked = row("figure-1", "agreement", 0.1, setting={"z0": "0.5"}, epsilon=1.0)
+    """Rows are named after what was measured of the reports, not after a method."""
+    known = {"setting": {"z0": "0.5"}, "epsilon": 1.0}
+    asked = row("figure-1", "report", 0.9, metric="agreement", **known)
     (agreed,) = comparison("figure-1", [asked])
     assert (agreed["curvote"], agreed["se"]) == pytest.approx((90, 0.2))
-    assert agreed["setting"] == "z0=0.5"
-    asked = row("figure-a6", "told_apart", 0.3, setting={"d": "5"}, epsilon=1.0)
+    assert (agreed["method"], agreed["setting"]) == ("agreement", "z0=0.5")
+    known = {"setting": {"d": "5"}, "epsilon": 1.0}
+    asked = row("figure-a6", "report", 0.4, metric="total_variation", **known)
     (apart,) = comparison("figure-a6", [asked])
-    assert (apart["curvote"], apart["se"]) == pytest.approx((40, 0.4))
+    assert (apart["curvote"], apart["se"]) == pytest.approx((40, 0.2))
     assert (apart["method"], apart["d"]) == ("total_variation", 5)
 
 
@@ -165,7 +167,8 @@ def test_useful_error_knows_that_groups_go_together() -> None:
         [_scores("1", 0.2 + swing), _scores("3", 0.3 - swing), _scores("2", 0.5)]
     )
     (found,) = useful("figure-3", table, {"split=clients": {"split": "clients"}})
-    assert found["misclassification"] == pytest.approx(0.25)
+    assert found["metric"] == "misclassification"
+    assert found["value"] == pytest.approx(0.25)
     assert found["se"] == pytest.approx(0, abs=1e-12)
     assert (found["group"], found["setting"]) == ("useful", {"split": "clients"})
 
@@ -180,7 +183,8 @@ def _scores(group: str, values: np.ndarray | float) -> pd.DataFrame:
             "learner": "cg",
             "method": "federated",
             "group": group,
-            "misclassification": values,
+            "metric": "misclassification",
+            "value": values,
         }
     )
 

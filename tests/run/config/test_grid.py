@@ -12,7 +12,7 @@ from curvote.reporting.columns import columns
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.settings import labels_of, named, of_config, settings
 from curvote.run.project import Project
-from curvote.run.results import cells, final_model, find, summary
+from curvote.run.results import summary, views
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}
@@ -72,10 +72,12 @@ def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) ->
     assert plain.to_run(plain.plan(project)) == set()
     rows = [row for row in summary(project, record) if row["method"] == "mrma"]
     assert [row["setting"] for row in rows] == list(labels_of(record.config).values())
-    for cell in cells(record):
-        size = int(of_config(record.config, cell.setting)["project"]["size"])
-        assert final_model(project, record, cell).coef.size == size
-        assert find(project, record, "project", cell).facts["d"] == size
+    for view in views(project, record):
+        own = of_config(record.config, view.cell["setting"])
+        size = int(own["project"]["size"])
+        assert view.system.final(view).coef.size == size
+        assert view.facts("project")["d"] == size
+        assert view.setting("project.size") == size
 
 
 def test_a_shared_step_says_whose_it_is(tmp_path: Path) -> None:

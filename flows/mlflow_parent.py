@@ -1,0 +1,141 @@
+"""The run that MLflow's list shows: headline, data, files, and the current model."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from curvote.run.plan import fingerprint
+from curvote.run.store.artifacts import Artifact
+from flows import headline as words
+from flows.cells import artifacts, plan_rows
+from flows.headline import Headline
+from flows.mlflow_cell import Told, log_cell
+from flows.mlflow_model import link, register
+from flows.mlflow_run import Log
+from flows.mlflow_store import delete
+
+if TYPE_CHECKING:
+    from mlflow.entities import DatasetInput
+
+_ERROR = "misclassification"
+_DIGEST = 36  # letters of a digest that MLflow takes
+
+
+def log_all(
+    log: Log, cells: Sequence[Told], headline: Headline, report: Path | None
+) -> str:
+    """Log the parent, its cells and files, all or nothing; return the parent's id."""
+    name = words.title(log.record, headline)
+    parent = log.open(name, {"curvote.run": log.record.id})
+    try:
+        _fill(log, parent, cells, headline)
+        _log_report(log, parent, report)
+        log.close(parent)
+    except BaseException:
+        with contextlib.suppress(Exception):
+            delete(log.client, log.experiment, parent)
+        raise
+    return parent
+
+
+def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> None:
+    made = {told.cell: log_cell(log, parent, told) for told in cells}
+    everything = [read for read, _ in made.values()]
+    cell = headline.cell
+    read, model = made.get(cell, ({}, None))
+    stored = artifacts(log.project, log.record, cell)
+    facts = {name: fact for one in stored for name, fact in one.facts.items()}
+    shared = {k: v for k, v in read.items() if all(r.get(k) == v for r in everything)}
+    sizes = words.sizes(log.record, read, facts)
+    points = [*headline.points, *_least(headline, facts)]
+    points += [(name, value, 0) for name, value in words.effort(log.record).items()]
+    inputs = list(_inputs(stored))
+    log.write(parent, points, shared | sizes, _tags(log, cells, headline, inputs))
+    log.client.log_inputs(parent, inputs)
+    _log_texts(log, parent)
+    if model:
+        link(log.client, parent, model)
+        marks = {"curvote.run": log.record.id, "cell": str(cell)}
+        register(log.client, log.record.pipeline, model, parent, marks)
+
+
+def _least(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
+    """Yield the least error that is possible, where errors are told and it is known."""
+    least = facts.get("bayes_error")
+    for step in sorted({at for name, _, at in headline.points if _ERROR in name}):
+        if least is not None:
+            yield f"{_ERROR}.bayes", float(least), step
+
+
+def _tags(
+    log: Log,
+    cells: Sequence[Told],
+    headline: Headline,
+    inputs: Iterable[DatasetInput],
+) -> dict[str, str]:
+    record = log.record
+    protocols = dict.fromkeys(told.cell["protocol"] or "" for told in cells)
+    return {
+        "protocol": ", ".join(protocols),
+        "data": ", ".join(one.dataset.name for one in inputs),
+        "headline": str(headline.cell),
+        "pipeline_key": fingerprint.of_json([each["key"] for each in record.steps]),
+        "mlflow.source.name": words.command(record),
+        "mlflow.source.type": "LOCAL",
+        "mlflow.note.content": words.note(record, headline),
+    }
+
+
+def _inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
+    """Yield what the chain began with: names and digests, no value and no row.
+
+    Of a file that nobody published only the keyed digest is known here.
+    """
+    from mlflow.entities import Dataset, DatasetInput, InputTag
+
+    for one in stored:
+        components = one.manifest["components"]
+        if components["inputs"]:
+            continue
+        source = components["params"].get("source", {}).get("name", one.stage)
+        for file in one.facts.get("raw") or [{"name": source, "key": one.key}]:
+            digest = file.get("sha256") or file.get("hmac_sha256") or one.key
+            told = json.dumps(file)
+            data = Dataset(source, digest[:_DIGEST], "curvote", told)
+            yield DatasetInput(data, [InputTag("mlflow.data.context", "clients")])
+
+
+def _log_texts(log: Log, parent: str) -> None:
+    config = yaml.safe_dump(log.record.config, sort_keys=False)
+    log.client.log_text(parent, config, "config.yaml")
+    plan = json.dumps(plan_rows(log.record), indent=1)
+    log.client.log_text(parent, plan, "plan.json")
+
+
+def _log_report(log: Log, parent: str, folder: Path | None) -> None:
+    """Log the HTML report and its figures, or link the run that holds them."""
+    files = _report_files(folder) if folder else []
+    if not folder or not files:
+        return
+    digest = fingerprint.of_json(
+        {str(f.relative_to(folder)): fingerprint.of_file(f) for f in files}
+    )
+    earlier = log.find("report_digest", digest)
+    holder = earlier.data.tags["figures_run"] if earlier else parent
+    if not earlier:
+        for file in files:
+            place = file.parent.relative_to(folder).as_posix()
+            log.client.log_artifact(parent, str(file), place.strip(".") or None)
+    log.client.set_tag(parent, "report_digest", digest)
+    log.client.set_tag(parent, "figures_run", holder)
+
+
+def _report_files(folder: Path) -> list[Path]:
+    found = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
+    return [file for file in found if file.is_file()]
