@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from scipy.stats import binom
 
 from curvote import validate
 from curvote.errors import UserError
-
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 
 def keep_probability(epsilon: float) -> float:
