@@ -14,7 +14,6 @@ from curvote.chain.registry import SYSTEMS
 from curvote.privacy import Budget
 from curvote.protocols.message import messages
 from curvote.protocols.outside import WHO, Outside, crowd
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.votes.messages import Vote
 from curvote.reporting.gather import page_data
 from curvote.reporting.page import render

@@ -10,7 +10,6 @@ from curvote.chain.axis import Cell
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
 from curvote.protocols.direct.arms import vectors
-from curvote.run.config.choosing import concrete, reasons
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.parts import parts_of, reasons
 from curvote.run.config.settings import named, settings
