@@ -57,8 +57,20 @@ class Score:
 
     @property
     def line(self) -> Cell:
-        """What the cell has in common with its neighbours on the x-axis."""
-        return self.cell.with_(**{self.x: None})
+        """What the cell, or its group, shares with its neighbours on the x-axis."""
+        return self.cell.with_(**{self.x: None, "group": self.group or None})
+
+    @property
+    def place(self) -> Cell:
+        """Where the cell stands on the x-axis; nowhere without privacy."""
+        return Cell.of({self.x: self.cell[self.x]})
+
+    @property
+    def with_error(self) -> str:
+        """The value and one standard error, in percent points where shown so."""
+        factor, digits = (100, 2) if self.metric.shown == "percent" else (1, 3)
+        values = (factor * v for v in (self.value, self.se) if v is not None)
+        return " ± ".join(f"{value:.{digits}f}" for value in values)
 
     @property
     def shown(self) -> str:
@@ -154,16 +166,17 @@ def by_cell(scores: Iterable[Score]) -> dict[Cell, Metrics]:
     """Return the metrics of each child: its own and those that it shares with others.
 
     What holds for several cells, such as the majority's for all learners, is copied
-    into each; it gets a child of its own only where there is none.
+    into each; it gets a child of its own only where there is none. The main method
+    comes first: MLflow's comparison opens with that metric.
     """
     own: dict[Cell, Metrics] = {}
-    for score in scores:
+    for score in sorted(scores, key=lambda score: score.rank is None):
         names = dict.fromkeys((score.method, score.called))
         own.setdefault(score.cell, {}).update(score.metrics(*names))
     shared = {w for w in own if any(w != cell and w.serves(cell) for cell in own)}
     return {
-        cell: _merged(own[wide] for wide in own if wide.serves(cell))
-        for cell in own
+        cell: metrics | _merged(own[wide] for wide in own if wide.serves(cell))
+        for cell, metrics in own.items()
         if cell not in shared
     }
 

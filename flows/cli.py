@@ -187,7 +187,8 @@ def scores(
     from curvote.run.results import summary
 
     place = _project(project)
-    rows = summary(place, completed(place, pipeline, run_id))
+    record = completed(place, pipeline, run_id)
+    rows = summary(place, record)
     if not rows:
         raise UserError(
             f"{pipeline} is in production: no true error is known. `curvote report"
@@ -198,7 +199,7 @@ def scores(
         return
     from flows.tables import print_scores
 
-    print_scores(rows)
+    print_scores(record, rows)
 
 
 @app.command()

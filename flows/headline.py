@@ -53,9 +53,9 @@ def of_scores(scores: Sequence[Score]) -> Headline:
     main = next(iter(lines.values()))
     last, cells = main[-1], [score.cell for score in main]
     points = (*_points(lines), *_beside(scores, last), *_places(cells, last.x))
-    told = ", ".join(f"{score.shown}{at(score.cell, score.x)}" for score in main)
+    told = (f"{score.shown} ({score.place.words or 'all'})" for score in main)
     title = f"{last.called} {last.shown}"
-    words = f"{last.metric.name}, {last.called}: {told}"
+    words = f"{last.metric.name}, {last.called}: {', '.join(told)}"
     return Headline(last.cell, last.x, tuple(dict.fromkeys(points)), title, words)
 
 
@@ -75,12 +75,18 @@ def of_outcomes(
 
 
 def main_scores(scores: Iterable[Score]) -> list[Score]:
-    """Return the score of each cell's main method, cells in their order."""
-    known = [s for s in scores if s.rank is not None and not s.group]
-    found: dict[Cell, Score] = {}
+    """Return the score of each cell's main method, cells in their order.
+
+    A cell of which nothing is known as a whole has one for each of its groups.
+    """
+    known = [score for score in scores if score.rank is not None]
+    whole = {score.cell for score in known if not score.group}
+    known = [score for score in known if not (score.group and score.cell in whole)]
+    found: dict[tuple[Cell, str], Score] = {}
     for score in sorted(known, key=lambda score: score.rank or ()):
-        found.setdefault(score.cell, score)
-    return [found[cell] for cell in dict.fromkeys(score.cell for score in known)]
+        found.setdefault((score.cell, score.group), score)
+    places = dict.fromkeys((score.cell, score.group) for score in known)
+    return [found[place] for place in places]
 
 
 def _lines(scores: Iterable[Score]) -> Lines:
@@ -109,23 +115,30 @@ def _numbers(cell: Cell) -> list[float]:
 def _points(lines: Lines) -> Iterator[Point]:
     """Yield every line; what has no place on the x-axis holds at each."""
     main = next(iter(lines.values()))
-    for name, scores in _named(lines).items():
+    for name, scores in _named(lines):
         for score in scores:
-            placed = [score] if score.cell[score.x] is not None else main
+            placed = [score] if score.place.pairs else main
             for metric, value in score.metrics(name).items():
                 yield from ((metric, value, one.step) for one in placed)
 
 
-def _named(lines: Lines) -> dict[str, list[Score]]:
-    """Return the lines by their methods' names; a second one by what is its own."""
-    named: dict[str, list[Score]] = {}
+def _named(lines: Lines) -> Iterator[tuple[str, list[Score]]]:
+    """Yield the lines by their methods' names; a second one by what is its own."""
+    taken: set[tuple[str, str]] = set()
     first = next(iter(lines))
     for line, scores in lines.items():
-        name = scores[0].called
-        apart = {k: v for k, v in line.pairs if v not in (first[k], name)}
-        own = [v if isinstance(v, str) else f"{k}-{v:g}" for k, v in apart.items()]
-        named[".".join([name, *own]) if name in named else name] = scores
-    return named
+        name, group = scores[0].called, scores[0].group
+        if (name, group) in taken:
+            own = line.with_(group=None).pairs
+            apart = [pair for pair in own if pair[1] not in (first[pair[0]], name)]
+            name = ".".join([name, *map(_word, apart)])
+        taken.add((name, group))
+        yield name, scores
+
+
+def _word(pair: tuple[str, Any]) -> str:
+    axis, value = pair
+    return value if isinstance(value, str) else f"{axis}-{value:g}"
 
 
 def _beside(scores: Iterable[Score], main: Score) -> Iterator[Point]:
@@ -142,11 +155,6 @@ def _places(cells: Iterable[Cell], x: str) -> Iterator[Point]:
     for cell in cells:
         if isinstance(cell[x], float | int):
             yield x, float(cell[x]), step(cell, x)
-
-
-def at(cell: Cell, x: str) -> str:
-    """Return where a cell stands on the x-axis, in words."""
-    return f" at {Cell(((x, cell[x]),)).words}" if cell[x] is not None else ""
 
 
 def effort(record: RunRecord) -> dict[str, float]:
@@ -170,18 +178,21 @@ def sizes(
 
 def title(record: RunRecord, headline: Headline) -> str:
     """Return a run's name: its number and what was overridden; else its id."""
+    if not headline.title:
+        return record.id
+    place = Cell.of({headline.x: headline.cell[headline.x]}).words
     words = ", ".join((headline.title, *record.overrides))
-    return f"{words}{at(headline.cell, headline.x)}" if headline.title else record.id
+    return f"{words} ({place})" if place else words
 
 
 def note(record: RunRecord, headline: Headline) -> str:
     """Return the description that MLflow shows of a run, in Markdown."""
-    return (
-        f"{headline.words}\n\nRun `{record.id}`: `{command(record)}`. The headline is"
-        f" that of {headline.cell.words}; other cells are runs below this one. Where a"
-        f" metric depends on {headline.x}, its step is {headline.x}: a whole number as"
-        " it is, a fraction times 1000."
-    )
+    told = [f"Run `{record.id}`: `{command(record)}`."]
+    if headline.points:
+        cell = f"The cell is {headline.cell.words}; the others are runs below this one."
+        steps = f"Steps are {headline.x}: fractions times 1000, counts as they are."
+        told = [headline.words, *told, cell, steps]
+    return "\n\n".join(told)
 
 
 def command(record: RunRecord) -> str:

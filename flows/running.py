@@ -64,7 +64,7 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
         for line in fallen(project, record):
             print(line)
     else:
-        print_scores(summary(project, record))
+        print_scores(record, summary(project, record))
     for line in notes(project, record):
         print(line)
     page = project.reports / pipeline / "report.html"

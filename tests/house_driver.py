@@ -10,6 +10,7 @@ import contextlib
 import io
 import json
 import sys
+import traceback
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,8 @@ def command(words: list[str]) -> dict[str, Any]:
             cli.main()
         except SystemExit as end:
             code = end.code or 0
+        except Exception:  # noqa: BLE001 - the other commands are told, too
+            code = traceback.format_exc()
     return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
 
 

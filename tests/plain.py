@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
+from curvote.reproduce.lookup import file_of
 from curvote.run import history
-from curvote.run.config.file import PipelinesFile
 from curvote.run.config.schema import foreign
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
@@ -56,7 +56,7 @@ def plan(
     selection: Selection = EVERYTHING,
 ) -> Plan:
     """Return the plan of a pipeline."""
-    configured = PipelinesFile(project).configured(name, overrides)
+    configured = file_of(project, name).configured(name, overrides)
     return make_plan(project, configured, selection, fetch=True)
 
 

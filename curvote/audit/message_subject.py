@@ -66,14 +66,21 @@ class MessageSubject(Subject):
         d = self.task.encoding.d
         one = np.ones(d)
         flipped = np.where(np.arange(d) == 0, -one, one)
+        first, *_, last = self._labels
         places = [
-            (-one, -1.0),
-            (one, 1.0),
-            (flipped, 1.0),
-            (np.zeros(d), 1.0),
-            (rng.uniform(-1, 1, d), -1.0),
+            (-one, first),
+            (one, last),
+            (flipped, last),
+            (np.zeros(d), last),
+            (rng.uniform(-1, 1, d), first),
         ]
         return [self._known(z, label) for z, label in places]
+
+    @property
+    def _labels(self) -> tuple[float, ...]:
+        """The labels: signs of two classes, the places of more."""
+        k = len(self.task.classes)
+        return (-1.0, 1.0) if k == 2 else tuple(map(float, range(k)))
 
     def _known(self, z: FloatArray, label: float) -> Known:
         judge = None if self.task.candidates is None else np.zeros(1, dtype=np.int64)
@@ -90,7 +97,8 @@ class MessageSubject(Subject):
     def many(self, n: int, rng: np.random.Generator) -> Known:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
         z = interior.values((n, self.task.encoding.d), rng)
-        labels = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+        which = (rng.random(n) * len(self._labels)).astype(np.int64)
+        labels = np.array(self._labels)[which]
         up = self.task.candidates
         judge = None if up is None else rng.integers(len(up.coef), size=n)
         return Known(z, z, labels, judge)
@@ -143,9 +151,10 @@ class MessageSubject(Subject):
     def odd_inputs(self) -> list[OddInput]:
         """Return records with no number, no label, or out of bounds."""
         good = self._known(np.full(self.task.encoding.d, 0.25), 1.0)
+        between = (self._labels[0] + self._labels[1]) / 2
         odd = [
             OddInput(f"a label of {bad:g}", replace(good, labels=np.array([bad])))
-            for bad in (np.nan, 0.0, 2.0, np.inf)
+            for bad in (np.nan, between, self._labels[-1] + 1, np.inf)
         ]
         if self.task.candidates is not None:
             return odd

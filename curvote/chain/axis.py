@@ -60,7 +60,9 @@ class Cell:
     @classmethod
     def of(cls, values: Mapping[str, Value | None]) -> Cell:
         """Return the cell of a mapping; None says that it has no such coordinate."""
-        return cls(tuple((k, v) for k, v in values.items() if v is not None))
+        first = {name: values.get(name) for name in ("protocol", "setting")}
+        every = (first | {**values}).items()
+        return cls(tuple((name, value) for name, value in every if value is not None))
 
     def __getitem__(self, axis: str) -> Any:
         """Return the value on an axis, None where the cell has none."""

@@ -11,11 +11,13 @@ from pydantic import BaseModel
 from curvote.chain.axis import EPSILON, REPLICATE, Axis, Index, Settings
 from curvote.chain.measure import Method, Metric
 from curvote.chain.sent import Sent
-from curvote.chain.stage import Stage
+from curvote.chain.stage import Facts, Stage
 from curvote.chain.tables import Table
 from curvote.chain.view import View
 from curvote.errors import InternalError, Problem
 
+# Settings, and what gives the facts of a stage: the tasks that an audit looks at.
+Asked = Callable[[Settings, Callable[[str], Facts]], Iterable[Any]]
 Said = Callable[[Mapping[str, Any], int], Iterable[Sent]]
 
 
@@ -41,9 +43,10 @@ class System:
     ``stages`` are those of a study, ``production`` those of a release, if it has any.
     ``axes`` make its cells, ``x`` is what stands on the x-axis of its figures, and its
     tables repeat over ``index``. ``messages`` are what leaves whom, ``compared`` says
-    what leaves only in a study, for comparison. ``metrics`` and ``methods`` are what it
-    measures, and of what; ``main`` names the methods that may stand in a headline, the
-    first that there is.
+    what leaves only in a study, for comparison, and ``asked`` yields the tasks that an
+    audit looks at, where they are not one for each epsilon and message. ``metrics`` and
+    ``methods`` are what it measures, and of what; ``main`` names the methods that may
+    stand in a headline, the first that there is.
 
     ``checks`` yields what is wrong with settings beyond their form, ``parts`` what they
     stand for where something is left to a rule, and ``spelled`` what stages read.
@@ -67,6 +70,7 @@ class System:
     index: tuple[Index, ...] = (REPLICATE,)
     messages: Mapping[str, Any] = field(default_factory=dict, hash=False)
     compared: tuple[Said, ...] = ()
+    asked: Asked | None = None
     metrics: tuple[Metric, ...] = ()
     methods: tuple[Method, ...] = ()
     main: tuple[str, ...] = ()

@@ -30,7 +30,7 @@ class View(Protocol):
         ...
 
     def holds(self, stage: str, table: str = "") -> bool:
-        """Say whether the run has the stage, and the stage that table."""
+        """Say whether the cell has the stage, and the stage that table."""
         ...
 
     def facts(self, stage: str) -> Facts:

@@ -21,6 +21,7 @@ from curvote.errors import InternalError
 from curvote.validate import FloatArray
 
 WORD_BITS = 64
+WORDS = 1 << WORD_BITS
 # numpy's exp is within 4 ulp (2^-51) and a word as float64 within 2^-54.
 MARGIN = 2.0**-44
 # U / 2^52 is exact in float64, and 12 bits of its word are left for the sign.
@@ -55,7 +56,7 @@ def logistic_threshold(epsilon: float, inside: int = 1, outside: int = 1) -> int
     weight = inside << bits
     threshold = (weight << WORD_BITS) // (weight + outside * high)
     uniform = (inside << WORD_BITS) // (inside + outside)
-    return min(max(threshold, uniform), (1 << WORD_BITS) - 1)
+    return min(max(threshold, uniform), WORDS - 1)
 
 
 def log(ratio: Fraction) -> float:
@@ -80,8 +81,8 @@ def below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     A word in the last, incomplete run of n is drawn again: probability n / 2^64.
     """
     words = entropy.words(size).copy()
-    whole = (1 << WORD_BITS) // n * n
-    if whole < 1 << WORD_BITS:
+    whole = WORDS // n * n
+    if whole < WORDS:
         while (again := np.flatnonzero(words >= np.uint64(whole))).size:
             words[again] = entropy.words(again.size)
     return (words % np.uint64(n)).astype(np.int64)

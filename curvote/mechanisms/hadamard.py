@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.bits import Bits, Labels
-from curvote.mechanisms.labels import WORDS, Chances, SupportMechanism, are_codes
+from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.labels import Chances, SupportMechanism, are_codes
 from curvote.validate import FloatArray
 
 
@@ -150,6 +151,3 @@ class Hadamard(SupportMechanism):
         mine, theirs = self._place(labels)[0], self._place(np.arange(self.n_classes))[0]
         spread = np.where(mine[:, None] == theirs, near, far)
         return np.where(self._one_hot(labels), own, spread)
-
-
-MECHANISM = Hadamard

@@ -129,7 +129,7 @@ def _named(method: Method) -> str:
 def _said(data: PageData, value: str) -> tuple[str, str]:
     """Return how a sentence goes on after who has a value: up to it, and after it."""
     metric = data.measured[0]
-    said = metric.said or f"has {metric.label} {{value}}"
+    said = f" {metric.said}" if metric.said else f": {metric.label} {{value}}"
     before, _, after = said.format(record=data.record, value="|").partition("|")
     return before + value + unit(metric), after
 
@@ -147,10 +147,10 @@ def headline(data: PageData) -> str:
     metric = data.measured[0]
     se = "" if pd.isna(row["se"]) else f" (± {number(row['se'], metric)})"
     said, after = _said(data, number(row["value"], metric))
-    parts = [f"At {_level(data, row)}, {_who(row)} {said}{se}{after}"]
+    parts = [f"At {_level(data, row)}, {_who(row)}{said}{se}{after}"]
     for method, value in _spoken(data, row):
         if method.reference:
-            parts.append(f"{_named(method)} {_said(data, number(value, metric))[0]}")
+            parts.append(_named(method) + _said(data, number(value, metric))[0])
     bound = data.bounds.get(metric.name)
     if bound is not None:
         least = "the Bayes error, the least that any classifier can reach, is"
@@ -209,20 +209,23 @@ def tiles(data: PageData) -> list[tuple[str, str, str, str]]:
 
 def heading(data: PageData, metric: Metric) -> str:
     """Return the title of a metric's figure."""
-    label = data.label(metric)
     at = "privacy level" if data.x.name == EPSILON.name else data.x.name
-    return f"{label[:1].upper()}{label[1:]} at each {at}"
+    return f"{_begun(data.label(metric))} at each {at}"
 
 
 def meaning(data: PageData, metric: Metric) -> str:
     """Say what a metric is."""
-    return (metric.words or metric.label).format(record=data.record)
+    return _begun((metric.words or metric.label).format(record=data.record))
+
+
+def _begun(text: str) -> str:
+    """Begin a sentence with a text."""
+    return text[:1].upper() + text[1:]
 
 
 def caption(data: PageData, metric: Metric) -> str:
     """Say what the numbers of a metric's table are."""
-    label = data.label(metric)
-    return f"{label[:1].upper()}{label[1:]}" + " in percent" * bool(unit(metric))
+    return _begun(data.label(metric)) + " in percent" * bool(unit(metric))
 
 
 def best(metric: Metric) -> str:
@@ -232,13 +235,13 @@ def best(metric: Metric) -> str:
 
 def lines_alt(data: PageData, metric: Metric) -> str:
     """Say what a metric's figure shows, for readers who cannot see it."""
-    names = ", ".join(learners(data.scores)) or "no learner"
+    names = ", ".join(learners(data.scores))
+    panels = f"one panel for each of {names}" if names else "one panel"
     found = ", ".join(level(each) for each in levels(data.of(metric))) or "none"
     first = f" {headline(data)}" if metric is data.measured[0] else ""
     return (
         f"Line chart of the {data.label(metric)} against {data.x.name}"
-        f" ({found}), one panel for each learner ({names}), one line for each method."
-        f"{first}"
+        f" ({found}), {panels}, one line for each method.{first}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -15,13 +15,11 @@ import numpy as np
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
-from curvote.chain.stage import Place
+from curvote.chain.stage import Facts, Place
 from curvote.classes import Classes
-from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.message import message_of, messages
-from curvote.protocols.stages import project as projecting
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
 from curvote.run.config.file import Configured
@@ -30,10 +28,13 @@ from curvote.run.config.settings import dotted, named, settings
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
+from curvote.run.plan.expand import stages_of, values_of
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import write_json
 from curvote.task import Task
+
+Read = Callable[[str], Facts]
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Loss:
 
 
 def tasks(project: Project, configured: Configured) -> list[Task]:
-    """Return the task of every setting, protocol, epsilon and message of a pipeline.
+    """Return the task of every setting, system, level and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
     stand-ins: an audit chooses its own z and its own labels. UserError: its raw file
@@ -60,7 +61,7 @@ def tasks(project: Project, configured: Configured) -> list[Task]:
     return _once(
         task
         for setting in configured.settings
-        for task in rehearsals(*_described(project, setting.pipeline), setting.pipeline)
+        for task in rehearsals(setting.pipeline, _computed(project, setting.pipeline))
     )
 
 
@@ -70,23 +71,27 @@ def tasks_of(project: Project, record: RunRecord) -> list[Task]:
         task
         for labels, own in settings(record.config)
         for task in rehearsals(
-            *_stored(project, record, named(labels)), pipeline_of(own)
+            pipeline_of(own), _stored(project, record, named(labels))
         )
     )
 
 
-def rehearsals(
-    encoding: Encoding, classes: Classes, setting: Pipeline
-) -> Iterator[Task]:
+def rehearsals(setting: Pipeline, read: Read) -> Iterator[Task]:
     """Yield each task that one setting of a pipeline leads to.
 
-    ``encoding`` is the setting's own.
+    ``read`` returns the facts of a stage before the first message.
     """
-    for part in system(setting.protocol).parts(setting):
-        pipeline = part.settings
-        judged = replace(encoding, feature_map=pipeline.project.judge)
-        for epsilon in pipeline.epsilon:
-            yield from _rehearsed(judged, classes, pipeline, epsilon)
+    own = system(setting.protocol)
+    for part in own.parts(setting):
+        yield from (own.asked or _asked)(part.settings, read)
+
+
+def _asked(pipeline: Pipeline, read: Read) -> Iterator[Task]:
+    """Yield a task for each epsilon and message, about what clients project."""
+    encoding, classes = _read(read("project"))
+    judged = replace(encoding, feature_map=pipeline.project.judge)
+    for epsilon in pipeline.epsilon if messages(pipeline.protocol) else ():
+        yield from _rehearsed(judged, classes, pipeline, epsilon)
 
 
 def _rehearsed(
@@ -111,27 +116,36 @@ def _once(every: Iterable[Task]) -> list[Task]:
     return list({task.digest(): task for task in every}.values())
 
 
-def _described(project: Project, pipeline: Pipeline) -> tuple[Encoding, Classes]:
-    """Return encoding and classes as the raw file's public facts make them."""
+def _computed(project: Project, pipeline: Pipeline) -> Read:
+    """Return what gives a stage's facts from public files and settings alone."""
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, Absent):
         names = ", ".join(raw.names)
         raise UserError(f"a raw file is not here: `curvote data fetch {names}` first.")
-    dataset = import_module(DATASETS[pipeline.source["name"]])
-    parameters = dataset.Parameters.model_validate(pipeline.source)
-    public = dataset.facts(parameters, {file.name: Path(file.path) for file in raw})
-    params = {f"project.{k}": v for k, v in pipeline.project.model_dump().items()}
-    return _read(projecting.facts({"ingest": _Facts(public)}, params))
+    parts = system(pipeline.protocol).parts(pipeline)
+    every = (stage for part in parts for stage in stages_of(part.settings))
+    stages = {stage.name: stage for stage in every}
+    values = values_of(pipeline, Cell())
+    values["raw.paths"] = {file.name: file.path for file in raw}
+
+    def read(name: str) -> Facts:
+        stage = stages[name]
+        keys = (*stage.params, *stage.also(pipeline))
+        params = values | {key: dotted(values, key) for key in keys}
+        inputs = {source: _Facts(read(source)) for source in stage.inputs}
+        facts: Facts = import_module(stage.module).facts(inputs, params)
+        return facts
+
+    return read
 
 
-def _stored(
-    project: Project, record: RunRecord, setting: str | None
-) -> tuple[Encoding, Classes]:
-    """Return encoding and classes as a run stored them."""
-    return _read(find(project, record, "project", Cell.of({"setting": setting})).facts)
+def _stored(project: Project, record: RunRecord, setting: str | None) -> Read:
+    """Return what gives a stage's facts as a run stored them."""
+    cell = Cell.of({"setting": setting})
+    return lambda stage: find(project, record, stage, cell).facts
 
 
-def _read(facts: Mapping[str, Any]) -> tuple[Encoding, Classes]:
+def _read(facts: Facts) -> tuple[Encoding, Classes]:
     encoding = Encoding.from_json(facts["encoding"])
     return replace(encoding, constants=_filled(encoding)), Classes(facts["classes"])
 
@@ -143,7 +157,7 @@ def _filled(encoding: Encoding) -> dict[str, Any]:
 
 
 class _Facts:
-    """An ingest artifact that holds nothing but its facts."""
+    """An artifact that holds nothing but its facts."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts = facts

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.chain.axis import Cell
+from curvote.chain.axis import REPLICATE, Cell
 from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
@@ -63,8 +63,8 @@ class RunView:
         return dotted(self._values, path)
 
     def holds(self, stage: str, table: str = "") -> bool:
-        """Say whether the run has the stage, and the stage that table."""
-        there = any(step["stage"] == stage for step in self.record.steps)
+        """Say whether the cell has the stage, and the stage that table."""
+        there = self.cell.narrowest(dict(self.record.keys(stage))) is not None
         return there and (not table or self.artifact(stage).holds(table))
 
     def artifact(self, stage: str) -> Artifact:
@@ -189,7 +189,7 @@ def _groups(
 ) -> Iterator[tuple[tuple[Any, ...], pd.Series]]:
     """Yield (coordinates, means by replicate): what repeats inside one counts once."""
     for key, group in table.groupby(names, dropna=False, sort=False):
-        yield tuple(map(plain, key)), group.groupby("replicate")["value"].mean()
+        yield tuple(map(plain, key)), group.groupby(REPLICATE.name)["value"].mean()
 
 
 def _means(

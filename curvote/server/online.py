@@ -10,7 +10,8 @@ once, whatever their order and however they were split into arrivals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -147,16 +148,13 @@ def extended(roster: Roster, coef: ArrayLike, intercept: ArrayLike) -> Roster:
             f"coef has {new.coef.shape[1]} columns; those of the candidates that are"
             f" there have {roster.coef.shape[1]}."
         )
-    birth = np.full(len(new.coef), len(roster.history))
-    return Roster(
-        coef=np.concatenate([roster.coef, new.coef]),
-        intercept=np.concatenate([roster.intercept, new.intercept]),
-        birth=np.concatenate([roster.birth, birth]),
-        n=np.concatenate([roster.n, new.n]),
-        positive=np.concatenate([roster.positive, new.positive]),
-        squares=np.concatenate([roster.squares, new.squares]),
-        history=roster.history,
-    )
+    new = replace(new, birth=np.full(len(new.coef), len(roster.history)))
+    names = (field.name for field in fields(Roster) if field.name != "history")
+    both: dict[str, Any] = {
+        name: np.concatenate([getattr(roster, name), getattr(new, name)])
+        for name in names
+    }
+    return replace(roster, **both)
 
 
 def judged(

@@ -28,7 +28,6 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.described import described
 from curvote.protocols.message import knowledge, messages, row
-from curvote.protocols.registry import PROTOCOLS
 from curvote.signed import ServerKey
 from curvote.strict_json import canonical
 from curvote.task import Task

@@ -116,6 +116,17 @@ def test_what_spends_nothing_holds_at_every_epsilon() -> None:
     assert found.names[0] == "misclassification.mrma"
 
 
+def test_groups_stand_for_a_cell_that_is_not_known_as_a_whole() -> None:
+    """Each has a line of its own; the first is the headline."""
+    rows = [row | {"group": g} for row in make_rows() for g in ("near", "far")]
+    found = _headline(rows)
+    assert found.names[0] == "misclassification.mrma.group-near"
+    assert ("misclassification.mrma.group-far", 0.25, 500) in found.points
+    whole = [*rows, *(row | {"value": 0.1} for row in make_rows())]
+    assert _headline(whole).title == "mrma 10.0 %"
+    assert not any("group" in name for name in _headline(whole).names)
+
+
 def test_a_release_is_told_by_what_it_estimates() -> None:
     """No true error is known; counts and estimates are."""
     cell = _cell(2.0, learner="centroid")

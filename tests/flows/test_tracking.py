@@ -145,11 +145,11 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
     assert "epsilon" not in data.params
     asked = {"N": "120", "d": "4", "replicates": "3", "train.size": "50"}
     assert asked.items() <= data.params.items()
-    assert parent.info.run_name == "mrma 25.0 %, train.size=50 at epsilon 2"
+    assert parent.info.run_name == "mrma 25.0 %, train.size=50 (epsilon 2)"
     assert data.tags["protocol"] == "mrma"
     assert data.tags["data"] == "simulated"
     assert data.tags["mlflow.source.name"] == "curvote run told --set train.size=50"
-    assert "25.0 % at epsilon 0.5" in data.tags["mlflow.note.content"]
+    assert "25.0 % (epsilon 0.5)" in data.tags["mlflow.note.content"]
     assert len(data.tags["pipeline_key"]) == 64
     (given,) = parent.inputs.dataset_inputs
     assert (given.dataset.name, given.dataset.digest) == ("simulated", "i")

@@ -28,9 +28,7 @@ from tests import plain
 
 STRONG, MIDDLE = Signal(0.10), Signal(0.25)
 N, D, EPSILON = 3000, 4, 1.0
-AUTO = plain.TINY | {"protocol": "auto", "epsilon": [1, 60]}
-for key in ("train", "aggregate", "learners"):
-    del AUTO[key]
+AUTO = plain.of("auto") | {"epsilon": [1, 60]}
 AUTO["project"] = {"basis": "bspline", "size": 4}
 
 

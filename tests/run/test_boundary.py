@@ -12,7 +12,7 @@ import pytest
 
 from curvote.chain.stage import Place
 from curvote.datasets import simulated
-from curvote.protocols.mrma.tables import REPORT_ARMS
+from curvote.protocols.mrma.tables import REPORT_VARIANTS
 from curvote.run.execute import execute
 from curvote.run.planner import make_plan
 from curvote.run.project import Project, is_raw
@@ -115,7 +115,7 @@ def test_reports_stand_in_random_order(finished: Project) -> None:
     """A row's place says nothing about who sent it: training clients came first."""
     (path, *_) = finished.artifacts.glob("privatize/*")
     rows = Artifact(path).columns("reports", (0,))
-    mrma = rows["arm"] == REPORT_ARMS.index("mrma")
+    mrma = rows["arm"] == REPORT_VARIANTS.index("mrma")
     assert mrma.sum() == 60
     assert len(mrma) == 140
     assert not mrma[:60].all()

@@ -11,6 +11,7 @@ from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.chain.view import View
 from curvote.errors import Problem
+from curvote.toy.asked import asked
 from curvote.toy.messages import MESSAGES
 from curvote.toy.methods import ACCURACY, CENTRES, LOG_LOSS, WEIGHTED
 from curvote.toy.model import Nearest
@@ -93,6 +94,7 @@ SYSTEM = System(
     axes=(LEVEL, SHRINK),
     x=SHRINK,
     messages=MESSAGES,
+    asked=asked,
     metrics=(ACCURACY, LOG_LOSS),
     methods=(CENTRES, WEIGHTED),
     main=("weighted",),

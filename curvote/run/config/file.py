@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -224,8 +224,9 @@ def _unread(
 def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
     known = [*schema.model(systems).model_fields]
     names = ", ".join(sorted(systems))
+    reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
     return (
-        f"{names} never reads it: it belongs to {reader}."
+        f"{reads} it: it belongs to {reader}."
         f"{did_you_mean(section, known)} Take it out, or name {reader}."
     )
 
@@ -233,8 +234,9 @@ def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
 def _checked(
     merged: dict[str, Any], systems: frozenset[str], where: Where
 ) -> schema.Pipeline:
-    names = schema.named_in([merged])
-    known = schema.read_by(names, merged, systems)
+    (name,) = names = schema.named_in([merged])
+    mine = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
+    known = schema.own(mine, name, systems)
     pipeline = _validate(schema.model(names), known, where)
     with _inside(where):
         problems = meaning_problems(pipeline)
@@ -276,10 +278,7 @@ def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:
 def _fields(model: type[BaseModel], inside: Where) -> list[str]:
     """Return the keys that are known at a place inside ``model``."""
     for part in inside:
-        field = model.model_fields.get(str(part))
-        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        nested = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
-        model = nested[0] if nested else model
+        model = schema.form(model, str(part)) or model
     return list(model.model_fields)
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import Field, create_model, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
 from curvote.chain.lookup import systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, Whole
+
+_Form = type[BaseModel] | None
 
 
 class Schedule(Strict):
@@ -152,30 +154,34 @@ def foreign(names: frozenset[str]) -> Mapping[str, str]:
 
 def pipeline_of(values: Mapping[str, Any]) -> Pipeline:
     """Return the resolved settings of one system: what others read is left out."""
-    names = frozenset({str(values.get("protocol", DEFAULT))})
-    return model(names).model_validate(read_by(names, values, frozenset(SYSTEMS)))
+    (name,) = names = named_in([values])
+    return model(names).model_validate(own(values, name, SYSTEMS))
 
 
-def read_by(
-    names: frozenset[str], values: Mapping[str, Any], others: frozenset[str]
-) -> dict[str, Any]:
-    """Return what systems ``names`` read of what they and ``others`` may be told.
+def own(values: Mapping[str, Any], name: str, among: Iterable[str]) -> dict[str, Any]:
+    """Return ``values`` without what others ``among`` the systems read alone."""
+    mine, every = model(frozenset({name})), model(frozenset(among))
+    kept: dict[str, Any] = _without(values, mine, every)
+    return kept
 
-    What only others read goes, whole sections and keys of a wider form of one.
-    """
-    mine, wide = model(names).model_fields, model(others).model_fields
+
+def _without(value: Any, mine: _Form, every: _Form) -> Any:
+    """Return what ``mine`` knows of a section, and what nobody does."""
+    if not (mine and every and isinstance(value, Mapping)):
+        return value
     return {
-        name: _narrowed(value, mine[name].annotation, wide[name].annotation)
-        if isinstance(value, Mapping) and name in mine and name in wide
-        else value
-        for name, value in values.items()
-        if name not in foreign(names)
+        key: _without(inner, form(mine, key), form(every, key))
+        for key, inner in value.items()
+        if key in mine.model_fields or key not in every.model_fields
     }
 
 
-def _narrowed(value: Mapping[str, Any], mine: Any, wide: Any) -> dict[str, Any]:
-    more = set(wide.model_fields) - set(mine.model_fields) if _wider(wide, mine) else ()
-    return {key: own for key, own in value.items() if key not in more}
+def form(of: type[BaseModel], key: str) -> _Form:
+    """Return the form of a key whose values are a section."""
+    field = of.model_fields.get(key)
+    kinds = (field.annotation, *get_args(field.annotation)) if field else ()
+    forms = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
+    return next(forms, None)
 
 
 def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:

@@ -88,8 +88,16 @@ class Artifact:
         if () in groups:
             return self._shared(table)
         if place not in groups:
-            raise InternalError(f"{self.stage}: no repetition {place} in {table}")
+            raise self._missing(table, place)
         return self._read(table, groups[place])
+
+    def _missing(self, table: str, place: Place) -> Exception:
+        if "places" in self.manifest["tables"][table]:
+            return InternalError(f"{self.stage}: no repetition {place} in {table}")
+        return UserError(
+            f"artifact {self.path} was stored by an earlier version, in another order;"
+            " run the pipeline again: it will be computed anew."
+        )
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the rows that all repetitions share, a row group at a time."""
