@@ -25,7 +25,7 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
     # Of any type, and not required: the model itself reads whole numbers, too, and
     # says in a line what is missing; MLflow would print the caller's data.
     anything = AnyType()  # type: ignore[no-untyped-call]
-    inputs = Schema([ColSpec(anything, name) for name in model.columns])
+    inputs = Schema([ColSpec(anything, name, required=False) for name in model.columns])
     info = Model.log(
         None,
         mlflow.sklearn,

@@ -95,11 +95,3 @@ def derived(name: str) -> int:
     """Return the number of a name that has no published one, in [2^31, 2^32)."""
     digest = hashlib.sha256(name.encode()).digest()
     return _UNPUBLISHED | int.from_bytes(digest[:4], "big")
-
-
-def client_streams(
-    seed: int, stage: str, purpose: str, number: int, n: int
-) -> Iterator[tuple[slice, SeededEntropy]]:
-    """Yield (clients, words of one purpose) for each block of clients of ``n``."""
-    for clients, streams in noise(seed, stage, number, n):
-        yield clients, streams.of(purpose)

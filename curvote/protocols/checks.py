@@ -45,8 +45,8 @@ def roles(pipeline: Settings) -> Problems:
     several = hasattr(dataset, "servers")
     indices = {each.name for each in system(pipeline.protocol).index}
     if several is not ("server" in indices):
-        verb = "no" if several else "a"
-        message = f"{pipeline.protocol} takes {verb} source with several servers."
+        kind = "without" if several else "with"
+        message = f"{pipeline.protocol} takes a source {kind} several servers."
         yield Problem(message, ("protocol",))
 
 

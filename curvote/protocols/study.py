@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Here, Params, Source
+from curvote.chain.stage import Here
 from curvote.protocols.message import Known
 from curvote.protocols.roles import Index, Roles, split
 from curvote.representation.encoding import judged
@@ -23,7 +22,6 @@ class Clients:
     ``gram`` (d, d) is the basis's, which everybody knows.
     """
 
-    replicate: int
     coefficients: Array
     z: Array
     labels: Array
@@ -45,23 +43,10 @@ class Clients:
 
 def clients_of(here: Here) -> Clients:
     """Read the encoded clients of one repetition and give each its role."""
-    return _clients(here.inputs["project"], here.params, here.place, here.number)
-
-
-def study_clients(project: Source, params: Params, replicate: int) -> Clients:
-    """Read the encoded clients of one replicate and give each its role."""
-    return _clients(project, params, replicate, replicate)
-
-
-def _clients(project: Source, params: Params, place: Any, number: int) -> Clients:
-    rows = project.columns("encoded", place)
-    roles = split(
-        params["seed"],
-        number,
-        len(rows["label"]),
-        params["clients"],
-        rows["group"] if params["source.groups"] else None,
-    )
+    params, rows = here.params, here.rows("project", "encoded")
+    groups = rows["group"] if params["source.groups"] else None
+    n = len(rows["label"])
+    roles = split(params["seed"], here.number, n, params["clients"], groups)
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
-    gram = np.asarray(project.facts["encoding"]["gram"])
-    return Clients(number, rows["coefficients"], rows["z"], labels, roles, gram)
+    gram = np.asarray(here.inputs["project"].facts["encoding"]["gram"])
+    return Clients(rows["coefficients"], rows["z"], labels, roles, gram)

@@ -119,7 +119,8 @@ def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Sent]
     if not private:
         return list(found)
     real = [release for release in found if not release.study_only]
-    return [replace(release, epsilon=config["epsilon"][0]) for release in real]
+    stated = config.get("epsilon")
+    return [replace(one, epsilon=stated[0]) if stated else one for one in real]
 
 
 def _audited(project: Project, record: RunRecord) -> str:

@@ -122,7 +122,9 @@ def _computed(project: Project, pipeline: Pipeline) -> Read:
     if isinstance(raw, Absent):
         names = ", ".join(raw.names)
         raise UserError(f"a raw file is not here: `curvote data fetch {names}` first.")
-    stages = {stage.name: stage for stage in stages_of(pipeline)}
+    parts = system(pipeline.protocol).parts(pipeline)
+    every = (stage for part in parts for stage in stages_of(part.settings))
+    stages = {stage.name: stage for stage in every}
     values = values_of(pipeline, Cell())
     values["raw.paths"] = {file.name: file.path for file in raw}
 

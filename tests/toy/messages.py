@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from curvote import validate
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
@@ -46,6 +48,12 @@ class Colour(Message):
     senders, payload, mechanism = Senders((party,)), ColourPayload, "k_rr"
     who, what, detail = "each shop", "one noised colour", ""
     share = 1.0
+
+    def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
+        """Return what leaves the party, and what it spends at each level."""
+        spent = (level[self.party] for level in config["levels"].values())
+        epsilon = " or ".join(f"{each:g}" for each in spent)
+        return [Sent(self.who, self.what, self.mechanism, self.detail, epsilon)]
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism: nothing is left to the configuration."""

@@ -41,6 +41,7 @@ def records(config: Mapping[str, Any], d: int) -> list[Sent]:
     return [Sent("training client", what, "none", epsilon="no privacy")]
 
 
+# No model is kept: it would be fitted on what clients never send.
 SYSTEM = System(
     name="clean",
     settings=Settings,

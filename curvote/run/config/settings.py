@@ -47,11 +47,6 @@ def named(labels: Mapping[str, str]) -> str | None:
     return " ".join(words) or None
 
 
-def of_config(config: Mapping[str, Any], setting: str | None) -> Values:
-    """Return a run's configuration as the setting of this name had it."""
-    return next(own for labels, own in settings(config) if named(labels) == setting)
-
-
 def labels_of(config: Mapping[str, Any]) -> dict[str | None, dict[str, str]]:
     """Return the labels of every setting of a run by its name."""
     return {named(labels): labels for labels, _ in settings(config)}

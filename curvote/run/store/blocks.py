@@ -103,33 +103,7 @@ def compute(job: Job, part: Part) -> None:
 
 def _made(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
     """Return the tables of each repetition, all at once where the stage can."""
-    if hasattr(stage, "one"):
-        return map(stage.one, heres)
-    from inspect import signature
-
-    if len(signature(stage.block).parameters) == 1:
-        return iter(stage.block(heres))
-    return _old(stage, heres)
-
-
-class _Numbered:
-    def __init__(self, source: Any, sizes: Place) -> None:
-        self.source, self.sizes, self.facts = source, sizes, source.facts
-
-    def columns(self, table: str, number: Any) -> Any:
-        if isinstance(number, tuple):
-            return self.source.columns(table, number)
-        place = (number,) if len(self.sizes) == 1 else divmod(number, self.sizes[1])
-        return self.source.columns(table, tuple(place))
-
-
-def _old(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
-    first = heres[0]
-    inputs = {n: _Numbered(s, first.sizes) for n, s in first.inputs.items()}
-    numbers = [here.number for here in heres]
-    made = stage.block(numbers, inputs, first.params, first.facts)
-    for pieces in zip(*made.values(), strict=True):
-        yield dict(zip(made, pieces, strict=True))
+    return map(stage.one, heres) if hasattr(stage, "one") else iter(stage.block(heres))
 
 
 def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:

@@ -10,7 +10,8 @@ import pytest
 from curvote.errors import UserError
 from curvote.reporting.columns import columns
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.settings import labels_of, named, of_config, settings
+from curvote.run.config.parts import parts_of
+from curvote.run.config.settings import labels_of, named, settings
 from curvote.run.project import Project
 from curvote.run.results import summary, views
 from tests import plain
@@ -52,9 +53,10 @@ def test_without_a_grid_there_is_one_setting_without_a_name() -> None:
 
 def test_a_run_s_configuration_gives_back_each_setting() -> None:
     """What was planned from the file can be told from the record alone."""
-    config = {"project": {"size": 9}, "grid": SIZES}
+    config = SMALL | {"grid": SIZES}
     assert list(labels_of(config)) == ["project.size=4", "project.size=5"]
-    assert of_config(config, "project.size=5")["project"] == {"size": 5}
+    parts = [(name, part.settings.project.size) for name, part in parts_of(config)]
+    assert parts == [("project.size=4", 4), ("project.size=5", 5)]
 
 
 def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) -> None:
@@ -73,8 +75,8 @@ def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) ->
     rows = [row for row in summary(project, record) if row["method"] == "mrma"]
     assert [row["setting"] for row in rows] == list(labels_of(record.config).values())
     for view in views(project, record):
-        own = of_config(record.config, view.cell["setting"])
-        size = int(own["project"]["size"])
+        size = view.settings.project.size
+        assert f"project.size={size}" in view.cell["setting"]
         assert view.system.final(view).coef.size == size
         assert view.facts("project")["d"] == size
         assert view.setting("project.size") == size
