@@ -52,7 +52,9 @@ def of_scores(scores: Sequence[Score]) -> Headline:
         return Headline()
     main = next(iter(lines.values()))
     last, cells = main[-1], [score.cell for score in main]
-    points = (*_points(lines), *_beside(scores, last), *_places(cells, last.x))
+    own, *others = _points(lines)
+    points = [*own, *_beside(scores, last), *_places(cells, last.x)]
+    points += (point for other in others for point in other)
     told = (f"{score.shown} ({score.place.words or 'all'})" for score in main)
     title = f"{last.called} {last.shown}"
     words = f"{last.metric.name}, {last.called}: {', '.join(told)}"
@@ -112,14 +114,16 @@ def _numbers(cell: Cell) -> list[float]:
     return [value for _, value in cell.pairs if not isinstance(value, str)]
 
 
-def _points(lines: Lines) -> Iterator[Point]:
+def _points(lines: Lines) -> Iterator[list[Point]]:
     """Yield every line; what has no place on the x-axis holds at each."""
     main = next(iter(lines.values()))
     for name, scores in _named(lines):
-        for score in scores:
-            placed = [score] if score.place.pairs else main
-            for metric, value in score.metrics(name).items():
-                yield from ((metric, value, one.step) for one in placed)
+        yield [
+            (metric, value, placed.step)
+            for score in scores
+            for metric, value in score.metrics(name).items()
+            for placed in ([score] if score.place.pairs else main)
+        ]
 
 
 def _named(lines: Lines) -> Iterator[tuple[str, list[Score]]]:

@@ -47,7 +47,7 @@ def _state(headline: Headline) -> dict[str, Any]:
     state = {
         "selectedColumns": columns,
         "columnOrder": [_NAME, *columns],
-        "columnWidths": {_NAME: 330} | {name: 7 * len(name) for name in metrics},
+        "columnWidths": {_NAME: 330} | {name: 6 * len(name) for name in metrics},
         "chartsSearchFilter": metric if dot else "",
     }
     if headline.cell[headline.x] is not None:
