@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
+from curvote.run.results import systems_of
 from curvote.run.store.artifacts import Artifact
 from flows import headline as words
 from flows.cells import artifacts, plan_rows
@@ -23,7 +25,6 @@ from flows.mlflow_store import delete
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
-_ERROR = "misclassification"
 _DIGEST = 36  # letters of a digest that MLflow takes
 
 
@@ -53,7 +54,7 @@ def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> N
     facts = {name: fact for one in stored for name, fact in one.facts.items()}
     shared = {k: v for k, v in read.items() if all(r.get(k) == v for r in everything)}
     sizes = words.sizes(log.record, read, facts)
-    points = [*headline.points, *_least(headline, facts)]
+    points = [*headline.points, *_best(log.record, headline, facts)]
     points += [(name, value, 0) for name, value in words.effort(log.record).items()]
     inputs = list(_inputs(stored))
     log.write(parent, points, shared | sizes, _tags(log, cells, headline, inputs))
@@ -65,12 +66,16 @@ def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> N
         register(log.client, log.record.pipeline, model, parent, marks)
 
 
-def _least(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
-    """Yield the least error that is possible, where errors are told and it is known."""
-    least = facts.get("bayes_error")
-    for step in sorted({at for name, _, at in headline.points if _ERROR in name}):
-        if least is not None:
-            yield f"{_ERROR}.bayes", float(least), step
+def _best(
+    record: RunRecord, headline: Headline, facts: Mapping[str, Any]
+) -> Iterator[words.Point]:
+    """Yield the best value possible of metrics that are told, where it is known."""
+    known = {m.name: m.bound for one in systems_of(record) for m in one.metrics}
+    told = {(name.partition(".")[0], at) for name, _, at in headline.points}
+    for metric, step in sorted(told):
+        best = facts.get(known.get(metric, ""))
+        if best is not None:
+            yield f"{metric}.bayes", float(best), step
 
 
 def _tags(

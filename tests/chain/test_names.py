@@ -46,6 +46,8 @@ ALLOWED: dict[str, dict[str, str]] = {
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
     "flows/card_table.py": {"clients": "a line of a data set's card"},
     "curvote/task.py": {"candidates": "a field of every task"},
+    "flows/headline.py": {"clients": "the section that says who takes part"},
+    "flows/mlflow_parent.py": {"clients": "what the data of a run are"},
     "flows/cli_ledger.py": {"clients": "a column of the ledger's tables"},
 }
 
