@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
-from curvote.run.results import systems_of
 from curvote.run.store.artifacts import Artifact
 from flows import headline as words
 from flows.cells import artifacts, plan_rows
-from flows.headline import Headline
+from flows.headline import LEAST, Headline
 from flows.mlflow_cell import Told, log_cell
 from flows.mlflow_model import link, register
 from flows.mlflow_run import Log
@@ -54,7 +52,7 @@ def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> N
     facts = {name: fact for one in stored for name, fact in one.facts.items()}
     shared = {k: v for k, v in read.items() if all(r.get(k) == v for r in everything)}
     sizes = words.sizes(log.record, read, facts)
-    points = [*headline.points, *_best(log.record, headline, facts)]
+    points = [*headline.points, *_least(headline, facts)]
     points += [(name, value, 0) for name, value in words.effort(log.record).items()]
     inputs = list(_inputs(stored))
     log.write(parent, points, shared | sizes, _tags(log, cells, headline, inputs))
@@ -66,16 +64,12 @@ def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> N
         register(log.client, log.record.pipeline, model, parent, marks)
 
 
-def _best(
-    record: RunRecord, headline: Headline, facts: Mapping[str, Any]
-) -> Iterator[words.Point]:
-    """Yield the best value possible of metrics that are told, where it is known."""
-    known = {m.name: m.bound for one in systems_of(record) for m in one.metrics}
-    told = {(name.partition(".")[0], at) for name, _, at in headline.points}
-    for metric, step in sorted(told):
-        best = facts.get(known.get(metric, ""))
-        if best is not None:
-            yield f"{metric}.bayes", float(best), step
+def _least(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
+    """Yield the least error that is possible, in a study whose data set knows it."""
+    least = facts.get(LEAST) if headline.metric else None
+    for step in sorted({at for _, _, at in headline.points}):
+        if least is not None:
+            yield LEAST, float(least), step
 
 
 def _tags(
@@ -113,7 +107,7 @@ def _inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
             digest = file.get("sha256") or file.get("hmac_sha256") or one.key
             told = json.dumps(file)
             data = Dataset(source, digest[:_DIGEST], "curvote", told)
-            yield DatasetInput(data, [InputTag("mlflow.data.context", "clients")])
+            yield DatasetInput(data, [InputTag("mlflow.data.context", "source")])
 
 
 def _log_texts(log: Log, parent: str) -> None:
