@@ -47,7 +47,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     "flows/card_table.py": {"clients": "a line of a data set's card"},
     "flows/headline.py": {"clients": "the section that says who takes part"},
     "curvote/task.py": {"candidates": "a field of every task"},
-    "flows/mlflow_parent.py": {"clients": "what the data of a run are"},
     "flows/cli_ledger.py": {"clients": "a column of the ledger's tables"},
 }
 
