@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -75,10 +75,8 @@ class ClientTable:
     groups: NDArray[np.int64]
     grid: NDArray[np.float64]
     domain: tuple[float, float]
-    unit: str
     classes: tuple[str, str]
-    title: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
@@ -99,9 +97,7 @@ def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
         groups=np.asarray(speakers, dtype=np.int64),
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
-        unit="kHz",
         classes=classes,
-        title=TITLE,
         notes=[_unit_of_privacy(speakers)],
     )
 
@@ -130,10 +126,10 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     return frames.facts(
         frames.count(table.labels),
         table.classes,
-        title=table.title,
+        title=TITLE,
         grid=table.grid.tolist(),
         domain=list(table.domain),
-        unit=table.unit,
+        unit="kHz",
         notes=table.notes,
     )
 

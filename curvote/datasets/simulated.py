@@ -23,7 +23,6 @@ SIMULATED = True
 POINTS = 100
 FACTS: dict[str, Any] = {
     "title": "Simulated curves (MRMA section 6)",
-    "grid": np.linspace(0.0, 1.0, POINTS).tolist(),
     "domain": [0.0, 1.0],
     "unit": "time",
     "classes": ["-1", "+1"],
@@ -69,9 +68,8 @@ def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
-    grid = np.linspace(0.0, 1.0, parameters.points).tolist()
     return FACTS | {
-        "grid": grid,
+        "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
         "notes": _notes(parameters),
         "bayes_error": bayes_error(parameters.slope, parameters.intercept),
     }

@@ -151,10 +151,11 @@ def _columns(
 
 def _numbers(name: str, column: Any, violations: Violations) -> Floats:
     """Return a feature, NaN where it is missing; count cells that are no number."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if cells.is_text(column):
-        marked = pc.is_in(pc.utf8_trim_whitespace(column), _marks())
+        marked = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(MARKS))
         column = pc.if_else(marked, None, column)
     with usable(violations.path, name, column):
         values = cells.numbers(column)
@@ -192,12 +193,6 @@ def _count(
         for row in rows
     )
     violations.add(what, len(rows), texts)
-
-
-def _marks() -> Any:
-    import pyarrow as pa
-
-    return pa.array(MARKS)
 
 
 def _schema(parameters: Parameters, known: Mapping[str, int]) -> TableSchema:

@@ -17,12 +17,9 @@ from curvote.mechanisms.labels import Chances, SupportMechanism, are_codes
 from curvote.validate import FloatArray
 
 
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()
-
-
 def _block_size(blocks: int, n_classes: int) -> int:
-    return _power_of_two(1 + -(-n_classes // blocks))
+    """Return the smallest power of two b with blocks (b - 1) >= n_classes."""
+    return 1 << (-(-n_classes // blocks)).bit_length()
 
 
 def best_blocks(epsilon: float, n_classes: int) -> int:

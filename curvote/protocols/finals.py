@@ -29,8 +29,8 @@ def encoding_of(view: View, place: Place = FIRST) -> Encoding:
     rows = view.columns("project", "constants", place)
     constants = dict(zip(rows["name"], rows["value"], strict=True))
     described = Encoding.from_json(view.facts("project")["encoding"])
-    judge = view.setting("project.judge")
-    return replace(described, constants=constants, feature_map=judge)
+    chosen = view.setting("project.judge")
+    return replace(described, constants=constants, feature_map=chosen)
 
 
 def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:

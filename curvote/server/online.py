@@ -22,8 +22,7 @@ from curvote.errors import UserError
 from curvote.server.averaging import WEIGHTS, WHEN_NONE_PASS, average, weights
 from curvote.server.reversal import reversed_utility
 from curvote.server.utility import estimate
-
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)

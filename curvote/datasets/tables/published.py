@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.datasets import sources
 from curvote.datasets.tables import tabular
-from curvote.datasets.tables.tabular import (
-    Limits,
-    Prepared,
-    TableParameters,
-    TableSchema,
-)
+from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 from curvote.datasets.unpack import read
 
 if TYPE_CHECKING:
@@ -35,7 +30,7 @@ class PublishedTable(Generic[P]):
     file: str
     title: str
     schema: TableSchema
-    allowed: Limits
+    allowed: tabular.Limits
     notes: Sequence[str] = ()
 
     def files(self, parameters: P) -> tuple[str, ...]:

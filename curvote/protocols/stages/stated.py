@@ -20,8 +20,8 @@ def stated(kind: Message, inputs: Inputs, params: Params) -> Task:
     """
     public = inputs["project"].facts
     plain = Encoding.from_json(public["encoding"])
-    judge = params.get("project.judge", plain.feature_map)
-    encoding = replace(plain, feature_map=judge)
+    chosen = params.get("project.judge", plain.feature_map)
+    encoding = replace(plain, feature_map=chosen)
     return Task(
         encoding=encoding,
         classes=Classes(public["classes"]),

@@ -86,7 +86,7 @@ def _fit_block(
     ridge = RIDGE * labels.shape[1] / stretch[again] ** 2
     penalty[again, 1:] += ridge
     theta[again], _ = _minimise(design.signed[again], penalty[again])
-    theta[:, 1:] = _turned(theta[:, 1:] / stretch, axes.T)
+    theta[:, 1:] = ((theta[:, 1:] / stretch)[:, None, :] @ axes.T)[:, 0]
     return *design.classifier(theta, labels, constant), ~regular
 
 
@@ -121,7 +121,3 @@ def _loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     bent = margin > 0.5
     loss = np.where(bent, 0.25 / far, 1 - margin)
     return loss, 0.25 / far**2, np.where(bent, 0.5 / far**3, 0.0)
-
-
-def _turned(vectors: FloatArray, axes: FloatArray) -> FloatArray:
-    return np.asarray((vectors[:, None, :] @ axes)[:, 0])
