@@ -5,10 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
+
+
+def having(rows: Iterable[Row], **values: Any) -> list[Row]:
+    """Return the rows that hold these values, in their order."""
+    return [row for row in rows if all(row[n] == v for n, v in values.items())]
 
 
 def with_error(row: Row) -> str:

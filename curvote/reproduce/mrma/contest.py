@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 
 AUTO, PUBLISHED, MAJORITY = "auto", "mrma", "majority"
 OTHERS = f"{PUBLISHED}, best other method"
@@ -59,10 +59,11 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
     """Return the cells of `auto` in the rows of a contest, epsilon rising."""
     found = []
     for own in by_setting(rows).values():
-        mine = (row for row in own if row["protocol"] == AUTO and row["epsilon"])
+        mine = (row for row in having(own, protocol=AUTO) if row["epsilon"])
         for auto in sorted(mine, key=lambda row: float(row["epsilon"])):
-            here = [row for row in own if row["epsilon"] == auto["epsilon"]]
-            found.append(Cell(auto, (*published(here), *of(here, MAJORITY))))
+            here = having(own, epsilon=auto["epsilon"])
+            rivals = (*published(here), *having(here, protocol=MAJORITY))
+            found.append(Cell(auto, rivals))
     return found
 
 
@@ -74,14 +75,9 @@ def by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def of(rows: Iterable[Row], protocol: str) -> list[Row]:
-    """Return the rows of one protocol."""
-    return [row for row in rows if row["protocol"] == protocol]
-
-
 def published(rows: Sequence[Row]) -> list[Row]:
     """Return the published method of least error in one setting at each epsilon."""
-    return best(of(rows, PUBLISHED))
+    return best(having(rows, protocol=PUBLISHED))
 
 
 def best(rows: Iterable[Row]) -> list[Row]:
@@ -102,7 +98,7 @@ def lines(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """
     found: dict[str, list[Row]] = {}
     for protocol in dict.fromkeys(row["protocol"] for row in rows):
-        own = of(rows, protocol)
+        own = having(rows, protocol=protocol)
         ends = list(_ends(own))
         for row in ends:
             found.setdefault(line_of(row), []).append(row)
