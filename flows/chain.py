@@ -21,7 +21,7 @@ from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
 from flows import tracking
-from flows.display import display, tell_blocked, tell_choices, tell_published, tell_raw
+from flows.display import display, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
 from tasks.page import page
@@ -136,5 +136,5 @@ def _status(project: Project, plan: Plan) -> str:
     tell_published(publish(project, plan.configured, plan.steps))
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
-    tell_blocked(plan)
+    print(f"blocked ({plan.blocked()[0].reason})", flush=True)
     return "blocked"

@@ -62,7 +62,7 @@ Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.
 @app.command()
 def demo(project: ProjectOption = None, workers: Workers = None) -> None:
     """Run the small simulated pipeline, print its table and where its report is."""
-    _run(project, {"pipeline": "demo", "workers": workers})
+    _run(project, pipeline="demo", workers=workers)
 
 
 @app.command()
@@ -83,19 +83,17 @@ def run(
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
     _run(
         project,
-        {
-            "pipeline": pipeline,
-            "only": only,
-            "start": start,
-            "force": force,
-            "overrides": overrides,
-            "new_release": new_release,
-            "new_people": new_people,
-            "replicates": replicates,
-            "seed": seed,
-            "workers": workers,
-            "block": block,
-        },
+        pipeline=pipeline,
+        only=only,
+        start=start,
+        force=force,
+        overrides=overrides,
+        new_release=new_release,
+        new_people=new_people,
+        replicates=replicates,
+        seed=seed,
+        workers=workers,
+        block=block,
     )
 
 
@@ -244,11 +242,11 @@ def _project(start: Path | None) -> Project:
     return found
 
 
-def _run(start: Path | None, given: dict[str, Any]) -> None:
+def _run(project: Path | None, **given: Any) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
     from curvote.reproduce.lookup import file_of
 
-    place = _project(start)
+    place = _project(project)
     environment.prepare(place.root)
     file_of(place, given["pipeline"]).configured(
         given["pipeline"],

@@ -69,7 +69,6 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
 
 
 def _sent(project: Project, pipeline: str) -> list[MessageSubject]:
-    """Return the messages that clients of the pipeline send."""
     from curvote.audit.message_subject import of_message
     from curvote.reproduce.lookup import file_of
     from curvote.run.audited import tasks

@@ -38,7 +38,7 @@ def list_(project: ProjectOption = None) -> None:
     """List the data sets and their files: here or absent, and their licence."""
     from curvote.datasets import sources
 
-    root = _root(project)
+    root = find_project(project).root
     known = sources.catalogue(root).values()
     for name in DATASETS:
         files = [source for source in known if source.dataset == name]
@@ -63,7 +63,7 @@ def fetch(
     """
     from curvote.datasets import raw
 
-    root = _root(project)
+    root = find_project(project).root
     names = _files(root, name)
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
@@ -81,7 +81,7 @@ def verify(project: ProjectOption = None, as_json: Json = False) -> None:
     """Check every file that is here, without a download; exit 1 if one is wrong."""
     from curvote.datasets import raw
 
-    rows = raw.verify(_root(project))
+    rows = raw.verify(find_project(project).root)
     if as_json:
         say_json(rows)
     else:
@@ -111,7 +111,6 @@ def show(
 
 
 def _card(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
-    """Return the card of a data set, and the paths of its figure."""
     from curvote.reporting import card, card_figure
 
     module = card.published(name, root)
@@ -190,7 +189,3 @@ def _print_source(root: Path, source: Source) -> None:
     state = "here" if path else "absent"
     typer.echo(f"  {source.name:20} {state:7} {source.rows} rows, {source.title}")
     typer.echo(f"  {'':28} {path or source.file}; licence: {source.licence}")
-
-
-def _root(project: Path | None) -> Path:
-    return find_project(project).root

@@ -236,7 +236,6 @@ def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None
 
 
 def _tell_caps(caps: dict[str, Budget], population: str | None) -> None:
-    """Say what a client may spend in all, which `raise-cap` alone changes."""
     for name, cap in caps.items():
         if population in {None, name}:
             most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"

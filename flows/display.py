@@ -80,8 +80,3 @@ def tell_published(published: Iterator[Published]) -> None:
     for opened in published:
         print(f"published: {opened.task}\ninvitations: {opened.invitations}")
         print(f"waiting for {opened.waits_for} envelopes", flush=True)
-
-
-def tell_blocked(plan: Plan) -> None:
-    """Say what the run waits for."""
-    print(f"blocked ({plan.blocked()[0].reason})", flush=True)

@@ -84,7 +84,6 @@ def serve(
 
 
 def _tell(server: PrefectServer) -> None:
-    """Say where the pages are and how to log in, without the secret itself."""
     pages, file = server.url.removesuffix("/api"), server.secret_file
     how = f"log in with the line in {file}, which each start makes anew"
     print(f"Prefect: {pages} ({how})", flush=True)

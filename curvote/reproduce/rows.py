@@ -16,6 +16,12 @@ def having(rows: Iterable[Row], **values: Any) -> list[Row]:
     return [row for row in rows if all(row[n] == v for n, v in values.items())]
 
 
+def levels(rows: Iterable[Row]) -> list[float | None]:
+    """Return the epsilons, rising; None (no privacy) is last."""
+    found = {row["epsilon"] for row in rows}
+    return [*sorted(found - {None}), *(found & {None})]
+
+
 def with_error(row: Row) -> str:
     """Return "11.92 ± 0.10": the value and one standard error, where it is known."""
     error = "" if row["se"] is None else f" ± {row['se']:.2f}"

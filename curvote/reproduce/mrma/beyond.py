@@ -94,7 +94,6 @@ def _place(epsilon: float, name: str) -> float:
 
 
 def _handles(rows: Sequence[Row], judged: Sequence[Cell]) -> list[Line2D]:
-    """Return the legend: the lines that some setting has, and the ring if there is."""
     shown = [line for own in by_setting(rows).values() for line in _lines(own)]
     named = {line.label: line.handle() for line in shown}
     if any(cell.better for cell in judged):

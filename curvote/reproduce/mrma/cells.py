@@ -83,7 +83,6 @@ def _cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) -> None
 
 
 def _ink(kind: str, colour: str = style.INK) -> dict[str, Any]:
-    """Return how a point of one kind is drawn."""
     shape = {
         "published": {"marker": "o", "mfc": style.PAPER, "ms": 4.5, "mew": 1.0},
         "curvote": {"marker": "o", "ms": 4.5, "mew": 0},

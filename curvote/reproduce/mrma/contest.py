@@ -18,6 +18,7 @@ ASKED = 0.5
 _ROUNDING = 1e-9
 # What a protocol ends in, whatever else it tells.
 _FINAL = ("mrma", "votes", "mean", "joint", "two", "clean", "majority")
+_RANKS = {method: rank for rank, method in enumerate(_FINAL)}
 _BASELINE = "histogram"
 
 
@@ -119,9 +120,4 @@ def _ends(rows: Sequence[Row]) -> Iterator[Row]:
         if row["method"] != _BASELINE:
             groups.setdefault((row["learner"], row["epsilon"]), []).append(row)
     for group in groups.values():
-        yield min(group, key=_finality)
-
-
-def _finality(row: Row) -> int:
-    method = row["method"]
-    return _FINAL.index(method) if method in _FINAL else len(_FINAL)
+        yield min(group, key=lambda row: _RANKS.get(row["method"], len(_FINAL)))

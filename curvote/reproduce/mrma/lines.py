@@ -103,7 +103,6 @@ def _cases(rows: Sequence[Row], mine: Sequence[Row]) -> list[Line]:
 
 
 def _label(setting: str) -> str:
-    """Return the case and its sizes as the paper's table lists them."""
     case = setting.removeprefix("case=")
     known = cases().get(case)
     if known is None:

@@ -121,7 +121,6 @@ def _percent(value: float | None) -> float | None:
 
 
 def _is_shown(entry: Shown, row: Row) -> bool:
-    """Tell whether a row belongs to the table or figure."""
     if row["split"]:
         final = "mrma" if row["split"] == "single" else "federated"
         return bool(row["group"]) and row["method"] == final
