@@ -53,7 +53,7 @@ class Page:
     def draw(self, picture: Path) -> None:
         """Save what the page looks like."""
         drawn = base64.b64decode(_ask(self.link, "Page.captureScreenshot")["data"])
-        image = Image.open(BytesIO(drawn)).convert("RGB").quantize(64)
+        image = Image.open(BytesIO(drawn)).convert("RGB").quantize(128)
         image.save(picture, optimize=True)
 
 

@@ -16,6 +16,8 @@ from flows.cells import Metrics, Score, step, x_of
 Point = tuple[str, float, int]
 Lines = dict[Cell, list[Score]]
 
+# The fact of a data set that says which error is the least possible.
+LEAST = "bayes_error"
 # No report or vote comes from them: they do not count in N.
 _APART = ("clients.public", "clients.test")
 
@@ -24,11 +26,12 @@ _APART = ("clients.public", "clients.test")
 class Headline:
     """Numbers with their steps, the ``cell`` that stands for all, and two short texts.
 
-    ``x`` is the axis that steps stand for. ``title`` is the number that MLflow's list
-    shows, ``words`` tell it for each step.
+    ``metric`` is that of the numbers, of a study, ``x`` the axis that steps stand for.
+    ``title`` is the number that MLflow's list shows, ``words`` tell it for each step.
     """
 
     cell: Cell = field(default_factory=Cell)
+    metric: str = ""
     x: str = ""
     points: tuple[Point, ...] = ()
     title: str = ""
@@ -52,11 +55,15 @@ def of_scores(scores: Sequence[Score]) -> Headline:
         return Headline()
     main = next(iter(lines.values()))
     last, cells = main[-1], [score.cell for score in main]
-    points = (*_points(lines), *_beside(scores, last), *_places(cells, last.x))
+    own, *others = _points(lines)
+    points = [*own, *_beside(scores, last), *_places(cells, last.x)]
+    points += (point for other in others for point in other)
     told = (f"{score.shown} ({score.place.words or 'all'})" for score in main)
     title = f"{last.called} {last.shown}"
-    words = f"{last.metric.name}, {last.called}: {', '.join(told)}"
-    return Headline(last.cell, last.x, tuple(dict.fromkeys(points)), title, words)
+    metric = last.metric.name
+    words = f"{metric}, {last.called}: {', '.join(told)}"
+    points = list(dict.fromkeys(points))
+    return Headline(last.cell, metric, last.x, tuple(points), title, words)
 
 
 def of_outcomes(
@@ -70,7 +77,7 @@ def of_outcomes(
         estimated = [word for name, word in words.items() if f"{name}_se" in known]
         title = [*estimated, *words.values()][0]
         points += _places([cell], x)
-        return Headline(cell, x, tuple(points), title, ", ".join(words.values()))
+        return Headline(cell, "", x, tuple(points), title, ", ".join(words.values()))
     return Headline()
 
 
@@ -112,14 +119,16 @@ def _numbers(cell: Cell) -> list[float]:
     return [value for _, value in cell.pairs if not isinstance(value, str)]
 
 
-def _points(lines: Lines) -> Iterator[Point]:
+def _points(lines: Lines) -> Iterator[list[Point]]:
     """Yield every line; what has no place on the x-axis holds at each."""
     main = next(iter(lines.values()))
     for name, scores in _named(lines):
-        for score in scores:
-            placed = [score] if score.place.pairs else main
-            for metric, value in score.metrics(name).items():
-                yield from ((metric, value, one.step) for one in placed)
+        yield [
+            (metric, value, placed.step)
+            for score in scores
+            for metric, value in score.metrics(name).items()
+            for placed in ([score] if score.place.pairs else main)
+        ]
 
 
 def _named(lines: Lines) -> Iterator[tuple[str, list[Score]]]:

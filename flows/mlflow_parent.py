@@ -14,7 +14,7 @@ from curvote.run.plan import fingerprint
 from curvote.run.store.artifacts import Artifact
 from flows import headline as words
 from flows.cells import artifacts, plan_rows
-from flows.headline import Headline
+from flows.headline import LEAST, Headline
 from flows.mlflow_cell import Told, log_cell
 from flows.mlflow_model import link, register
 from flows.mlflow_run import Log
@@ -23,7 +23,6 @@ from flows.mlflow_store import delete
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
-_ERROR = "misclassification"
 _DIGEST = 36  # letters of a digest that MLflow takes
 
 
@@ -66,11 +65,11 @@ def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> N
 
 
 def _least(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
-    """Yield the least error that is possible, where errors are told and it is known."""
-    least = facts.get("bayes_error")
-    for step in sorted({at for name, _, at in headline.points if _ERROR in name}):
+    """Yield the least error that is possible, in a study whose data set knows it."""
+    least = facts.get(LEAST) if headline.metric else None
+    for step in sorted({at for _, _, at in headline.points}):
         if least is not None:
-            yield f"{_ERROR}.bayes", float(least), step
+            yield LEAST, float(least), step
 
 
 def _tags(
@@ -108,7 +107,7 @@ def _inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
             digest = file.get("sha256") or file.get("hmac_sha256") or one.key
             told = json.dumps(file)
             data = Dataset(source, digest[:_DIGEST], "curvote", told)
-            yield DatasetInput(data, [InputTag("mlflow.data.context", "clients")])
+            yield DatasetInput(data, [InputTag("mlflow.data.context", "source")])
 
 
 def _log_texts(log: Log, parent: str) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.run import history
 from curvote.run.project import Project
-from flows.headline import Headline
+from flows.headline import LEAST, Headline
 from flows.mlflow_store import connect
 
 if TYPE_CHECKING:
@@ -43,12 +43,11 @@ def _state(headline: Headline) -> dict[str, Any]:
     metrics = [f"metrics.`{name}`" for name in headline.names]
     params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
     columns = [*metrics, *params, "attributes.`Source`"]
-    metric, dot, _ = headline.names[0].partition(".")
     state = {
         "selectedColumns": columns,
         "columnOrder": [_NAME, *columns],
-        "columnWidths": {_NAME: 330} | {name: 7 * len(name) for name in metrics},
-        "chartsSearchFilter": metric if dot else "",
+        "columnWidths": {_NAME: 330} | {name: 6 * len(name) for name in metrics},
+        "chartsSearchFilter": headline.metric and f"{headline.metric}|{LEAST}",
     }
     if headline.cell[headline.x] is not None:
         axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}

@@ -44,12 +44,6 @@ class House:
             start_new_session=True,
         )
 
-    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run a command in the project to its end."""
-        process = self.start(*words)
-        out, err = process.communicate(timeout=120)
-        return subprocess.CompletedProcess(words, process.returncode, out, err)
-
 
 def copied(root: Path) -> House:
     """Copy the product into ``root``, and make an empty project."""

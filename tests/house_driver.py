@@ -1,7 +1,8 @@
 """Several commands in one process of a copied house; run as a script there.
 
 Reads a JSON list of steps from standard input: a list of words is a command line, a
-mapping {file: [old, new]} an edit. Prints what each command gave, as JSON.
+mapping {file: [old, new]} an edit, {pattern: "alter"} changes a byte of files.
+Prints what each command gave, as JSON.
 """
 
 from __future__ import annotations
@@ -32,14 +33,28 @@ def command(words: list[str]) -> dict[str, Any]:
     return {"code": code, "out": out.getvalue(), "err": err.getvalue()}
 
 
-def edit(changes: dict[str, list[str]]) -> None:
-    """Replace a text in files."""
-    for file, (old, new) in changes.items():
-        path = Path(file)
+def edit(changes: dict[str, Any]) -> None:
+    """Replace a text in files, or alter a byte in the middle of them."""
+    for file, change in changes.items():
+        if change == "alter":
+            alter(file)
+            continue
+        (old, new), path = change, Path(file)
         text = path.read_text()
         if old not in text:
             raise SystemExit(f"{file} does not hold {old!r}")
         path.write_text(text.replace(old, new))
+
+
+def alter(pattern: str) -> None:
+    """Change one byte of each file that matches."""
+    found = list(Path.cwd().glob(pattern))
+    if not found:
+        raise SystemExit(f"no file is {pattern}")
+    for path in found:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
 
 
 def main() -> None:

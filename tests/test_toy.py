@@ -136,6 +136,8 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
         "page": ["report", "town"],
         "colour": ["colour", "town", "0.5", "0.1"],
         "empty": ["plan", "town", "--set", "shrink=[]"],
+        "altered": {"data/artifacts/fit_models/*/models.parquet": "alter"},
+        "refused": ["colour", "town", "0.5", "0.1"],
         "foreign": ["plan", "town", "--set", "votes.size=3"],
     }
     steps = iter(driven(house, *named.values()))
@@ -320,3 +322,12 @@ def test_bad_input_is_refused_with_its_place(town: Town) -> None:
     assert empty["code"] == foreign["code"] == 2
     assert "shrink: is empty; list one value at least." in empty["err"]
     assert "votes: toy never reads it: it belongs to votes" in foreign["err"]
+
+
+def test_an_altered_model_file_is_not_used(town: Town) -> None:
+    """One byte of it: one message, which file, and the way out."""
+    refused = town.told["refused"]
+    assert refused["code"] == 2
+    assert not refused["out"]
+    assert "is altered (models.parquet); it is not used." in refused["err"]
+    assert "Run the pipeline again" in refused["err"]
