@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.run.project import Project, find_project
-from flows.terminal import Json, ProjectOption, Workers, numbered, say_json
+from flows.terminal import Json, ProjectOption, Workers, numbered, say_json, say_rows
 
 if TYPE_CHECKING:
     from curvote.audit.message_subject import MessageSubject
@@ -29,6 +29,7 @@ Epsilons = Annotated[
 Samples = Annotated[int, typer.Option(min=1000, help="Draws for each input tried.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
 Out = Annotated[Path | None, typer.Option(help="Folder of audit.json and the figure.")]
+COLUMNS = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
 
 
 def audit(  # noqa: PLR0917 - the options of a command are its arguments
@@ -62,7 +63,7 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     if as_json:
         say_json([row.to_json() for row in rows])
     else:
-        _table(rows)
+        say_rows([_line(row) for row in rows], COLUMNS, as_json=False)
         typer.echo(f"\nWritten: {', '.join(map(str, written))}\n{_total(rows)}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
@@ -90,13 +91,6 @@ def _told(rows: Iterable[Row], count: int) -> Iterator[Row]:
     for row in rows:
         say(f"{row.mechanism} {row.claimed:g}: {row.verdict}")
         yield row
-
-
-def _table(rows: list[Row]) -> None:
-    from flows.tables import print_rows
-
-    columns = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
-    print_rows([_line(row) for row in rows], columns)
 
 
 def _line(row: Row) -> dict[str, Any]:

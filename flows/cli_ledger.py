@@ -228,7 +228,7 @@ def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None
     if not rows:
         typer.echo("nothing was released")
         return
-    say_rows([row | _shown(row) for row in rows], (*COLUMNS, "reserved"), False)
+    say_rows([row | _shown(row) for row in rows], (*COLUMNS, "reserved"), as_json=False)
     if any(row["outside"] for row in rows):
         from curvote.protocols.outside import WHO
 
