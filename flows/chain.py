@@ -17,11 +17,11 @@ from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.history import RunRecord
-from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
+from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
 from flows import tracking
-from flows.display import display, tell_blocked, tell_choices, tell_published, tell_raw
+from flows.display import display, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
 from tasks.page import page
@@ -39,7 +39,9 @@ class Asked:
     overrides: Sequence[str] = ()
     replicates: int | None = None
     seed: int | None = None
-    selection: Selection = EVERYTHING
+    only: str | None = None
+    start: str | None = None
+    force: Sequence[str] = ()
     new_release: bool = False
     new_people: bool = False
     workers: int | None = None
@@ -52,25 +54,9 @@ class Asked:
     task_runner=RUNNER,
     validate_parameters=False,
 )
-def chain(
-    pipeline: str,
-    project: str,
-    overrides: Sequence[str] = (),
-    replicates: int | None = None,
-    seed: int | None = None,
-    only: str | None = None,
-    start: str | None = None,
-    force: Sequence[str] = (),
-    new_release: bool = False,
-    new_people: bool = False,
-    workers: int | None = None,
-    block: int = DEFAULT_BLOCK,
-) -> str:
-    """Run one pipeline and return the id of its run record."""
-    chosen = Selection(only, start, tuple(force))
-    new = new_release, new_people
-    asked = Asked(overrides, replicates, seed, chosen, *new, workers, block)
-    return perform(pipeline, project, asked)
+def chain(pipeline: str, project: str, **asked: Any) -> str:
+    """Run one pipeline as `Asked` says and return the id of its run record."""
+    return perform(pipeline, project, Asked(**asked))
 
 
 def perform(pipeline: str, project: str, asked: Asked) -> str:
@@ -94,7 +80,7 @@ def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) ->
         return make_plan(
             project,
             configured,
-            asked.selection,
+            Selection(asked.only, asked.start, tuple(asked.force)),
             fetch=True,
             new_release=asked.new_release,
             new_people=asked.new_people,
@@ -150,5 +136,5 @@ def _status(project: Project, plan: Plan) -> str:
     tell_published(publish(project, plan.configured, plan.steps))
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
-    tell_blocked(plan)
+    print(f"blocked ({plan.blocked()[0].reason})", flush=True)
     return "blocked"

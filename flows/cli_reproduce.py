@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli_data import ProjectOption
+from curvote.reproduce.rows import to_json
+from curvote.run.project import find_project
+from flows import environment
+from flows.terminal import (
+    Json,
+    ProjectOption,
+    Replicates,
+    Seed,
+    Workers,
+    from_here,
+    interruptible,
+)
 
 Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
-Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
 def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
@@ -32,8 +35,6 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
     `beyond` compares our protocols with the published ones.
     """
     from curvote.reproduce.lookup import wing_of
-    from curvote.run.project import find_project
-    from flows import environment
 
     wing = wing_of(name)
     entry = wing.REPRODUCTIONS[name]
@@ -42,27 +43,15 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
     from flows.reproducing import completed_runs
 
     given = {"replicates": replicates, "seed": seed, "workers": workers}
-    try:
+    with interruptible(f"reproduce {name}"):
         records = completed_runs(place, entry, given)
         rows, written = wing.compare(place, name, records)
-    except KeyboardInterrupt:
-        again = f"curvote: interrupted; `curvote reproduce {name}` goes on from here."
-        print(again, file=sys.stderr)
-        raise SystemExit(130) from None
     if as_json:
-        from curvote.reproduce.rows import to_json
-
         typer.echo(to_json(rows))
         return
     from flows.tables import print_rows
 
     typer.echo(f"{entry.title}: {entry.quantity} in %, ± one standard error\n")
     print_rows(*wing.laid_out(name, rows))
-    _say([*wing.agreement(name, rows), "\nwritten:"], written)
-
-
-def _say(words: list[str], written: list[Path]) -> None:
-    here = Path.cwd()
-    places = (p.relative_to(here) if p.is_relative_to(here) else p for p in written)
-    for line in (*words, *places):
+    for line in (*wing.agreement(name, rows), "\nwritten:", *map(from_here, written)):
         typer.echo(line)

@@ -151,7 +151,6 @@ def _word(pair: tuple[str, Any]) -> str:
 
 
 def _beside(scores: Iterable[Score], main: Score) -> Iterator[Point]:
-    """Yield what the line of a score is held against."""
     for score in scores:
         beside = score.reference and not score.group and score.metric == main.metric
         if beside and score.line.serves(main.line):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from curvote.datasets import raw, sources
 from curvote.errors import Problem, UserError
@@ -13,10 +13,9 @@ from curvote.reproduce.entry import Reproduction
 from curvote.reproduce.lookup import file_of
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.source import Absent, files_of, raw_files
+from curvote.run.history import RunRecord
 from curvote.run.project import Project
-
-if TYPE_CHECKING:
-    from curvote.run.history import RunRecord
+from flows import running
 
 
 def completed_runs(
@@ -41,13 +40,11 @@ def completed_runs(
 def _runs(
     project: Project, entry: Reproduction, given: dict[str, Any]
 ) -> Iterator[RunRecord]:
-    from flows.running import completed_run
-
     n = len(entry.pipelines)
     for rank, name in enumerate(entry.pipelines, start=1):
         if n > 1:
             print(f"{name} ({rank} of {n})", file=sys.stderr, flush=True)
-        yield completed_run(project, {"pipeline": name, **given})
+        yield running.completed_run(project, {"pipeline": name, **given})
 
 
 def _fetch(project: Project, entry: Reproduction, asked: Iterable[Pipeline]) -> None:

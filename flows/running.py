@@ -3,36 +3,25 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
 from flows.flow_runs import sweep
 from flows.server import PrefectServer
+from flows.terminal import from_here, interruptible
 
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:
-    """Run the chain and print its table and the report's path.
-
-    Ctrl-C ends it with one line; what was finished is kept, the same command goes on.
-    """
-    try:
+    """Run the chain and print its table and the report's path."""
+    with interruptible(f"run {given['pipeline']}"):
         run_id = _run(project, given)
-    except KeyboardInterrupt:
-        name = given["pipeline"]
-        print(
-            f"curvote: interrupted; `curvote run {name}` goes on from here.",
-            file=sys.stderr,
-        )
-        raise SystemExit(130) from None
     _print_results(project, given["pipeline"], run_id)
 
 
 def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
     """Run the chain and return what is known of it; a blocked one is a UserError."""
-    run_id = _run(project, given)
-    return completed(project, given["pipeline"], run_id)
+    return completed(project, given["pipeline"], _run(project, given))
 
 
 def _run(project: Project, given: dict[str, Any]) -> str:
@@ -49,7 +38,6 @@ def _run(project: Project, given: dict[str, Any]) -> str:
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
-
     from curvote.run.falls import fallen
     from curvote.run.results import notes, outcomes, summary
     from flows.tables import print_outcomes, print_scores
@@ -67,6 +55,4 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
         print_scores(record, summary(project, record))
     for line in notes(project, record):
         print(line)
-    page = project.reports / pipeline / "report.html"
-    here = Path.cwd()
-    print(f"report: {page.relative_to(here) if page.is_relative_to(here) else page}")
+    print(f"report: {from_here(project.reports / pipeline / 'report.html')}")

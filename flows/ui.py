@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import FrameType
 
 from curvote.errors import UserError
 from curvote.run.project import Project
@@ -33,7 +32,7 @@ def open_ui(project: Project, port: int) -> None:
     if not (state / "mlflow.db").exists():
         tracking.initialise(project)
     log = state / "mlflow-ui.log"
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     pages = _launch(port, log)
     try:
         place = f"http://127.0.0.1:{port}/{address(project)}"
@@ -69,7 +68,3 @@ def _end(pages: subprocess.Popen[bytes]) -> None:
             os.killpg(pages.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             pages.wait(_STOP_TIMEOUT)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

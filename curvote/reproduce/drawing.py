@@ -83,7 +83,7 @@ def against_epsilon(
         for rank, line in enumerate(lines):
             # A small sideways step keeps the error bars of neighbours apart.
             step = 0.022 * (rank - len(lines) / 2) if line.look.marker else 0.0
-            _line(ax, line, levels, step)
+            joined(ax, line, {level: at + step for at, level in enumerate(levels)})
         level_axis(ax, levels)
         error_axis(ax, rows)
         head(ax, title)
@@ -109,9 +109,10 @@ def _width(texts: list[str], columns: int) -> int:
     return sum(8 + max(map(len, part)) for part in parts)
 
 
-def _line(ax: Axes, line: Line, levels: list[float], step: float) -> None:
-    rows = sorted(line.rows, key=lambda row: row["epsilon"])
-    at = [levels.index(row["epsilon"]) + step for row in rows]
+def joined(ax: Axes, line: Line, places: Mapping[float, float]) -> None:
+    """Draw a line through its rows, each at the place of its epsilon."""
+    rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
+    at = [places[row["epsilon"]] for row in rows]
     points(ax, at, rows, zorder=line.look.above, **style.inks(line.look))
 
 

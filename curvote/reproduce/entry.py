@@ -16,8 +16,8 @@ class Reproduction:
 
     name: str
     title: str
-    _: KW_ONLY
     replicates: int
+    _: KW_ONLY
     runs: tuple[str, ...] = ()
     quantity: str = "misclassification"
 

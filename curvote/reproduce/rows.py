@@ -5,10 +5,21 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 Row = dict[str, Any]
+
+
+def having(rows: Iterable[Row], **values: Any) -> list[Row]:
+    """Return the rows that hold these values, in their order."""
+    return [row for row in rows if all(row[n] == v for n, v in values.items())]
+
+
+def levels(rows: Iterable[Row]) -> list[float | None]:
+    """Return the epsilons, rising; None (no privacy) is last."""
+    found = {row["epsilon"] for row in rows}
+    return [*sorted(found - {None}), *(found & {None})]
 
 
 def with_error(row: Row) -> str:

@@ -18,10 +18,10 @@ from curvote.reproduce.drawing import (
     error_axis,
     fitting_legend,
     head,
+    joined,
     label_left,
     log_axis,
     panels,
-    points,
 )
 from curvote.reproduce.mrma.contest import (
     AUTO,
@@ -31,11 +31,10 @@ from curvote.reproduce.mrma.contest import (
     by_setting,
     cells,
     lines,
-    of,
     published,
 )
 from curvote.reproduce.mrma.gather import Evidence
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 
 _CLEAN = "clean"
 _PUBLISHED = "best published method"
@@ -72,9 +71,10 @@ def _panel(ax: Axes, rows: Sequence[Row], judged: Sequence[Cell]) -> None:
             at = line.rows[0]["curvote"]
             ax.axhline(at, zorder=line.look.above, **style.inks(line.look))
         else:
-            _line(ax, line)
+            levels = distinct(line.rows, "epsilon")
+            joined(ax, line, {level: _place(level, line.label) for level in levels})
     for lost in (cell.auto for cell in judged if cell.better):
-        ax.plot(_place(lost, AUTO), lost["curvote"], zorder=7, **_RING)
+        ax.plot(_place(lost["epsilon"], AUTO), lost["curvote"], zorder=7, **_RING)
     drawn = [row for line in shown for row in line.rows] or rows
     log_axis(ax, sorted(distinct(drawn, "epsilon")))
     error_axis(ax, drawn)
@@ -83,24 +83,17 @@ def _panel(ax: Axes, rows: Sequence[Row], judged: Sequence[Cell]) -> None:
 def _lines(rows: Sequence[Row]) -> list[Line]:
     """Return the lines of one setting that have rows; of several learners the best."""
     ends = [row for line in lines(rows).values() for row in line]
-    found = {name: best(of(ends, name)) for name in _LOOKS}
+    found = {name: best(having(ends, protocol=name)) for name in _LOOKS}
     found[_PUBLISHED] = published(rows)
     return [Line(name, _LOOKS[name], own) for name, own in found.items() if own]
 
 
-def _line(ax: Axes, line: Line) -> None:
-    rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
-    at = [_place(row, line.label) for row in rows]
-    points(ax, at, rows, zorder=line.look.above, **style.inks(line.look))
-
-
-def _place(row: Row, name: str) -> float:
+def _place(epsilon: float, name: str) -> float:
     step = list(_LOOKS).index(name) - 2 if _LOOKS[name].marker else 0
-    return float(row["epsilon"] * _STEP**step)
+    return float(epsilon * _STEP**step)
 
 
 def _handles(rows: Sequence[Row], judged: Sequence[Cell]) -> list[Line2D]:
-    """Return the legend: the lines that some setting has, and the ring if there is."""
     shown = [line for own in by_setting(rows).values() for line in _lines(own)]
     named = {line.label: line.handle() for line in shown}
     if any(cell.better for cell in judged):

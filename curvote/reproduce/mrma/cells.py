@@ -21,7 +21,7 @@ from curvote.reproduce.drawing import (
     points,
 )
 from curvote.reproduce.mrma.gather import Evidence
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 
 LIMIT = 3
 _EDGE = 8  # no |z| is drawn beyond
@@ -36,9 +36,9 @@ def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     names, places = distinct(rows, split), _places(rows)
     drawn, axes = panels(len(names) + 1, height=3.0)
     for ax, name in zip(axes, names, strict=False):
-        mine = [row for row in rows if row[split] == name]
+        mine = having(rows, **{split: name})
         _cells(ax, mine, places, _look(name, names))
-        head(ax, _title(name))
+        head(ax, methods.method_of(name).label)
         ax.set_ylim(limits(rows if split == "method" else mine))
     _scores(axes[-1], rows, places, (split, names))
     for ax in axes:
@@ -63,10 +63,6 @@ def _place(row: Row) -> str:
     return " ".join(str(part) for part in (row["representation"], row["d"]) if part)
 
 
-def _title(name: str) -> str:
-    return methods.method_of(name).label
-
-
 def _look(name: str, names: list[str]) -> Look:
     if name in methods.known():
         return methods.look(name)
@@ -87,7 +83,6 @@ def _cells(ax: Axes, rows: Sequence[Row], places: list[str], look: Look) -> None
 
 
 def _ink(kind: str, colour: str = style.INK) -> dict[str, Any]:
-    """Return how a point of one kind is drawn."""
     shape = {
         "published": {"marker": "o", "mfc": style.PAPER, "ms": 4.5, "mew": 1.0},
         "curvote": {"marker": "o", "ms": 4.5, "mew": 0},
@@ -139,10 +134,9 @@ def _handles(rows: Sequence[Row]) -> list[Line2D]:
         "corrected": "curvote, corrected",
         "beyond": f"beyond {LIMIT} standard errors",
     }
-    if not distinct(rows, "corrected"):
-        del texts["corrected"]
-    colours = {"curvote": style.USED}
     return [
-        Line2D([], [], label=text, **_ink(kind, colours.get(kind, style.INK)))
+        Line2D([], [], label=text, **_ink(kind, colour))
         for kind, text in texts.items()
+        for colour in [style.USED if kind == "curvote" else style.INK]
+        if kind != "corrected" or distinct(rows, kind)
     ]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 
 AUTO, PUBLISHED, MAJORITY = "auto", "mrma", "majority"
 OTHERS = f"{PUBLISHED}, best other method"
@@ -18,6 +18,7 @@ ASKED = 0.5
 _ROUNDING = 1e-9
 # What a protocol ends in, whatever else it tells.
 _FINAL = ("mrma", "votes", "mean", "joint", "two", "clean", "majority")
+_RANKS = {method: rank for rank, method in enumerate(_FINAL)}
 _BASELINE = "histogram"
 
 
@@ -59,10 +60,11 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
     """Return the cells of `auto` in the rows of a contest, epsilon rising."""
     found = []
     for own in by_setting(rows).values():
-        mine = (row for row in own if row["protocol"] == AUTO and row["epsilon"])
+        mine = (row for row in having(own, protocol=AUTO) if row["epsilon"])
         for auto in sorted(mine, key=lambda row: float(row["epsilon"])):
-            here = [row for row in own if row["epsilon"] == auto["epsilon"]]
-            found.append(Cell(auto, (*published(here), *of(here, MAJORITY))))
+            here = having(own, epsilon=auto["epsilon"])
+            rivals = (*published(here), *having(here, protocol=MAJORITY))
+            found.append(Cell(auto, rivals))
     return found
 
 
@@ -74,14 +76,9 @@ def by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:
     return found
 
 
-def of(rows: Iterable[Row], protocol: str) -> list[Row]:
-    """Return the rows of one protocol."""
-    return [row for row in rows if row["protocol"] == protocol]
-
-
 def published(rows: Sequence[Row]) -> list[Row]:
     """Return the published method of least error in one setting at each epsilon."""
-    return best(of(rows, PUBLISHED))
+    return best(having(rows, protocol=PUBLISHED))
 
 
 def best(rows: Iterable[Row]) -> list[Row]:
@@ -102,7 +99,7 @@ def lines(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """
     found: dict[str, list[Row]] = {}
     for protocol in dict.fromkeys(row["protocol"] for row in rows):
-        own = of(rows, protocol)
+        own = having(rows, protocol=protocol)
         ends = list(_ends(own))
         for row in ends:
             found.setdefault(line_of(row), []).append(row)
@@ -123,9 +120,4 @@ def _ends(rows: Sequence[Row]) -> Iterator[Row]:
         if row["method"] != _BASELINE:
             groups.setdefault((row["learner"], row["epsilon"]), []).append(row)
     for group in groups.values():
-        yield min(group, key=_finality)
-
-
-def _finality(row: Row) -> int:
-    method = row["method"]
-    return _FINAL.index(method) if method in _FINAL else len(_FINAL)
+        yield min(group, key=lambda row: _RANKS.get(row["method"], len(_FINAL)))

@@ -26,7 +26,8 @@ def draw(
     ``rows`` as `comparison` gives them; ``found`` is what they come from. Boxes need
     it, and curves of theory, which follow the runs' configuration.
     """
-    module = import_module(f"curvote.reproduce.mrma.{REPRODUCTIONS[name].figure}")
+    module, _, function = REPRODUCTIONS[name].figure.partition(":")
+    own = import_module(f"curvote.reproduce.mrma.{module}")
     with mpl.rc_context({**style.RC, "svg.hashsalt": name}):
-        figure: Figure = module.figure(rows, found)
+        figure: Figure = getattr(own, function or "figure")(rows, found)
         return {kind: saved(figure, kind) for kind in kinds}

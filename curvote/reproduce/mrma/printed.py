@@ -43,10 +43,6 @@ def _rows(file: str) -> list[dict[str, str]]:
 
 def _cell(row: dict[str, str]) -> Printed:
     named = {name: text for name, text in row.items() if name not in _VALUES}
-    key = tuple((name, _typed(name, text)) for name, text in named.items())
+    key = tuple((n, _NUMBERS.get(n, str)(t) if t else None) for n, t in named.items())
     variance = (100 * float(row.get("sd") or 0)) ** 2 / REPETITIONS
     return Printed(key, float(row["misclassification_pct"]), variance)
-
-
-def _typed(name: str, text: str) -> str | float | None:
-    return _NUMBERS.get(name, str)(text) if text else None

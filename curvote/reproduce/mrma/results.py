@@ -22,7 +22,7 @@ from curvote.reproduce.mrma.contest import (
     line_of,
     lines,
 )
-from curvote.reproduce.rows import Row, with_error
+from curvote.reproduce.rows import Row, levels, with_error
 
 _MARK = " †"
 _ABOUT = """\
@@ -138,13 +138,11 @@ def _text(row: Row, line: str, lost: Mapping[float, Cell]) -> str:
 
 def _table(texts: Mapping[str, Mapping[float | None, str]], rows: Iterable[Row]) -> str:
     """Return a Markdown table: a line a name, a column for each epsilon of ``rows``."""
-    found = {row["epsilon"] for row in rows}
-    levels = [*sorted(found - {None}), *(found & {None})]
-    table = Table(box=MARKDOWN)
-    for head in ["epsilon", *map(_level, levels)]:
+    places, table = levels(rows), Table(box=MARKDOWN)
+    for head in ["epsilon", *map(_level, places)]:
         table.add_column(head, no_wrap=True)
     for name, line in texts.items():
-        cells = [name, *(line.get(level, "") for level in levels)]
+        cells = [name, *(line.get(place, "") for place in places)]
         table.add_row(*(text.replace("|", r"\|") for text in cells))
     page = io.StringIO()
     plain = Console(file=page, width=2000, color_system=None, markup=False, emoji=False)

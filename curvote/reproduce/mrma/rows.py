@@ -10,7 +10,7 @@ from curvote.errors import UserError
 from curvote.reporting import methods
 from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
 from curvote.reproduce.mrma.printed import Printed, printed
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 from curvote.run.config.settings import PROTOCOL
 
 COLUMNS = (
@@ -58,7 +58,8 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     rows = [_row(entry, summary) for summary in summaries]
     shown = [row for row in rows if _is_shown(entry, row)]
     if entry.published:
-        return _beside(entry, printed(entry.published), shown)
+        cells = printed(entry.published)
+        return _finished(_compared(entry, cell, shown) for cell in cells)
     if entry.contest:
         return _finished(_sorted(_without_baselines(shown), _CONTEST))
     return _finished(_sorted(row for row in shown if row["form"] != "published"))
@@ -120,7 +121,6 @@ def _percent(value: float | None) -> float | None:
 
 
 def _is_shown(entry: Shown, row: Row) -> bool:
-    """Tell whether a row belongs to the table or figure."""
     if row["split"]:
         final = "mrma" if row["split"] == "single" else "federated"
         return bool(row["group"]) and row["method"] == final
@@ -139,17 +139,9 @@ def _cell(row: Row) -> tuple[str | float | None, ...]:
     return row["setting"], row["protocol"], row["epsilon"]
 
 
-def _beside(entry: Shown, cells: list[Printed], rows: list[Row]) -> list[Row]:
-    return _finished(_compared(entry, cell, rows) for cell in cells)
-
-
 def _compared(entry: Shown, cell: Printed, rows: list[Row]) -> Row:
     """Return the row of one printed cell; both forms where the pipeline has two."""
-    forms = {
-        row["form"]: row
-        for row in rows
-        if all(row[name] == value for name, value in cell.key)
-    }
+    forms = {row["form"]: row for row in having(rows, **dict(cell.key))}
     if not forms:
         named = ", ".join(f"{name} {value}" for name, value in cell.key)
         raise UserError(

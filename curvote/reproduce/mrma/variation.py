@@ -19,7 +19,7 @@ from curvote.reproduce.drawing import (
     points,
 )
 from curvote.reproduce.mrma.gather import Evidence
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 
 _LOOKS = (
     Look("#d55e00", "o"),
@@ -35,20 +35,17 @@ def figure(rows: Sequence[Row], found: Evidence | None = None) -> Figure:
     dimensions = sorted(distinct(rows, "d"))
     levels = sorted(distinct(rows, "epsilon"))
     looks = dict(zip(dimensions, _LOOKS, strict=False))
+    handles = []
     for d in dimensions:
         look = looks.get(d, methods.OTHER)
         ax.plot(*_exact(d, levels, _label_share(found, d)), color=look.colour, lw=1.3)
-        mine = [row for row in rows if row["d"] == d]
-        at = [row["epsilon"] for row in mine]
-        points(ax, at, mine, zorder=4, **style.inks(look) | {"ls": ""})
+        mine, ink = having(rows, d=d), style.inks(look)
+        points(ax, [row["epsilon"] for row in mine], mine, zorder=4, **ink | {"ls": ""})
+        handles.append(Line2D([], [], label=f"d = {d}", **ink))
     log_axis(ax, levels)
     ax.set_ylim(0, 103)
     ax.grid(axis="y")
     ax.set_ylabel("total variation (%)")
-    handles = [
-        Line2D([], [], label=f"d = {d}", **style.inks(looks.get(d, methods.OTHER)))
-        for d in dimensions
-    ]
     exact = Line2D([], [], color=style.MUTED, lw=1.3, label="exact")
     dots = Line2D([], [], color=style.MUTED, marker="o", ls="", label="from reports")
     fitting_legend(drawn, [*handles, exact, dots])

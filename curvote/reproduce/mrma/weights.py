@@ -15,7 +15,7 @@ from curvote.privacy import label_share
 from curvote.reporting import methods, style
 from curvote.reproduce.drawing import distinct, panels, points
 from curvote.reproduce.mrma.gather import Evidence
-from curvote.reproduce.rows import Row
+from curvote.reproduce.rows import Row, having
 
 LEVELS = (10, 1, 0.1, 0.01)
 _LOOKS = [methods.look(name) for name in ("mrma", "mr", "all_data", "best_single")]
@@ -48,8 +48,9 @@ def _heatmap(drawn: Figure, ax: Axes, level: float) -> None:
 
 def _agreement(ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None) -> None:
     handles = []
-    for level, look in zip(_levels(rows), _LOOKS, strict=False):
-        mine = [row for row in rows if row["epsilon"] == level]
+    levels = sorted(distinct(rows, "epsilon"), reverse=True)
+    for level, look in zip(levels, _LOOKS, strict=False):
+        mine = having(rows, epsilon=level)
         ink = style.inks(look) | {"ls": ""}
         at = [float(row["setting"].removeprefix("z0=")) for row in mine]
         points(ax, at, mine, **ink)
@@ -65,10 +66,6 @@ def _agreement(ax: Axes, rows: Sequence[Row], config: dict[str, Any] | None) -> 
     # In the free place beside it, which the layout must not take into account.
     beside = ax.legend(handles=handles, loc="center left", bbox_to_anchor=(1.1, 0.5))
     beside.set_in_layout(False)
-
-
-def _levels(rows: Sequence[Row]) -> list[float]:
-    return sorted(distinct(rows, "epsilon"), reverse=True)
 
 
 def _theory(epsilon: float, config: dict[str, Any]) -> tuple[list[float], list[float]]:

@@ -8,7 +8,7 @@ from curvote.reproduce.mrma.contest import by_setting, cells, lines
 from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
 from curvote.reproduce.mrma.results import counts, told
 from curvote.reproduce.mrma.rows import agreeing
-from curvote.reproduce.rows import Row, with_error
+from curvote.reproduce.rows import Row, levels, with_error
 
 Lines = tuple[list[dict[str, str]], list[str]]
 
@@ -76,10 +76,10 @@ def _beside(rows: Sequence[Row]) -> Lines:
 
 
 def _by_protocol(rows: Sequence[Row]) -> Lines:
-    columns = _levels(rows)
+    columns = list(map(_level, levels(rows)))
     found = [
         {"setting": setting, "protocol": name, **dict.fromkeys(columns, "")}
-        | {_level(row): with_error(row) for row in line}
+        | {_level(row["epsilon"]): with_error(row) for row in line}
         for setting, own in by_setting(rows).items()
         for name, line in lines(own).items()
     ]
@@ -87,17 +87,17 @@ def _by_protocol(rows: Sequence[Row]) -> Lines:
 
 
 def _by_epsilon(rows: Sequence[Row]) -> Lines:
-    names, columns = _varying(rows, _NAMES), _levels(rows)
+    names, columns = _varying(rows, _NAMES), list(map(_level, levels(rows)))
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         named = _named(row, names)
         empty = named | dict.fromkeys(columns, "")
-        found.setdefault(tuple(named.values()), empty)[_level(row)] = with_error(row)
+        line = found.setdefault(tuple(named.values()), empty)
+        line[_level(row["epsilon"])] = with_error(row)
     return list(found.values()), [*names, *columns]
 
 
 def _varying(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
-    """Return the columns that tell rows apart."""
     return [name for name in names if len({row[name] for row in rows} - {None}) > 1]
 
 
@@ -111,17 +111,8 @@ def _text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _levels(rows: Sequence[Row]) -> list[str]:
-    """Return the columns of the epsilons, rising, no privacy last."""
-    return list(dict.fromkeys(_level(row) for row in sorted(rows, key=_privacy)))
-
-
-def _level(row: Row) -> str:
-    return "no privacy" if row["epsilon"] is None else f"epsilon {row['epsilon']:g}"
-
-
-def _privacy(row: Row) -> float:
-    return float("inf") if row["epsilon"] is None else row["epsilon"]
+def _level(epsilon: float | None) -> str:
+    return "no privacy" if epsilon is None else f"epsilon {epsilon:g}"
 
 
 def _number(value: float | None) -> str:
