@@ -39,11 +39,11 @@ from curvote.protocols.stages.declared import (
     UTILITIES,
     drawn,
     scored,
+    served,
 )
 
 _HERE = "curvote.federation"
-_ROLES = (*ROLES, "servers")
-_VOTE = ("epsilon", "federation.split", "train.count", "project.judge", *_ROLES)
+_VOTE = ("federation.split", "train.count", "project.judge", "servers")
 
 
 def servers_of(settings: Given) -> int:
@@ -61,17 +61,17 @@ _EVALUATE = drawn(
     "evaluate",
     f"{_HERE}.evaluate",
     VOTES,
-    inputs=("project", "train"),
+    ("project", "train"),
     axes=CELLS,
     params=_VOTE,
 )
-_EXCHANGE = Stage(
+_EXCHANGE = served(
     "exchange",
     f"{_HERE}.exchange",
-    inputs=("train", "aggregate"),
+    ("train", "aggregate"),
+    OFFERS,
     axes=CELLS,
-    params=("federation.split", "federation.faults", "replicates", "servers"),
-    tables=(OFFERS,),
+    params=("federation.split", "federation.faults", "servers"),
     side="server -> servers",
 )
 _AGGREGATE = _everywhere(AGGREGATE)
@@ -85,8 +85,8 @@ _COMBINE = replace(
 _SCORE = scored(
     f"{_HERE}.report",
     ("project", "aggregate", "exchange", "combine"),
-    axes=CELLS,
-    params=("project.judge", *_ROLES),
+    CELLS,
+    ("project.judge", *ROLES, "servers"),
     index=("replicate",),
 )
 

@@ -5,7 +5,6 @@ Arms ``mean`` and ``joint``; `direct_two` is the arm ``two``.
 
 from __future__ import annotations
 
-from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
@@ -17,50 +16,30 @@ from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
+    AXES,
     COMMON,
     ROLES,
     SECTIONS,
-    WHO,
     drawn,
     released,
     scored,
+    served,
 )
 
 _HERE = "curvote.protocols.direct"
-AXES = ("epsilon",)
-TERMS = ("epsilon", "direct.arm", "direct.intercept")
+TERMS = ("direct.arm", "direct.intercept")
 FIXED = {"project.judge": "rescaled"}  # it learns from z
 
-PRIVATIZE = drawn(
-    "privatize",
-    f"{_HERE}.privatize",
-    DIRECTIONS,
-    inputs=("project",),
-    axes=AXES,
-    params=(*TERMS, *ROLES),
-)
+PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", DIRECTIONS, params=TERMS)
 RELEASE = released(
-    "privatize",
-    "report",
-    DIRECTIONS,
-    inputs=("ingest", "project"),
-    axes=AXES,
-    params=(*TERMS, "protocol", "project.judge", *WHO),
+    PRIVATIZE, "report", ("ingest", "project"), (*TERMS, "project.judge")
 )
-AGGREGATE = Stage(
-    "aggregate",
-    f"{_HERE}.aggregate",
-    inputs=("privatize",),
-    axes=AXES,
-    params=("replicates",),
-    tables=(CLASSIFIER,),
-    side="server",
-)
+AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("privatize",), CLASSIFIER)
 SCORE = scored(
     f"{_HERE}.score",
     ("project", "aggregate"),
-    axes=AXES,
-    params=("epsilon", "direct.arm", *ROLES),
+    AXES,
+    ("epsilon", "direct.arm", *ROLES),
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
@@ -12,7 +11,6 @@ from curvote.protocols.direct.methods import TWO
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.system import (
     AGGREGATE,
-    AXES,
     FIXED,
     PRIVATIZE,
     RELEASE,
@@ -26,40 +24,19 @@ from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
     COMMON,
-    ROLES,
     SECTIONS,
-    WHO,
     drawn,
     released,
+    served,
 )
 
 _HERE = "curvote.protocols.direct_two"
 _PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize")
-_WHITEN = Stage(
-    "whiten",
-    f"{_HERE}.whiten",
-    inputs=("privatize",),
-    axes=AXES,
-    params=("replicates",),
-    tables=(WHITENING,),
-    side="server",
-)
+_WHITEN = served("whiten", f"{_HERE}.whiten", ("privatize",), WHITENING)
 _REFINE = drawn(
-    "refine",
-    f"{_HERE}.refine",
-    DIRECTIONS,
-    inputs=("project", "whiten"),
-    axes=AXES,
-    params=(*TERMS, *ROLES),
+    "refine", f"{_HERE}.refine", DIRECTIONS, ("project", "whiten"), params=TERMS
 )
-_RELEASE_SECOND = released(
-    "refine",
-    "refinement",
-    DIRECTIONS,
-    inputs=("ingest", "privatize", "whiten"),
-    axes=AXES,
-    params=("epsilon", "protocol", *WHO),
-)
+_RELEASE_SECOND = released(_REFINE, "refinement", ("ingest", "privatize", "whiten"))
 _COMBINE = replace(
     AGGREGATE, module=f"{_HERE}.combine", inputs=("privatize", "whiten", "refine")
 )

@@ -14,7 +14,6 @@ from curvote.protocols.stages.declared import COMMON, SECTIONS, scored
 _SCORE = scored(
     "curvote.protocols.noise_check.score",
     ("ingest", "privatize"),
-    axes=("epsilon",),
     params=("drift.at", "replicates"),
 )
 
