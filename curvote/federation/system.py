@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from curvote.chain.axis import EPSILON, REPLICATE, Index
 from curvote.chain.axis import Settings as Given
+from curvote.chain.measure import Look, Method
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.tables import TEXT, VECTOR, Table
 from curvote.chain.view import View
 from curvote.errors import Problem
 from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
-from curvote.federation.methods import FEDERATED
 from curvote.federation.settings import Settings
-from curvote.federation.tables import OFFERS
 from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.methods import MRMA
@@ -43,6 +43,17 @@ from curvote.protocols.stages.declared import (
 )
 
 _HERE = "curvote.federation"
+_OFFERS = Table(
+    "offers",
+    {
+        "sender": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "accepted": "bool",
+        "reason": TEXT,
+    },
+    unit="server",
+)
 _VOTE = ("federation.split", "train.count", "project.judge", "servers")
 
 
@@ -69,7 +80,7 @@ _EXCHANGE = served(
     "exchange",
     f"{_HERE}.exchange",
     ("train", "aggregate"),
-    OFFERS,
+    _OFFERS,
     axes=CELLS,
     params=("federation.split", "federation.faults", "servers"),
     side="server -> servers",
@@ -119,6 +130,16 @@ def _dropped(views: Sequence[View]) -> list[str]:
     ]
 
 
+_FEDERATED = Method(
+    "federated",
+    "federated",
+    "The classifiers of all servers, reversed and averaged by what each server's "
+    "own clients say of them.",
+    Look("#7f52a3", "H", width=2.2, size=6, above=6),
+    rank=50,
+)
+
+
 SYSTEM = System(
     name="federated",
     settings=Settings,
@@ -142,16 +163,9 @@ SYSTEM = System(
     index=(REPLICATE, Index("server", servers_of)),
     messages=MESSAGES,
     metrics=ERRORS,
-    methods=(MRMA, FEDERATED),
+    methods=(MRMA, _FEDERATED),
     main=("federated",),
-    checks=checks.every(
-        checks.tested,
-        checks.trained,
-        checks.judged,
-        checks.taught,
-        checks.budgets,
-        _judged,
-    ),
+    checks=checks.every(*checks.LEARNING, _judged),
     final=final,
     notes=_dropped,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),

@@ -88,7 +88,8 @@ def _compute(
     job = _job(project, step, target)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     block = max(parallel.block, *step.sizes[1:], 1)
-    parts = _parts(step.places, block)
+    starts = range(0, len(step.places), block)
+    parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.workers, parallel.progress)
     _finish(step, Path(job.folder), job.facts, parts)
     return Path(job.folder)
@@ -124,11 +125,6 @@ def _round(project: Project, step: Step) -> dict[str, Any]:
         raise InternalError(f"{step.name}: its round was never opened")
     place, task = str(project.intake), found.task.to_json()
     return {"intake.path": place, "intake.round": found.id, "intake.task": task}
-
-
-def _parts(places: Sequence[Place], block: int) -> list[blocks.Part]:
-    starts = range(0, len(places), block)
-    return [tuple(places[start : start + block]) for start in starts]
 
 
 def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:

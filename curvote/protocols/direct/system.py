@@ -5,11 +5,11 @@ Arms ``mean`` and ``joint``; `direct_two` is the arm ``two``.
 
 from __future__ import annotations
 
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
 from curvote.protocols.direct.messages import MESSAGES
-from curvote.protocols.direct.methods import JOINT, MEAN
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.tables import CLASSIFIER, DIRECTIONS
 from curvote.protocols.majority.messages import Compared
@@ -42,6 +42,23 @@ SCORE = scored(
     ("epsilon", "direct.arm", *ROLES),
 )
 
+_MEAN = Method(
+    "mean",
+    "direct, mean",
+    "Every client reports one noised direction, label times record; the mean of "
+    "all is the classifier.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=90,
+)
+_JOINT = Method(
+    "joint",
+    "direct, joint",
+    "The same, but a part of each report tells the second moment, which corrects "
+    "the mean.",
+    Look("#d55e00", "h", width=2.6, size=6.5, above=6),
+    rank=100,
+)
+
 
 SYSTEM = System(
     name="direct",
@@ -51,7 +68,7 @@ SYSTEM = System(
     messages=MESSAGES,
     compared=(Compared().words,),
     metrics=ERRORS,
-    methods=(MEAN, JOINT, MAJORITY),
+    methods=(_MEAN, _JOINT, MAJORITY),
     main=("mean", "joint"),
     checks=checks.every(checks.tested, choosing.checks),
     parts=choosing.parts,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
-from curvote.protocols.direct.methods import TWO
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.system import (
     AGGREGATE,
@@ -41,6 +41,14 @@ _COMBINE = replace(
     AGGREGATE, module=f"{_HERE}.combine", inputs=("privatize", "whiten", "refine")
 )
 
+_TWO = Method(
+    "two",
+    "direct, two rounds",
+    "The first clients' reports centre and whiten what the others report.",
+    Look("#d55e00", "8", width=2.6, size=6.5, above=6),
+    rank=110,
+)
+
 
 SYSTEM = System(
     name="direct_two",
@@ -50,7 +58,7 @@ SYSTEM = System(
     messages=MESSAGES,
     compared=(Compared().words,),
     metrics=ERRORS,
-    methods=(TWO, MAJORITY),
+    methods=(_TWO, MAJORITY),
     main=("two",),
     checks=checks.every(checks.tested, choosing.checks),
     parts=choosing.parts,

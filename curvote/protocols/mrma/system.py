@@ -31,7 +31,6 @@ from curvote.protocols.stages.declared import (
     scored,
     served,
 )
-from curvote.protocols.watching import alarm
 
 _HERE = "curvote.protocols.mrma"
 CELLS = ("epsilon", "learner")
@@ -130,13 +129,11 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(*methods.EVERY, MAJORITY),
     main=("mrma",),
-    checks=checks.every(
-        checks.tested, checks.trained, checks.judged, checks.taught, checks.budgets
-    ),
+    checks=checks.every(*checks.LEARNING),
     spelled=spelled,
     final=finals.ensemble,
     outcome=outcomes.voted,
-    alarm=alarm,
+    alarm=outcomes.alarm,
     notes=_notes,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

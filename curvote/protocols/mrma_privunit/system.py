@@ -33,7 +33,6 @@ from curvote.protocols.stages.declared import (
     scored,
     served,
 )
-from curvote.protocols.watching import alarm
 
 _HERE = "curvote.protocols.mrma_privunit"
 # No learner: a mean of reports is a classifier.
@@ -82,6 +81,6 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.ensemble,
     outcome=outcomes.voted,
-    alarm=alarm,
+    alarm=outcomes.alarm,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curvote.chain.axis import Settings as Given
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals, outcomes
@@ -24,10 +25,8 @@ from curvote.protocols.stages.declared import (
     scored,
     served,
 )
-from curvote.protocols.votes import methods
 from curvote.protocols.votes.messages import MESSAGES
 from curvote.protocols.votes.settings import Settings
-from curvote.protocols.watching import alarm
 
 _HERE = "curvote.protocols.votes"
 
@@ -59,6 +58,16 @@ def _enough(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("votes", "directions"))
 
 
+_VOTES = Method(
+    "votes",
+    "votes",
+    "No client trains: random directions are judged by one noised vote of each "
+    "client, reversed and averaged by their utility.",
+    Look("#0072b2", "s", width=2.0),
+    rank=120,
+)
+
+
 SYSTEM = System(
     name="votes",
     settings=Settings,
@@ -67,13 +76,13 @@ SYSTEM = System(
     messages=MESSAGES,
     compared=(Compared().words,),
     metrics=ERRORS,
-    methods=(methods.VOTES, BEST_SINGLE, MAJORITY),
+    methods=(_VOTES, BEST_SINGLE, MAJORITY),
     main=("votes",),
     checks=checks.every(checks.tested, _enough),
     short=("directions",),
     fixed=FIXED,
     final=finals.ensemble,
     outcome=outcomes.voted,
-    alarm=alarm,
+    alarm=outcomes.alarm,
     sections=(UTILITIES, *SECTIONS),
 )

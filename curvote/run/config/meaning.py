@@ -48,10 +48,8 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
             unknown = detail["type"] == "extra_forbidden"
             hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
             yield Problem(f"{key} is not right.{hint}", ("source", key))
-        return
     except UserError as error:
         yield Problem(str(error), ("source",))
-        return
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
