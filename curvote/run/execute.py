@@ -133,12 +133,10 @@ def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
     for file in step.raw:
         _still_the_same(file)
     if step.raw:
-        facts = facts | {"raw": [_origin(file) for file in step.raw]}
+        facts = facts | {
+            "raw": [{"name": f.name, **f.counted, "origin": f.origin} for f in step.raw]
+        }
     return facts
-
-
-def _origin(file: Raw) -> dict[str, str]:
-    return {"name": file.name, **file.counted, "origin": file.origin}
 
 
 def _still_the_same(planned: Raw) -> None:
