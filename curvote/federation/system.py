@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from curvote.chain.axis import EPSILON, REPLICATE, Index
 from curvote.chain.axis import Settings as Given
+from curvote.chain.measure import Look, Method
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.tables import TEXT, VECTOR, Table
 from curvote.chain.view import View
 from curvote.errors import Problem
 from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
-from curvote.federation.methods import FEDERATED
 from curvote.federation.settings import Settings
-from curvote.federation.tables import OFFERS
 from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.methods import MRMA
@@ -39,11 +39,22 @@ from curvote.protocols.stages.declared import (
     UTILITIES,
     drawn,
     scored,
+    served,
 )
 
 _HERE = "curvote.federation"
-_ROLES = (*ROLES, "servers")
-_VOTE = ("epsilon", "federation.split", "train.count", "project.judge", *_ROLES)
+_OFFERS = Table(
+    "offers",
+    {
+        "sender": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "accepted": "bool",
+        "reason": TEXT,
+    },
+    unit="server",
+)
+_VOTE = ("federation.split", "train.count", "project.judge", "servers")
 
 
 def servers_of(settings: Given) -> int:
@@ -61,17 +72,17 @@ _EVALUATE = drawn(
     "evaluate",
     f"{_HERE}.evaluate",
     VOTES,
-    inputs=("project", "train"),
+    ("project", "train"),
     axes=CELLS,
     params=_VOTE,
 )
-_EXCHANGE = Stage(
+_EXCHANGE = served(
     "exchange",
     f"{_HERE}.exchange",
-    inputs=("train", "aggregate"),
+    ("train", "aggregate"),
+    _OFFERS,
     axes=CELLS,
-    params=("federation.split", "federation.faults", "replicates", "servers"),
-    tables=(OFFERS,),
+    params=("federation.split", "federation.faults", "servers"),
     side="server -> servers",
 )
 _AGGREGATE = _everywhere(AGGREGATE)
@@ -85,8 +96,8 @@ _COMBINE = replace(
 _SCORE = scored(
     f"{_HERE}.report",
     ("project", "aggregate", "exchange", "combine"),
-    axes=CELLS,
-    params=("project.judge", *_ROLES),
+    CELLS,
+    ("project.judge", *ROLES, "servers"),
     index=("replicate",),
 )
 
@@ -119,6 +130,16 @@ def _dropped(views: Sequence[View]) -> list[str]:
     ]
 
 
+_FEDERATED = Method(
+    "federated",
+    "federated",
+    "The classifiers of all servers, reversed and averaged by what each server's "
+    "own clients say of them.",
+    Look("#7f52a3", "H", width=2.2, size=6, above=6),
+    rank=50,
+)
+
+
 SYSTEM = System(
     name="federated",
     settings=Settings,
@@ -142,16 +163,9 @@ SYSTEM = System(
     index=(REPLICATE, Index("server", servers_of)),
     messages=MESSAGES,
     metrics=ERRORS,
-    methods=(MRMA, FEDERATED),
+    methods=(MRMA, _FEDERATED),
     main=("federated",),
-    checks=checks.every(
-        checks.tested,
-        checks.trained,
-        checks.judged,
-        checks.taught,
-        checks.budgets,
-        _judged,
-    ),
+    checks=checks.every(*checks.LEARNING, _judged),
     final=final,
     notes=_dropped,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),

@@ -7,7 +7,7 @@ A system names those that hold for it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from curvote.chain.axis import Settings
 from curvote.chain.lookup import system
@@ -123,6 +123,10 @@ def budgets(pipeline: Settings) -> Problems:
         except UserError as error:
             yield Problem(str(error), ("privatize", "mechanism"))
             return
+
+
+# What a server asks that trains classifiers of noised reports, and has them judged.
+LEARNING: Final = (tested, trained, judged, taught, budgets)
 
 
 def released(pipeline: Settings) -> Problems:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curvote import validate
 from curvote.chain.registry import SYSTEMS
@@ -50,6 +50,12 @@ class Known:
         judge = None if self.judge is None else self.judge[part]
         own = self.coefficients[part], self.z[part], self.labels[part]
         return Known(*own, judge)
+
+
+class Payload(BaseModel):
+    """A message as JSON: nothing else, and no value of another kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Message(ABC):

@@ -1,11 +1,14 @@
-"""What production may know of a cell: counts, and utilities estimated from votes."""
+"""What production may know of a cell: counts, utilities, and whether they fell."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from curvote.chain.axis import Settings
+from curvote.chain.stage import Facts
 from curvote.chain.view import View
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.server.watch import fell
 
 
 def reported(view: View) -> dict[str, float]:
@@ -39,3 +42,12 @@ def voted(view: View) -> dict[str, float]:
 def _reports(view: View) -> int:
     """Return how many reports there were before the votes; some protocols ask none."""
     return view.count("privatize") if view.holds("privatize") else 0
+
+
+def alarm(settings: Settings, facts: Facts) -> bool:
+    """Say whether a stage that collected votes found the newest ones worse.
+
+    The level is that of ``online.drop`` standard errors.
+    """
+    level = facts.get("fall")
+    return level is not None and fell(level, settings.online.drop)

@@ -52,7 +52,12 @@ def page_data(project: Project, record: RunRecord) -> PageData:
             record.config, facts.get("d", 0), private=settings.production
         ),
         public=[line for section in sections for line in section.public],
-        notes=[*source_words.notes(facts, record.config), *_notes(project, record)],
+        notes=[
+            *source_words.notes(facts, record.config),
+            *_settings(record),
+            *reasons(record.config),
+            *notes(project, record),
+        ],
         private=settings.production,
         overrides=record.overrides,
         losses=audited.exact_losses(project, record),
@@ -90,11 +95,6 @@ def _sections(every: Sequence[RunView], scores: pd.DataFrame) -> Iterator[Sectio
         section = import_module(name).gather(own, scores)
         if section is not None:
             yield section
-
-
-def _notes(project: Project, record: RunRecord) -> list[str]:
-    """Say what was varied, what a rule took, and what systems tell."""
-    return [*_settings(record), *reasons(record.config), *notes(project, record)]
 
 
 def _settings(record: RunRecord) -> list[str]:

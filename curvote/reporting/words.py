@@ -31,11 +31,7 @@ def reference_epsilon(data: PageData) -> float:
     claimed = [loss.claimed for loss in data.losses]
     found = levels(data.scores) if data.x.name == EPSILON.name else []
     numbers = [each for each in found or claimed or [1.0] if not isinstance(each, str)]
-    return float(_nearest(numbers or [1.0]))
-
-
-def _nearest(found: list[float]) -> float:
-    return min(found, key=lambda each: abs(math.log(each)))
+    return float(min(numbers or [1.0], key=lambda each: abs(math.log(each))))
 
 
 def reference(data: PageData) -> Value:

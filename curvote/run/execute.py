@@ -88,7 +88,8 @@ def _compute(
     job = _job(project, step, target)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     block = max(parallel.block, *step.sizes[1:], 1)
-    parts = _parts(step.places, block)
+    starts = range(0, len(step.places), block)
+    parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.workers, parallel.progress)
     _finish(step, Path(job.folder), job.facts, parts)
     return Path(job.folder)
@@ -126,23 +127,16 @@ def _round(project: Project, step: Step) -> dict[str, Any]:
     return {"intake.path": place, "intake.round": found.id, "intake.task": task}
 
 
-def _parts(places: Sequence[Place], block: int) -> list[blocks.Part]:
-    starts = range(0, len(places), block)
-    return [tuple(places[start : start + block]) for start in starts]
-
-
 def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
     module = import_module(step.stage.module)
     facts: Facts = module.facts(inputs, params) if hasattr(module, "facts") else {}
     for file in step.raw:
         _still_the_same(file)
     if step.raw:
-        facts = facts | {"raw": [_origin(file) for file in step.raw]}
+        facts = facts | {
+            "raw": [{"name": f.name, **f.counted, "origin": f.origin} for f in step.raw]
+        }
     return facts
-
-
-def _origin(file: Raw) -> dict[str, str]:
-    return {"name": file.name, **file.counted, "origin": file.origin}
 
 
 def _still_the_same(planned: Raw) -> None:

@@ -24,9 +24,18 @@ def overview(project: Project, *, content: bool) -> list[dict[str, Any]]:
 def _row(
     project: Project, name: str, record: RunRecord | None, content: bool
 ) -> dict[str, Any]:
-    if record is None:
-        return _described(name, None, "never run", [])
-    return _described(name, record, record.status, _problems(project, record, content))
+    found = _problems(project, record, content) if record else []
+    altered = [f"{place}: {p}" for place, p in found if p and p != "missing"]
+    sound = sum(problem is None for _, problem in found)
+    counted = f"{sound} of {len(found)} sound" if found else ""
+    return {
+        "pipeline": name,
+        "run": record.id if record else "",
+        "status": record.status if record else "never run",
+        "started": record.started if record else "",
+        "artifacts": "; ".join([counted, *altered]),
+        "altered": altered,
+    }
 
 
 def _problems(
@@ -37,22 +46,3 @@ def _problems(
         (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
         for stage, key in pairs
     ]
-
-
-def _described(
-    name: str,
-    record: RunRecord | None,
-    status: str,
-    found: list[tuple[str, str | None]],
-) -> dict[str, Any]:
-    altered = [f"{place}: {p}" for place, p in found if p and p != "missing"]
-    sound = sum(problem is None for _, problem in found)
-    counted = f"{sound} of {len(found)} sound" if found else ""
-    return {
-        "pipeline": name,
-        "run": record.id if record else "",
-        "status": status,
-        "started": record.started if record else "",
-        "artifacts": "; ".join([counted, *altered]),
-        "altered": altered,
-    }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
 from curvote import validate
 from curvote.chain.stage import Columns
@@ -22,7 +22,7 @@ from curvote.protocols.direct.arms import (
     to_params,
     vectors,
 )
-from curvote.protocols.message import Known, Message, Setting, check_fields
+from curvote.protocols.message import Known, Message, Payload, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions
 from curvote.representation.encoding import Encoding
@@ -31,10 +31,8 @@ from curvote.task import Task
 Array = NDArray[np.float64]
 
 
-class DirectionPayload(BaseModel):
+class DirectionPayload(Payload):
     """A noised direction as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     direction: list[FiniteFloat]
 
@@ -47,7 +45,7 @@ class Direction(Message):
     name: str = "report"
     stage: str = "privatize"
     table: str = "directions"
-    payload: type[BaseModel] = DirectionPayload
+    payload: type[Payload] = DirectionPayload
     fields: tuple[str, ...] = PUBLISHED
     who: str = "every client"
     what: str = "one noised direction, made of its numbers and its label"

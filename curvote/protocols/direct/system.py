@@ -5,62 +5,58 @@ Arms ``mean`` and ``joint``; `direct_two` is the arm ``two``.
 
 from __future__ import annotations
 
-from curvote.chain.stage import Stage
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
 from curvote.protocols.direct.messages import MESSAGES
-from curvote.protocols.direct.methods import JOINT, MEAN
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.tables import CLASSIFIER, DIRECTIONS
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
+    AXES,
     COMMON,
     ROLES,
     SECTIONS,
-    WHO,
     drawn,
     released,
     scored,
+    served,
 )
 
 _HERE = "curvote.protocols.direct"
-AXES = ("epsilon",)
-TERMS = ("epsilon", "direct.arm", "direct.intercept")
+TERMS = ("direct.arm", "direct.intercept")
 FIXED = {"project.judge": "rescaled"}  # it learns from z
 
-PRIVATIZE = drawn(
-    "privatize",
-    f"{_HERE}.privatize",
-    DIRECTIONS,
-    inputs=("project",),
-    axes=AXES,
-    params=(*TERMS, *ROLES),
-)
+PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", DIRECTIONS, params=TERMS)
 RELEASE = released(
-    "privatize",
-    "report",
-    DIRECTIONS,
-    inputs=("ingest", "project"),
-    axes=AXES,
-    params=(*TERMS, "protocol", "project.judge", *WHO),
+    PRIVATIZE, "report", ("ingest", "project"), (*TERMS, "project.judge")
 )
-AGGREGATE = Stage(
-    "aggregate",
-    f"{_HERE}.aggregate",
-    inputs=("privatize",),
-    axes=AXES,
-    params=("replicates",),
-    tables=(CLASSIFIER,),
-    side="server",
-)
+AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("privatize",), CLASSIFIER)
 SCORE = scored(
     f"{_HERE}.score",
     ("project", "aggregate"),
-    axes=AXES,
-    params=("epsilon", "direct.arm", *ROLES),
+    AXES,
+    ("epsilon", "direct.arm", *ROLES),
+)
+
+_MEAN = Method(
+    "mean",
+    "direct, mean",
+    "Every client reports one noised direction, label times record; the mean of "
+    "all is the classifier.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=90,
+)
+_JOINT = Method(
+    "joint",
+    "direct, joint",
+    "The same, but a part of each report tells the second moment, which corrects "
+    "the mean.",
+    Look("#d55e00", "h", width=2.6, size=6.5, above=6),
+    rank=100,
 )
 
 
@@ -72,7 +68,7 @@ SYSTEM = System(
     messages=MESSAGES,
     compared=(Compared().words,),
     metrics=ERRORS,
-    methods=(MEAN, JOINT, MAJORITY),
+    methods=(_MEAN, _JOINT, MAJORITY),
     main=("mean", "joint"),
     checks=checks.every(checks.tested, choosing.checks),
     parts=choosing.parts,

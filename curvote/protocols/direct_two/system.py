@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from curvote.chain.stage import Stage
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
-from curvote.protocols.direct.methods import TWO
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.system import (
     AGGREGATE,
-    AXES,
     FIXED,
     PRIVATIZE,
     RELEASE,
@@ -26,42 +24,29 @@ from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
     COMMON,
-    ROLES,
     SECTIONS,
-    WHO,
     drawn,
     released,
+    served,
 )
 
 _HERE = "curvote.protocols.direct_two"
 _PRIVATIZE = replace(PRIVATIZE, module=f"{_HERE}.privatize")
-_WHITEN = Stage(
-    "whiten",
-    f"{_HERE}.whiten",
-    inputs=("privatize",),
-    axes=AXES,
-    params=("replicates",),
-    tables=(WHITENING,),
-    side="server",
-)
+_WHITEN = served("whiten", f"{_HERE}.whiten", ("privatize",), WHITENING)
 _REFINE = drawn(
-    "refine",
-    f"{_HERE}.refine",
-    DIRECTIONS,
-    inputs=("project", "whiten"),
-    axes=AXES,
-    params=(*TERMS, *ROLES),
+    "refine", f"{_HERE}.refine", DIRECTIONS, ("project", "whiten"), params=TERMS
 )
-_RELEASE_SECOND = released(
-    "refine",
-    "refinement",
-    DIRECTIONS,
-    inputs=("ingest", "privatize", "whiten"),
-    axes=AXES,
-    params=("epsilon", "protocol", *WHO),
-)
+_RELEASE_SECOND = released(_REFINE, "refinement", ("ingest", "privatize", "whiten"))
 _COMBINE = replace(
     AGGREGATE, module=f"{_HERE}.combine", inputs=("privatize", "whiten", "refine")
+)
+
+_TWO = Method(
+    "two",
+    "direct, two rounds",
+    "The first clients' reports centre and whiten what the others report.",
+    Look("#d55e00", "8", width=2.6, size=6.5, above=6),
+    rank=110,
 )
 
 
@@ -73,7 +58,7 @@ SYSTEM = System(
     messages=MESSAGES,
     compared=(Compared().words,),
     metrics=ERRORS,
-    methods=(TWO, MAJORITY),
+    methods=(_TWO, MAJORITY),
     main=("two",),
     checks=checks.every(checks.tested, choosing.checks),
     parts=choosing.parts,

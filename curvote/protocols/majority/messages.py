@@ -7,14 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from curvote import validate
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR, signs
-from curvote.protocols.message import Known, Message, Setting, check_fields
+from curvote.protocols.message import Known, Message, Payload, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
@@ -22,10 +21,8 @@ from curvote.task import Task
 Array = NDArray[np.float64]
 
 
-class LabelPayload(BaseModel):
+class LabelPayload(Payload):
     """A noised label as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     label: Literal[-1, 1]
 

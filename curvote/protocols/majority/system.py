@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
-from curvote.protocols.direct.system import AGGREGATE, AXES
+from curvote.protocols.direct.system import AGGREGATE
 from curvote.protocols.majority.messages import MESSAGES
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.majority.tables import LABELS
@@ -16,7 +16,6 @@ from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
     SECTIONS,
-    WHO,
     drawn,
     released,
     scored,
@@ -24,23 +23,9 @@ from curvote.protocols.stages.declared import (
 
 _HERE = "curvote.protocols.majority"
 _AGGREGATE = replace(AGGREGATE, module=f"{_HERE}.aggregate")
-_PRIVATIZE = drawn(
-    "privatize",
-    f"{_HERE}.privatize",
-    LABELS,
-    inputs=("project",),
-    axes=AXES,
-    params=("epsilon", *ROLES),
-)
-_RELEASE = released(
-    "privatize",
-    "report",
-    LABELS,
-    inputs=("ingest", "project"),
-    axes=AXES,
-    params=("epsilon", "protocol", "project.judge", *WHO),
-)
-_SCORE = scored(f"{_HERE}.score", ("project",), axes=AXES, params=("epsilon", *ROLES))
+_PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", LABELS)
+_RELEASE = released(_PRIVATIZE, "report", ("ingest", "project"), ("project.judge",))
+_SCORE = scored(f"{_HERE}.score", ("project",), params=("epsilon", *ROLES))
 
 
 SYSTEM = System(

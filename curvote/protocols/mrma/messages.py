@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
@@ -20,7 +20,14 @@ from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
 from curvote.privacy import label_share
-from curvote.protocols.message import Known, Message, Read, Setting, check_fields
+from curvote.protocols.message import (
+    Known,
+    Message,
+    Payload,
+    Read,
+    Setting,
+    check_fields,
+)
 from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.representation.encoding import Encoding, judged
@@ -29,19 +36,15 @@ from curvote.task import Candidates, Task
 Array = NDArray[np.float64]
 
 
-class ReportPayload(BaseModel):
+class ReportPayload(Payload):
     """A report as JSON: d noised numbers and a noised label."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     z: list[FiniteFloat]
     label: Literal[-1, 1]
 
 
-class VotePayload(BaseModel):
+class VotePayload(Payload):
     """A vote as JSON: the candidate's number, and the noised bit."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     learner: Annotated[int, Field(ge=0)]
     positive: bool

@@ -7,7 +7,6 @@ from typing import Any
 
 from curvote.chain.axis import EPSILON
 from curvote.chain.sent import Sent
-from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.chain.view import View
 from curvote.protocols import checks, finals, outcomes
@@ -27,65 +26,51 @@ from curvote.protocols.stages.declared import (
     ROLES,
     SECTIONS,
     UTILITIES,
-    WHO,
     drawn,
     released,
     scored,
+    served,
 )
-from curvote.protocols.watching import alarm
 
 _HERE = "curvote.protocols.mrma"
 CELLS = ("epsilon", "learner")
 REPORT = tuple(f"privatize.{key}" for key in ("mechanism", "params", "label_share"))
 
+DRAW = ("train.count", "train.size", "seed")
+LEARN = ("learner.name", "learner.params", *DRAW)
+RULE = tuple(f"aggregate.{key}" for key in ("cutoff", "when_none_pass", "weights"))
+
 PRIVATIZE = drawn(
     "privatize",
     f"{_HERE}.privatize",
     REPORTS,
-    inputs=("project",),
-    axes=("epsilon",),
-    params=("epsilon", *REPORT, *ROLES),
+    params=REPORT,
     plugins=(MECHANISMS,),
 )
-TRAIN = Stage(
+TRAIN = served(
     "train",
     f"{_HERE}.train",
-    inputs=("privatize",),
+    ("privatize",),
+    WEAK,
     axes=CELLS,
-    params=(
-        "learner.name",
-        "learner.params",
-        "train.count",
-        "train.size",
-        "seed",
-        "replicates",
-    ),
+    params=LEARN,
     plugins=(LEARNERS,),
-    tables=(WEAK,),
-    side="server",
 )
 EVALUATE = drawn(
     "evaluate",
     f"{_HERE}.evaluate",
     VOTES,
-    inputs=("project", "train"),
+    ("project", "train"),
     axes=CELLS,
-    params=("epsilon", "project.judge", *ROLES),
+    params=("project.judge",),
 )
-AGGREGATE = Stage(
+AGGREGATE = served(
     "aggregate",
     f"{_HERE}.aggregate",
-    inputs=("evaluate",),
+    ("evaluate",),
+    ENSEMBLE,
     axes=CELLS,
-    params=(
-        "epsilon",
-        "aggregate.cutoff",
-        "aggregate.when_none_pass",
-        "aggregate.weights",
-        "replicates",
-    ),
-    tables=(ENSEMBLE,),
-    side="server",
+    params=("epsilon", *RULE),
 )
 STAGES = (
     *COMMON,
@@ -96,37 +81,21 @@ STAGES = (
     scored(
         f"{_HERE}.score",
         ("project", "train", "aggregate"),
-        axes=CELLS,
-        params=("project.judge", "report.definitions", *ROLES),
+        CELLS,
+        ("project.judge", "report.definitions", *ROLES),
     ),
     scored(
         f"{_HERE}.baseline",
         ("project",),
-        axes=("epsilon",),
         params=("epsilon", "histogram.bins", "published.histogram", *ROLES),
     ),
 )
 
-RELEASE_VOTES = released(
-    "evaluate",
-    "vote",
-    VOTES,
-    inputs=("ingest", "privatize", "train"),
-    axes=CELLS,
-    params=("epsilon", "protocol", *WHO),
-)
+RELEASE_VOTES = released(EVALUATE, "vote", ("ingest", "privatize", "train"))
 # No baseline and no score: what only a study could draw or know is not asked for.
 PRODUCTION = (
     *COMMON,
-    released(
-        "privatize",
-        "report",
-        REPORTS,
-        inputs=("ingest", "project"),
-        axes=("epsilon",),
-        params=("epsilon", "protocol", "project.judge", *REPORT, *WHO),
-        plugins=(MECHANISMS,),
-    ),
+    released(PRIVATIZE, "report", ("ingest", "project"), ("project.judge", *REPORT)),
     TRAIN,
     RELEASE_VOTES,
     AGGREGATE,
@@ -160,13 +129,11 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(*methods.EVERY, MAJORITY),
     main=("mrma",),
-    checks=checks.every(
-        checks.tested, checks.trained, checks.judged, checks.taught, checks.budgets
-    ),
+    checks=checks.every(*checks.LEARNING),
     spelled=spelled,
     final=finals.ensemble,
     outcome=outcomes.voted,
-    alarm=alarm,
+    alarm=outcomes.alarm,
     notes=_notes,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

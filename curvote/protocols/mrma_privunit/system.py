@@ -6,58 +6,50 @@ from dataclasses import replace
 
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
-from curvote.protocols.direct.system import AXES, FIXED
+from curvote.protocols.direct.system import FIXED
 from curvote.protocols.direct.tables import DIRECTIONS
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.mrma import methods
-from curvote.protocols.mrma.system import AGGREGATE, EVALUATE, RELEASE_VOTES, TRAIN
+from curvote.protocols.mrma.system import (
+    AGGREGATE,
+    DRAW,
+    EVALUATE,
+    RELEASE_VOTES,
+)
+from curvote.protocols.mrma.tables import WEAK
 from curvote.protocols.mrma_privunit.messages import MESSAGES
 from curvote.protocols.mrma_privunit.settings import Settings
 from curvote.protocols.stages.declared import (
+    AXES,
     COMMON,
     NONE_PASSED,
     ROLES,
     SECTIONS,
     UTILITIES,
-    WHO,
     drawn,
     released,
     scored,
+    served,
 )
-from curvote.protocols.watching import alarm
 
 _HERE = "curvote.protocols.mrma_privunit"
 # No learner: a mean of reports is a classifier.
-_TRAIN = replace(
-    TRAIN,
-    module=f"{_HERE}.train",
-    axes=AXES,
-    params=("train.count", "train.size", "seed", "replicates"),
-    plugins=(),
-)
+_TRAIN = served("train", f"{_HERE}.train", ("privatize",), WEAK, params=DRAW)
 _AGGREGATE = replace(AGGREGATE, axes=AXES)
 _PRIVATIZE = drawn(
-    "privatize",
-    f"{_HERE}.privatize",
-    DIRECTIONS,
-    inputs=("project",),
-    axes=AXES,
-    params=("epsilon", "direct.intercept", *ROLES),
+    "privatize", f"{_HERE}.privatize", DIRECTIONS, params=("direct.intercept",)
 )
 _RELEASE = released(
-    "privatize",
+    _PRIVATIZE,
     "report",
-    DIRECTIONS,
-    inputs=("ingest", "project"),
-    axes=AXES,
-    params=("epsilon", "direct.intercept", "protocol", "project.judge", *WHO),
+    ("ingest", "project"),
+    ("direct.intercept", "project.judge"),
 )
 _SCORE = scored(
     f"{_HERE}.score",
     ("project", "train", "aggregate"),
-    axes=AXES,
     params=("epsilon", "project.judge", *ROLES),
 )
 
@@ -89,6 +81,6 @@ SYSTEM = System(
     fixed=FIXED,
     final=finals.ensemble,
     outcome=outcomes.voted,
-    alarm=alarm,
+    alarm=outcomes.alarm,
     sections=(NONE_PASSED, UTILITIES, *SECTIONS),
 )

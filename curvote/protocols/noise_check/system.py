@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from curvote.chain.measure import Metric
+from curvote.chain.measure import Look, Method, Metric
 from curvote.chain.system import System
 from curvote.protocols import checks
 from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.noise_check.messages import MESSAGES
-from curvote.protocols.noise_check.methods import REPORT
 from curvote.protocols.noise_check.settings import Settings
 from curvote.protocols.stages.declared import COMMON, SECTIONS, scored
 
 _SCORE = scored(
     "curvote.protocols.noise_check.score",
     ("ingest", "privatize"),
-    axes=("epsilon",),
     params=("drift.at", "replicates"),
 )
+
+_REPORT = Method(
+    "report",
+    "reports",
+    "The noised reports of the clients, held against their records.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=200,
+)
+
 
 SYSTEM = System(
     name="drift",
@@ -32,7 +39,7 @@ SYSTEM = System(
         ),
         Metric("total_variation", "distance of the two laws"),
     ),
-    methods=(REPORT,),
+    methods=(_REPORT,),
     main=("report",),
     checks=checks.every(checks.budgets),
     sections=SECTIONS,

@@ -7,14 +7,13 @@ from dataclasses import replace
 
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.axis import Settings as Given
-from curvote.chain.stage import Stage
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals
 from curvote.protocols.measures import ERRORS, LEARNER
-from curvote.protocols.mrma.system import PRIVATIZE
+from curvote.protocols.mrma.system import LEARN, PRIVATIZE, RULE
 from curvote.protocols.online.messages import MESSAGES
-from curvote.protocols.online.methods import FROZEN, ONLINE
 from curvote.protocols.online.settings import Settings
 from curvote.protocols.online.tables import (
     ARRIVAL_VOTES,
@@ -31,6 +30,7 @@ from curvote.protocols.stages.declared import (
     SECTIONS,
     drawn,
     scored,
+    served,
 )
 
 _HERE = "curvote.protocols.online"
@@ -40,56 +40,34 @@ ARRIVAL = Axis(
 _AXES = ("epsilon", "learner", "arrival")
 _PREVIOUS = "update@previous"
 
-_LEARN = Stage(
+_LEARN = served(
     "learn",
     f"{_HERE}.learn",
-    inputs=("privatize", "learn@previous", _PREVIOUS),
+    ("privatize", "learn@previous", _PREVIOUS),
+    CANDIDATES,
     axes=_AXES,
-    params=(
-        "arrival",
-        "learner.name",
-        "learner.params",
-        "train.count",
-        "train.size",
-        "online.more",
-        "seed",
-        "replicates",
-    ),
+    params=("arrival", "online.more", *LEARN),
     plugins=(LEARNERS,),
-    tables=(CANDIDATES,),
-    side="server",
 )
 _EVALUATE = drawn(
     "evaluate",
     f"{_HERE}.evaluate",
     ARRIVAL_VOTES,
-    inputs=("project", "learn", _PREVIOUS),
+    ("project", "learn", _PREVIOUS),
     axes=_AXES,
-    params=("arrival", "epsilon", "project.judge", *ROLES),
+    params=("arrival", "project.judge"),
 )
-_UPDATE = Stage(
+_UPDATE = served(
     "update",
     f"{_HERE}.update",
-    inputs=("learn", "evaluate", _PREVIOUS),
+    ("learn", "evaluate", _PREVIOUS),
+    STANDING,
+    HISTORY,
     axes=_AXES,
-    params=(
-        "arrival",
-        "epsilon",
-        "aggregate.cutoff",
-        "aggregate.when_none_pass",
-        "aggregate.weights",
-        "online.memory",
-        "online.drop",
-        "replicates",
-    ),
-    tables=(STANDING, HISTORY),
-    side="server",
+    params=("arrival", "epsilon", *RULE, "online.memory", "online.drop"),
 )
 _SCORE = scored(
-    f"{_HERE}.score",
-    ("project", "update"),
-    axes=_AXES,
-    params=("arrival", "project.judge", *ROLES),
+    f"{_HERE}.score", ("project", "update"), _AXES, ("arrival", "project.judge", *ROLES)
 )
 
 
@@ -106,6 +84,22 @@ def _arriving(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("train", "size"))
 
 
+_ONLINE = Method(
+    "online",
+    "online",
+    "MRMA kept up to date with the votes of clients who came later.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=60,
+)
+_FROZEN = Method(
+    "frozen",
+    "frozen",
+    "MRMA as it was after the first arrival.",
+    Look("#838b94", "v", "--", size=5),
+    rank=70,
+)
+
+
 SYSTEM = System(
     name="online",
     settings=Settings,
@@ -120,16 +114,9 @@ SYSTEM = System(
     axes=(EPSILON, LEARNER, ARRIVAL),
     messages=MESSAGES,
     metrics=ERRORS,
-    methods=(ONLINE, FROZEN),
+    methods=(_ONLINE, _FROZEN),
     main=("online",),
-    checks=checks.every(
-        checks.tested,
-        checks.trained,
-        checks.judged,
-        checks.taught,
-        checks.budgets,
-        _arriving,
-    ),
+    checks=checks.every(*checks.LEARNING, _arriving),
     final=finals.history,
     sections=(NONE_PASSED, *SECTIONS),
 )

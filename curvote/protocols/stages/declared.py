@@ -12,10 +12,13 @@ from curvote.chain.tables import Table
 from curvote.datasets.lookup import module
 from curvote.protocols.stages.tables import CLIENTS, CONSTANTS, ENCODED
 
+Names = tuple[str, ...]
 _HERE = "curvote.protocols.stages"
 # Who plays which role, in production and in a study.
-WHO = ("clients", "source.groups", "seed")
-ROLES = (*WHO, "replicates")
+_WHO = ("clients", "source.groups", "seed")
+ROLES = (*_WHO, "replicates")
+# The cells of most stages: one for each epsilon.
+AXES = ("epsilon",)
 LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
 MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
 
@@ -75,26 +78,62 @@ UTILITIES = f"{_SECTIONS}.utilities"
 NONE_PASSED = f"{_SECTIONS}.none_passed"
 
 
-def drawn(name: str, place: str, table: Table, **more: Any) -> Stage:
-    """Return a study's stage in which clients draw messages."""
-    made = Stage(name, place, tables=(table,), side="client -> server")
-    return replace(made, **more)
+def drawn(
+    name: str,
+    place: str,
+    table: Table,
+    inputs: Names = ("project",),
+    *,
+    axes: Names = AXES,
+    params: Names = (),
+    **more: Any,
+) -> Stage:
+    """Return a study's stage in which clients draw messages.
+
+    It reads epsilon and who plays which role beside ``params``.
+    """
+    read, side = ("epsilon", *ROLES, *params), "client -> server"
+    return Stage(name, place, inputs, axes, read, tables=(table,), side=side, **more)
 
 
-def released(name: str, message: str, table: Table, **more: Any) -> Stage:
-    """Return a stage of production in which a message leaves the clients."""
-    made = Stage(
-        name,
-        f"{_HERE}.released",
-        tables=(table,),
-        side="client -> server",
+def released(
+    stage: Stage, message: str, inputs: Names, params: Names = (), **more: Any
+) -> Stage:
+    """Return the stage of production for one of a study: a message leaves the clients.
+
+    It reads epsilon, protocol and who plays which role beside ``params``.
+    """
+    return replace(
+        stage,
+        module=f"{_HERE}.released",
+        inputs=inputs,
+        params=("epsilon", "protocol", *_WHO, *params),
         message=message,
         collected=f"{_HERE}.collected",
+        **more,
     )
-    return replace(made, **more)
 
 
-def scored(place: str, inputs: tuple[str, ...], **more: Any) -> Stage:
+def served(
+    name: str,
+    place: str,
+    inputs: Names,
+    *tables: Table,
+    axes: Names = AXES,
+    params: Names = (),
+    **more: Any,
+) -> Stage:
+    """Return a stage in which the server computes on what it was sent."""
+    read = (*params, "replicates")
+    more = {"side": "server"} | more
+    return Stage(name, place, inputs, axes, read, tables=tables, **more)
+
+
+def scored(
+    place: str, inputs: Names, axes: Names = AXES, params: Names = (), **more: Any
+) -> Stage:
     """Return the last stage of a study: what only its true labels tell."""
-    made = Stage("report", place, inputs, tables=(SCORES,), side="client (study)")
-    return replace(made, **more)
+    tables, side = (SCORES,), "client (study)"
+    return Stage(
+        "report", place, inputs, axes, params, tables=tables, side=side, **more
+    )

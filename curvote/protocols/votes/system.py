@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curvote.chain.axis import Settings as Given
-from curvote.chain.stage import Stage
+from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals, outcomes
-from curvote.protocols.direct.system import AXES, FIXED
+from curvote.protocols.direct.system import FIXED
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
@@ -20,56 +20,33 @@ from curvote.protocols.stages.declared import (
     ROLES,
     SECTIONS,
     UTILITIES,
-    WHO,
     drawn,
     released,
     scored,
+    served,
 )
-from curvote.protocols.votes import methods
 from curvote.protocols.votes.messages import MESSAGES
 from curvote.protocols.votes.settings import Settings
-from curvote.protocols.watching import alarm
 
 _HERE = "curvote.protocols.votes"
 
 # No client has a part in it: every epsilon shares the directions.
-_TRAIN = Stage(
+_TRAIN = served(
     "train",
     f"{_HERE}.train",
-    inputs=("project",),
-    params=("votes.directions", "direct.intercept", "seed", "replicates"),
-    tables=(WEAK,),
-    side="server",
+    ("project",),
+    WEAK,
+    axes=(),
+    params=("votes.directions", "direct.intercept", "seed"),
 )
-_EVALUATE = drawn(
-    "evaluate",
-    f"{_HERE}.evaluate",
-    VOTES,
-    inputs=("project", "train"),
-    axes=AXES,
-    params=("epsilon", *ROLES),
-)
+_EVALUATE = drawn("evaluate", f"{_HERE}.evaluate", VOTES, ("project", "train"))
 _RELEASE = released(
-    "evaluate",
-    "vote",
-    VOTES,
-    inputs=("ingest", "project", "train"),
-    axes=AXES,
-    params=("epsilon", "protocol", "project.judge", *WHO),
+    _EVALUATE, "vote", ("ingest", "project", "train"), ("project.judge",)
 )
-_AGGREGATE = Stage(
-    "aggregate",
-    f"{_HERE}.aggregate",
-    inputs=("evaluate",),
-    axes=AXES,
-    params=("replicates",),
-    tables=(ENSEMBLE,),
-    side="server",
-)
+_AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("evaluate",), ENSEMBLE)
 _SCORE = scored(
     f"{_HERE}.score",
     ("project", "train", "aggregate"),
-    axes=AXES,
     params=("epsilon", *ROLES),
 )
 
@@ -81,6 +58,16 @@ def _enough(pipeline: Given) -> Iterator[Problem]:
         yield Problem(message, ("votes", "directions"))
 
 
+_VOTES = Method(
+    "votes",
+    "votes",
+    "No client trains: random directions are judged by one noised vote of each "
+    "client, reversed and averaged by their utility.",
+    Look("#0072b2", "s", width=2.0),
+    rank=120,
+)
+
+
 SYSTEM = System(
     name="votes",
     settings=Settings,
@@ -89,13 +76,13 @@ SYSTEM = System(
     messages=MESSAGES,
     compared=(Compared().words,),
     metrics=ERRORS,
-    methods=(methods.VOTES, BEST_SINGLE, MAJORITY),
+    methods=(_VOTES, BEST_SINGLE, MAJORITY),
     main=("votes",),
     checks=checks.every(checks.tested, _enough),
     short=("directions",),
     fixed=FIXED,
     final=finals.ensemble,
     outcome=outcomes.voted,
-    alarm=alarm,
+    alarm=outcomes.alarm,
     sections=(UTILITIES, *SECTIONS),
 )

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pandas as pd
 
-from curvote.protocols.roles import ROLES
+from curvote.chain.stage import Columns
+from curvote.protocols.roles import ROLES, Roles, split
 from curvote.reporting.section import Section
-from curvote.reporting.sections.roles import roles_of
 from curvote.run.results import RunView
 
 _WORDS = {
@@ -68,3 +69,13 @@ def _sizes(view: RunView) -> dict[str, tuple[int, int, int]]:
     roles = [roles_of(view, replicate)[1] for replicate in range(several)]
     counts = {role: [len(one[role]) for one in roles] for role in reversed(ROLES)}
     return {role: (asked[role], min(n), max(n)) for role, n in counts.items()}
+
+
+def roles_of(view: RunView, replicate: int) -> tuple[Columns, Roles]:
+    """Return a replicate's encoded clients, and the rows of each role among them."""
+    settings = view.settings
+    rows = view.columns("project", "encoded", view.place(replicate))
+    groups = rows["group"] if settings.source.get("groups") else None
+    number = replicate * math.prod(i.size(settings) for i in view.system.index[1:])
+    sizes = settings.clients.model_dump()
+    return rows, split(settings.seed, number, len(rows["label"]), sizes, groups)

@@ -15,7 +15,7 @@ from curvote.protocols.finals import encoding_of
 from curvote.reporting.data import percent
 from curvote.reporting.section import Section
 from curvote.reporting.sections import curves_figure
-from curvote.reporting.sections.roles import roles_of
+from curvote.reporting.sections.clients import roles_of
 from curvote.reporting.sections.sample import CurveSample
 from curvote.reporting.source_words import record_of
 from curvote.representation.basis import IDENTITY

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 
 from pydantic import ValidationError
 
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
+from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, did_you_mean
-from curvote.run.config.meaning_production import production_problems
+from curvote.privacy import refuse_delta
 from curvote.run.config.schema import Pipeline
+
+REMOTE = "remote"
 
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
@@ -22,7 +24,7 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
         problems += system(pipeline.protocol).checks(pipeline)
         told = {problem.where for problem in problems}
         problems += (each for each in _empty(pipeline) if each.where not in told)
-    return [*problems, *production_problems(pipeline)]
+    return [*problems, *_production(pipeline)]
 
 
 def unknown(name: str) -> Iterator[Problem]:
@@ -38,7 +40,7 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
         hint = did_you_mean(str(name), DATASETS)
         yield Problem(f"{name!r} is not known.{hint}", ("source", "name"))
         return
-    dataset = import_module(DATASETS[name])
+    dataset = module(str(name))
     try:
         dataset.Parameters.model_validate(pipeline.source)
     except ValidationError as error:
@@ -48,10 +50,8 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
             unknown = detail["type"] == "extra_forbidden"
             hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
             yield Problem(f"{key} is not right.{hint}", ("source", key))
-        return
     except UserError as error:
         yield Problem(str(error), ("source",))
-        return
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
@@ -68,3 +68,86 @@ def _empty(pipeline: Pipeline) -> Iterator[Problem]:
     for axis in system(pipeline.protocol).axes:
         if not axis.values(pipeline):
             yield Problem("is empty; list one value at least.", (axis.key,))
+
+
+def _production(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield what would make a release ambiguous, unbounded or impossible."""
+    if not pipeline.production:
+        yield from _study_only(pipeline)
+        return
+    own = system(pipeline.protocol)
+    if any(part.reason for part in own.parts(pipeline)):
+        message = (
+            "a release names its arm, so that no later rule makes another one of it:"
+            " `curvote advise` says which."
+        )
+        yield Problem(message, ("protocol",))
+    elif not own.production:
+        message = f"{pipeline.protocol} is for studies only."
+        yield Problem(message, ("protocol",))
+    yield from _identified(pipeline)
+    yield from _exactly_one(pipeline)
+    yield from _accounts(pipeline)
+    yield from _envelopes(pipeline)
+
+
+def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("ledger", "intake"):
+        if getattr(pipeline, key) is not None:
+            message = "only a pipeline with mode: production has one."
+            yield Problem(message, (key,))
+
+
+def _identified(pipeline: Pipeline) -> Iterator[Problem]:
+    """Row numbers name other people as soon as a file is sorted or a row is added."""
+    name = pipeline.source.get("name")
+    given = name in DATASETS and getattr(module(name), "GIVEN", False)
+    if given and not pipeline.source.get("id"):
+        message = "production needs the column whose ids stay with their clients: id."
+        yield Problem(message, ("source",))
+
+
+def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("grid", "protocols", "as_published"):
+        if getattr(pipeline, key, None):
+            message = "belongs to studies; a release has one setting, the right one."
+            yield Problem(message, (key,))
+    own = system(pipeline.protocol)
+    used = {name for stage in own.production for name in stage.axes}
+    for axis in own.axes:
+        count = len(axis.values(pipeline))
+        if axis.name in used and count != 1:
+            message = f"production takes exactly one; {count} are given."
+            yield Problem(message, (axis.key,))
+
+
+def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
+    if pipeline.intake:
+        if pipeline.ledger:
+            message = "with an intake every client keeps a ledger of its own."
+            yield Problem(message, ("ledger",))
+        return
+    if pipeline.ledger is None:
+        message = "production needs a cap: ledger: {per_client: {epsilon: 2}}."
+        yield Problem(message, ("mode",))
+        return
+    cap, privatize = pipeline.ledger.per_client, getattr(pipeline, "privatize", None)
+    delta = privatize.params.get("delta", 0) if privatize else 0
+    for where, stated in (
+        (("privatize", "params"), delta),
+        (("ledger", "per_client"), cap.delta),
+    ):
+        try:
+            refuse_delta(stated)
+        except UserError as error:
+            yield Problem(str(error), where)
+    if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
+        message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
+        yield Problem(message, ("ledger", "per_client"))
+
+
+def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
+    remote = pipeline.source.get("name") == REMOTE
+    if remote == (pipeline.intake is None):
+        message = "source remote and intake go together: envelopes bring the messages."
+        yield Problem(message, ("source", "name"))

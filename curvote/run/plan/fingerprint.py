@@ -38,9 +38,7 @@ def versions(more: Iterable[str] = ()) -> dict[str, str]:
     return {"python": python} | {name: _version(name) for name in names}
 
 
-@cache
-def _version(name: str) -> str:
-    return version(name)
+_version = cache(version)
 
 
 def of_code(modules: Iterable[str]) -> dict[str, str]:
@@ -63,7 +61,8 @@ def of_code(modules: Iterable[str]) -> dict[str, str]:
         elif path.stem == "__init__":
             waiting += _exports(path).values()
         elif path.stem not in NEVER_COUNTED:
-            found[module], imports = _read(path)
+            stamp = path.stat()
+            found[module], imports = _parsed(path, stamp.st_mtime_ns, stamp.st_size)
             waiting += imports
     return dict(sorted(found.items()))
 
@@ -96,11 +95,6 @@ def _promised(path: Path) -> dict[str, str]:
             promised: dict[str, str] = ast.literal_eval(node.args[1])
             return promised
     return {}
-
-
-def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    stamp = path.stat()
-    return _parsed(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 def _source(module: str) -> Path | None:

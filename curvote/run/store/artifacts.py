@@ -152,6 +152,15 @@ class Artifact:
         return found
 
 
+def manifest_of(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest in a folder; None where there is none that can be read."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
 def artifact(project: Project, stage: str, key: str) -> Artifact:
     """Return the artifact of a stage and key, whether or not it is there yet."""
     return Artifact(_shelf(project, stage) / key)
@@ -230,21 +239,17 @@ def aside(target: Path) -> Path:
 
 def write_json(path: Path, values: Any) -> None:
     """Write a JSON file whole or not at all, and make it durable."""
-    _write(path, json.dumps(values, indent=1, allow_nan=False))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a public text whole or not at all, and make it durable."""
-    _write(path, text)
+    write_text(path, json.dumps(values, indent=1, allow_nan=False))
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
     """Write secret rows as JSON Lines, readable by the owner only."""
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
-    _write(path, text, mode=0o600)
+    write_text(path, text, mode=0o600)
 
 
-def _write(path: Path, text: str, mode: int | None = None) -> None:
+def write_text(path: Path, text: str, mode: int | None = None) -> None:
+    """Write a text whole or not at all, and make it durable."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     handle = os.open(temporary, flags, mode or file_mode(path.parent))

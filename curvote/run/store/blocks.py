@@ -97,13 +97,10 @@ def compute(job: Job, part: Part) -> None:
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
                 for place in part
             ]
-            made = _made(stage, heres)
+            # All at once where the stage can.
+            one = hasattr(stage, "one")
+            made = map(stage.one, heres) if one else iter(stage.block(heres))
         _write(job, part, made)
-
-
-def _made(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
-    """Return the tables of each repetition, all at once where the stage can."""
-    return map(stage.one, heres) if hasattr(stage, "one") else iter(stage.block(heres))
 
 
 def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
