@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from curvote.entropy import Entropy, Words
 from curvote.errors import InternalError
 from curvote.mechanisms import exact
-from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
+from curvote.mechanisms.exact import MARGIN, MOST_BITS, DiscreteLaplace
 from curvote.validate import FloatArray
 
 # Below it the law is no longer nearly the continuous one.
@@ -81,7 +81,7 @@ class DiscreteGaussian:
         """
         gap = np.exp(-self._exponent(y)) - words * 2.0**-exact.WORD_BITS
         kept: NDArray[np.bool_] = gap > 0
-        for i in np.flatnonzero(np.abs(gap) <= exact.MARGIN):
+        for i in np.flatnonzero(np.abs(gap) <= MARGIN):
             exponent = self._exact_exponent(int(y[i]))
             uniform = exact.LazyUniform(int(words[i]), entropy)
             kept[i] = uniform.below_exp(exponent.numerator, exponent.denominator)

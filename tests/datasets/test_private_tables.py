@@ -178,8 +178,8 @@ def test_simulated_people_stand_on_both_sides_too(finished: Project) -> None:
 
 def test_a_comparison_without_privacy_stands_with_the_clients(tmp_path: Path) -> None:
     """Protocol clean trains on records as they are: nothing of it is a server's."""
-    protocol = {"protocol": "clean", "replicates": 1, "learners": ["centroid"]}
-    project = plain.write(tmp_path, tiny=plain.TINY | protocol)
+    few = {"replicates": 1, "learners": ["centroid"]}
+    project = plain.write(tmp_path, tiny=plain.of("clean") | few)
     plain.run(project)
     assert {f.parent.name for f in folders(project)} == {
         "ingest",

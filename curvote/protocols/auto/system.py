@@ -7,13 +7,13 @@ from curvote.protocols import checks
 from curvote.protocols.auto import choosing
 from curvote.protocols.auto.settings import Settings
 from curvote.protocols.direct.system import FIXED
-from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.measures import ERRORS
 
 SYSTEM = System(
     name="auto",
     settings=Settings,
     stages=(),
-    metrics=(MISCLASSIFICATION,),
+    metrics=ERRORS,
     checks=checks.every(checks.tested, choosing.checks),
     parts=choosing.parts,
     fixed=FIXED,

@@ -15,7 +15,7 @@ from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.tables import CLASSIFIER, DIRECTIONS
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
-from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
@@ -71,7 +71,7 @@ SYSTEM = System(
     production=(*COMMON, RELEASE, AGGREGATE),
     messages=MESSAGES,
     compared=(Compared().words,),
-    metrics=(MISCLASSIFICATION,),
+    metrics=ERRORS,
     methods=(MEAN, JOINT, MAJORITY),
     main=("mean", "joint"),
     checks=checks.every(checks.tested, choosing.checks),

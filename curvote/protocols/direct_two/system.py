@@ -23,7 +23,7 @@ from curvote.protocols.direct.tables import DIRECTIONS, WHITENING
 from curvote.protocols.direct_two.messages import MESSAGES
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
-from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.measures import ERRORS
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
@@ -72,7 +72,7 @@ SYSTEM = System(
     production=(*COMMON, RELEASE, _WHITEN, _RELEASE_SECOND, _COMBINE),
     messages=MESSAGES,
     compared=(Compared().words,),
-    metrics=(MISCLASSIFICATION,),
+    metrics=ERRORS,
     methods=(TWO, MAJORITY),
     main=("two",),
     checks=checks.every(checks.tested, choosing.checks),

@@ -10,7 +10,7 @@ from curvote.protocols.direct.system import AGGREGATE, AXES
 from curvote.protocols.majority.messages import MESSAGES
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.majority.tables import LABELS
-from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.measures import ERRORS
 from curvote.protocols.settings import Shared
 from curvote.protocols.stages.declared import (
     COMMON,
@@ -49,7 +49,7 @@ SYSTEM = System(
     stages=(*COMMON, _PRIVATIZE, _AGGREGATE, _SCORE),
     production=(*COMMON, _RELEASE, _AGGREGATE),
     messages=MESSAGES,
-    metrics=(MISCLASSIFICATION,),
+    metrics=ERRORS,
     methods=(MAJORITY,),
     main=("majority",),
     checks=checks.every(checks.tested),

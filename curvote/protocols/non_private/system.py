@@ -10,7 +10,7 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.protocols import checks
-from curvote.protocols.measures import LEARNER, MISCLASSIFICATION
+from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.spelled import spelled
 from curvote.protocols.mrma.tables import WEAK
 from curvote.protocols.non_private.methods import CLEAN
@@ -49,7 +49,7 @@ SYSTEM = System(
     axes=(LEARNER,),
     x=EPSILON,
     compared=(records,),
-    metrics=(MISCLASSIFICATION,),
+    metrics=ERRORS,
     methods=(CLEAN,),
     main=("clean",),
     checks=checks.every(checks.tested, checks.trained, checks.taught),
