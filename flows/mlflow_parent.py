@@ -15,7 +15,7 @@ from curvote.run.plan import fingerprint
 from curvote.run.store.artifacts import Artifact
 from flows import headline as words
 from flows.cells import artifacts, plan_rows
-from flows.headline import LEAST, Headline
+from flows.headline import Headline
 from flows.mlflow_cell import Told, log_cell
 from flows.mlflow_model import link, register
 from flows.mlflow_run import Log
@@ -52,7 +52,7 @@ def log_all(
 def _fill(log: Log, parent: str, made: Made, headline: Headline) -> None:
     stored = artifacts(log.project, log.record, headline.cell)
     facts = {name: fact for one in stored for name, fact in one.facts.items()}
-    points = [*headline.points, *_least(headline, facts)]
+    points = [*headline.points, *_bound(headline, facts)]
     points += [(name, value, 0) for name, value in words.effort(log.record).items()]
     read, _ = made.get(headline.cell, ({}, None))
     sizes = words.sizes(log.record, read, facts)
@@ -85,12 +85,12 @@ def _log_model(log: Log, parent: str, made: Made, headline: Headline) -> None:
         register(log.client, log.record.pipeline, model, parent, tags)
 
 
-def _least(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
-    """Yield the least error that is possible, in a study whose data set knows it."""
-    least = facts.get(LEAST) if headline.metric else None
+def _bound(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
+    """Yield the best value that is possible, in a study whose data set knows it."""
+    best = facts.get(headline.metric.bound) if headline.metric else None
     for step in sorted({at for _, _, at in headline.points}):
-        if least is not None:
-            yield LEAST, float(least), step
+        if headline.metric and best is not None:
+            yield f"{headline.metric.name}.bayes", float(best), step
 
 
 def _tags(log: Log, made: Made, headline: Headline) -> dict[str, str]:

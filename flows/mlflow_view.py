@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.run import history
 from curvote.run.project import Project
-from flows.headline import LEAST, Headline
+from flows.headline import Headline
 from flows.mlflow_store import connect
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def _state(headline: Headline) -> dict[str, Any]:
         "selectedColumns": columns,
         "columnOrder": [_NAME, *columns],
         "columnWidths": {_NAME: 330} | {name: 6 * len(name) for name in metrics},
-        "chartsSearchFilter": headline.metric and f"{headline.metric}|{LEAST}",
+        "chartsSearchFilter": headline.metric.name if headline.metric else "",
     }
     if headline.cell[headline.x] is not None:
         axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}

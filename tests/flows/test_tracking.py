@@ -136,7 +136,7 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
     parent = _client().get_run(_log(project, record))
     data = parent.data
     known = {"misclassification.mrma": 0.25, "misclassification.majority": 0.25}
-    for name, value in (known | {"bayes_error": 0.1}).items():
+    for name, value in (known | {"misclassification.bayes": 0.1}).items():
         history = _client().get_metric_history(parent.info.run_id, name)
         assert [(p.step, p.value) for p in history] == [(500, value), (2000, value)]
     assert data.metrics["epsilon"] == 2.0
