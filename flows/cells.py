@@ -234,4 +234,4 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return str(value).removesuffix(".0") if isinstance(value, float) else str(value)

@@ -70,7 +70,7 @@ def told(raw: Raw) -> str:
 
 
 def tell_choices(plan: Plan) -> None:
-    """Say which arm was taken where the choice was left open, and why."""
+    """Say what was taken where the choice was left open, and why."""
     for line in reasons(plan.configured.values()):
         print(line, file=sys.stderr, flush=True)
 

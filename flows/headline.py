@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from curvote.chain.axis import Cell
+from curvote.chain.measure import Metric
 from curvote.chain.system import Part
 from curvote.run.history import RunRecord
 from flows.cells import Metrics, Score, step, x_of
@@ -16,8 +17,6 @@ from flows.cells import Metrics, Score, step, x_of
 Point = tuple[str, float, int]
 Lines = dict[Cell, list[Score]]
 
-# The fact of a data set that says which error is the least possible.
-LEAST = "bayes_error"
 # No report or vote comes from them: they do not count in N.
 _APART = ("clients.public", "clients.test")
 
@@ -31,7 +30,7 @@ class Headline:
     """
 
     cell: Cell = field(default_factory=Cell)
-    metric: str = ""
+    metric: Metric | None = None
     x: str = ""
     points: tuple[Point, ...] = ()
     title: str = ""
@@ -60,10 +59,9 @@ def of_scores(scores: Sequence[Score]) -> Headline:
     points += (point for other in others for point in other)
     told = (f"{score.shown} ({score.place.words or 'all'})" for score in main)
     title = f"{last.called} {last.shown}"
-    metric = last.metric.name
-    words = f"{metric}, {last.called}: {', '.join(told)}"
+    words = f"{last.metric.name}, {last.called}: {', '.join(told)}"
     points = list(dict.fromkeys(points))
-    return Headline(last.cell, metric, last.x, tuple(points), title, words)
+    return Headline(last.cell, last.metric, last.x, tuple(points), title, words)
 
 
 def of_outcomes(
@@ -77,7 +75,7 @@ def of_outcomes(
         estimated = [word for name, word in words.items() if f"{name}_se" in known]
         title = [*estimated, *words.values()][0]
         points += _places([cell], x)
-        return Headline(cell, "", x, tuple(points), title, ", ".join(words.values()))
+        return Headline(cell, None, x, tuple(points), title, ", ".join(words.values()))
     return Headline()
 
 

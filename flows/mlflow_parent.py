@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from curvote.chain.axis import Cell
 from curvote.run.plan import fingerprint
 from curvote.run.store.artifacts import Artifact
 from flows import headline as words
 from flows.cells import artifacts, plan_rows
-from flows.headline import LEAST, Headline
+from flows.headline import Headline
 from flows.mlflow_cell import Told, log_cell
 from flows.mlflow_model import link, register
 from flows.mlflow_run import Log
@@ -22,6 +23,9 @@ from flows.mlflow_store import delete
 
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
+
+# The parameters of each cell, and the id of its model.
+Made = dict[Cell, tuple[dict[str, str], str | None]]
 
 _DIGEST = 36  # letters of a digest that MLflow takes
 
@@ -33,8 +37,10 @@ def log_all(
     name = words.title(log.record, headline)
     parent = log.open(name, {"curvote.run": log.record.id})
     try:
-        _fill(log, parent, cells, headline)
+        made = {told.cell: log_cell(log, parent, told) for told in cells}
+        _fill(log, parent, made, headline)
         _log_report(log, parent, report)
+        _log_model(log, parent, made, headline)
         log.close(parent)
     except BaseException:
         with contextlib.suppress(Exception):
@@ -43,46 +49,55 @@ def log_all(
     return parent
 
 
-def _fill(log: Log, parent: str, cells: Sequence[Told], headline: Headline) -> None:
-    made = {told.cell: log_cell(log, parent, told) for told in cells}
-    everything = [read for read, _ in made.values()]
-    cell = headline.cell
-    read, model = made.get(cell, ({}, None))
-    stored = artifacts(log.project, log.record, cell)
+def _fill(log: Log, parent: str, made: Made, headline: Headline) -> None:
+    stored = artifacts(log.project, log.record, headline.cell)
     facts = {name: fact for one in stored for name, fact in one.facts.items()}
-    shared = {k: v for k, v in read.items() if all(r.get(k) == v for r in everything)}
-    sizes = words.sizes(log.record, read, facts)
-    points = [*headline.points, *_least(headline, facts)]
+    points = [*headline.points, *_bound(headline, facts)]
     points += [(name, value, 0) for name, value in words.effort(log.record).items()]
+    read, _ = made.get(headline.cell, ({}, None))
+    sizes = words.sizes(log.record, read, facts)
     inputs = list(_inputs(stored))
-    log.write(parent, points, shared | sizes, _tags(log, cells, headline, inputs))
+    tags = _tags(log, made, headline) | {"data": ", ".join(map(_name, inputs))}
+    log.write(parent, points, _shared(made) | sizes, tags)
     log.client.log_inputs(parent, inputs)
-    _log_texts(log, parent)
+    config = yaml.safe_dump(log.record.config, sort_keys=False)
+    log.client.log_text(parent, config, "config.yaml")
+    plan = json.dumps(plan_rows(log.record), indent=1)
+    log.client.log_text(parent, plan, "plan.json")
+
+
+def _name(given: DatasetInput) -> str:
+    return str(given.dataset.name)
+
+
+def _shared(made: Made) -> dict[str, str]:
+    """Return the parameters that all cells have in common."""
+    first, *others = [read for read, _ in made.values()] or [{}]
+    return {k: v for k, v in first.items() if all(o.get(k) == v for o in others)}
+
+
+def _log_model(log: Log, parent: str, made: Made, headline: Headline) -> None:
+    """Show the model of the headline; register it as what is current, last of all."""
+    _, model = made.get(headline.cell, ({}, None))
     if model:
         link(log.client, parent, model)
-        marks = {"curvote.run": log.record.id, "cell": str(cell)}
-        register(log.client, log.record.pipeline, model, parent, marks)
+        tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
+        register(log.client, log.record.pipeline, model, parent, tags)
 
 
-def _least(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
-    """Yield the least error that is possible, in a study whose data set knows it."""
-    least = facts.get(LEAST) if headline.metric else None
+def _bound(headline: Headline, facts: Mapping[str, Any]) -> Iterator[words.Point]:
+    """Yield the best value that is possible, in a study whose data set knows it."""
+    best = facts.get(headline.metric.bound) if headline.metric else None
     for step in sorted({at for _, _, at in headline.points}):
-        if least is not None:
-            yield LEAST, float(least), step
+        if headline.metric and best is not None:
+            yield f"{headline.metric.name}.bayes", float(best), step
 
 
-def _tags(
-    log: Log,
-    cells: Sequence[Told],
-    headline: Headline,
-    inputs: Iterable[DatasetInput],
-) -> dict[str, str]:
+def _tags(log: Log, made: Made, headline: Headline) -> dict[str, str]:
     record = log.record
-    protocols = dict.fromkeys(told.cell["protocol"] or "" for told in cells)
+    protocols = dict.fromkeys(cell["protocol"] or "" for cell in made)
     return {
         "protocol": ", ".join(protocols),
-        "data": ", ".join(one.dataset.name for one in inputs),
         "headline": str(headline.cell),
         "pipeline_key": fingerprint.of_json([each["key"] for each in record.steps]),
         "mlflow.source.name": words.command(record),
@@ -105,16 +120,8 @@ def _inputs(stored: Iterable[Artifact]) -> Iterator[DatasetInput]:
         source = components["params"].get("source", {}).get("name", one.stage)
         for file in one.facts.get("raw") or [{"name": source, "key": one.key}]:
             digest = file.get("sha256") or file.get("hmac_sha256") or one.key
-            told = json.dumps(file)
-            data = Dataset(source, digest[:_DIGEST], "curvote", told)
+            data = Dataset(source, digest[:_DIGEST], "curvote", json.dumps(file))
             yield DatasetInput(data, [InputTag("mlflow.data.context", "source")])
-
-
-def _log_texts(log: Log, parent: str) -> None:
-    config = yaml.safe_dump(log.record.config, sort_keys=False)
-    log.client.log_text(parent, config, "config.yaml")
-    plan = json.dumps(plan_rows(log.record), indent=1)
-    log.client.log_text(parent, plan, "plan.json")
 
 
 def _log_report(log: Log, parent: str, folder: Path | None) -> None:

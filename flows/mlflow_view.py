@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from curvote.run import history
 from curvote.run.project import Project
-from flows.headline import LEAST, Headline
+from flows.headline import Headline
 from flows.mlflow_store import connect
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def describe(client: MlflowClient, experiment: str, headline: Headline) -> None:
     view = {"name": "Headline", "createdAt": 0, "state": json.dumps(_state(headline))}
     tags = {
         f"mlflow.sharedViewState.{_VIEW}": json.dumps(view),
+        "mlflow.note.content": headline.words,
         "mlflow.experimentKind": "custom_model_development",
     }
     for name, value in tags.items():
@@ -47,7 +48,7 @@ def _state(headline: Headline) -> dict[str, Any]:
         "selectedColumns": columns,
         "columnOrder": [_NAME, *columns],
         "columnWidths": {_NAME: 330} | {name: 6 * len(name) for name in metrics},
-        "chartsSearchFilter": headline.metric and f"{headline.metric}|{LEAST}",
+        "chartsSearchFilter": headline.metric.name if headline.metric else "",
     }
     if headline.cell[headline.x] is not None:
         axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}
@@ -60,6 +61,7 @@ def address(project: Project) -> str:
     logged = [run.pipeline for run in history.load_all(project) if run.mlflow_run]
     with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
         found = connect(project).get_experiment_by_name(logged[-1])
-        place = f"#/experiments/{found.experiment_id}/runs" if found else ""
-        return f"{place}?{_KIND}&viewStateShareKey={_VIEW}"
+        if found:
+            place = f"#/experiments/{found.experiment_id}/runs"
+            return f"{place}?{_KIND}&viewStateShareKey={_VIEW}"
     return f"#/experiments?{_KIND}"

@@ -129,10 +129,11 @@ def _log_missing(project: Project) -> None:
         if record.mlflow_run is None:
             newest = latest[record.pipeline] == record.id
             report = project.reports / record.pipeline if newest else None
-            # What an earlier version configured and nobody can read now is left out.
-            with contextlib.suppress(UserError):
+            try:
                 run_id = log_run(project, record, report=report)
                 history.save(project, replace(record, mlflow_run=run_id))
+            except UserError as error:  # what was stored for this one cannot be read
+                _warn(error)
 
 
 def _warn(error: Exception) -> None:

@@ -136,7 +136,7 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
     parent = _client().get_run(_log(project, record))
     data = parent.data
     known = {"misclassification.mrma": 0.25, "misclassification.majority": 0.25}
-    for name, value in (known | {"bayes_error": 0.1}).items():
+    for name, value in (known | {"misclassification.bayes": 0.1}).items():
         history = _client().get_metric_history(parent.info.run_id, name)
         assert [(p.step, p.value) for p in history] == [(500, value), (2000, value)]
     assert data.metrics["epsilon"] == 2.0
@@ -169,6 +169,12 @@ def test_the_pages_open_where_numbers_are(project: Project) -> None:
     place = f"#/experiments/{experiment.experiment_id}/runs?"
     assert address(project).startswith(place)
     assert address(project).endswith("&viewStateShareKey=headline")
+    assert "25.0 % (epsilon 2)" in experiment.tags["mlflow.note.content"]
+
+
+def test_without_a_run_the_pages_open_with_all_pipelines(tmp_path: Path) -> None:
+    """Not with what MLflow shows of language models."""
+    assert address(Project(tmp_path)) == "#/experiments?workflowType=machine_learning"
 
 
 def test_every_completed_run_registers_one_version(project: Project) -> None:
@@ -259,6 +265,7 @@ def test_a_failure_halfway_leaves_no_run(project: Project) -> None:
     with pytest.raises(OSError, match="disk full"):
         _log(project, make_record("half", pipeline="half"), model_of=broken)
     assert not _runs(name="half")
+    assert not _client().search_model_versions("name = 'half'")
 
 
 def test_a_database_that_cannot_be_written_is_a_warning(
