@@ -93,13 +93,18 @@ def to_columns(name: str, table: pa.Table) -> Columns:
 def _told(name: str, field: pa.Field) -> tuple[Any, list[int]]:
     """Return kind and shape of a column; no kind for a part of the index."""
     if field.metadata and _META in field.metadata:
-        told = json.loads(field.metadata[_META])
-        kind = told["kind"]
-        return tuple(kind) if isinstance(kind, list) else kind, told["shape"]
+        return _parsed(field.metadata[_META])
     # A frozen artifact of a version that wrote no kinds.
     known = _declared().get(name)
     kind = known.columns.get(field.name) if known else None
     return kind, [field.type.list_size] if kind == VECTOR else []
+
+
+@cache
+def _parsed(text: bytes) -> tuple[Any, list[int]]:
+    told = json.loads(text)
+    kind = told["kind"]
+    return tuple(kind) if isinstance(kind, list) else kind, told["shape"]
 
 
 @cache
