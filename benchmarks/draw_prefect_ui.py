@@ -1,6 +1,6 @@
 """Draw docs/prefect-ui.png: Prefect's pages of a served project, in a headless browser.
 
-    python benchmarks/draw_prefect_ui.py /usr/bin/chromium
+    python -m benchmarks.draw_prefect_ui /usr/bin/chromium
 
 Serves the demo pipeline of a temporary project, orders two runs as the page's own
 button does, logs in as a user would (the page keeps what was typed under the name that
@@ -10,42 +10,19 @@ stands below) and takes one picture. Needs Chromium; takes about two minutes.
 from __future__ import annotations
 
 import base64
-import json
-import signal
-import subprocess
 import sys
 import tempfile
 import time
-from contextlib import closing, contextmanager
-from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import yaml
-from PIL import Image
-from websockets.sync.client import ClientConnection, connect
 
+from benchmarks.browser import ROOT, browser, process
 from flows.access import read_secret
 from flows.server import PrefectServer, served_by
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-ROOT = Path(__file__).parents[1]
 PICTURE = ROOT / "docs" / "prefect-ui.png"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--remote-debugging-port=0",
-    "--window-size=1280,860",
-]
 
 
 def main(chromium: str) -> None:
@@ -53,10 +30,14 @@ def main(chromium: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "hospital"
         _write(root)
-        with _process(sys.executable, "-m", "flows", "serve", "--project", str(root)):
-            page, secret = _after_two_runs(root)
-            with _browser(chromium, Path(folder) / "browser") as browser:
-                _draw(browser, page, secret)
+        with process(sys.executable, "-m", "flows", "serve", "--project", str(root)):
+            place, secret = _after_two_runs(root)
+            kept = base64.b64encode(secret.encode()).decode()
+            with browser(chromium, 1280, 860) as page:
+                page.open(place, seconds=5)
+                page.run(f"localStorage.setItem('prefect-password', '{kept}')")
+                page.open(place, seconds=15)
+                page.draw(PICTURE)
 
 
 def _write(root: Path) -> None:
@@ -65,16 +46,6 @@ def _write(root: Path) -> None:
     own = demo | {"learners": ["centroid"], "schedule": WEEKLY}
     text = yaml.safe_dump({"pipelines": {"demo": own}}, sort_keys=False)
     (root / "pipelines.yaml").write_text(text)
-
-
-@contextmanager
-def _process(*command: str) -> Iterator[None]:
-    process = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
-    try:
-        yield
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.wait()
 
 
 def _after_two_runs(root: Path) -> tuple[str, str]:
@@ -91,43 +62,6 @@ def _after_two_runs(root: Path) -> tuple[str, str]:
         pages = server.url.removesuffix("/api")
         place = f"{pages}/v2/deployments/deployment/{run.deployment_id}"
         return place, read_secret(server.secret_file)
-
-
-@contextmanager
-def _browser(chromium: str, folder: Path) -> Iterator[ClientConnection]:
-    """Yield the connection to a page of a fresh browser (DevTools protocol)."""
-    with _process(chromium, *FLAGS, f"--user-data-dir={folder}", "about:blank"):
-        active = folder / "DevToolsActivePort"
-        while not active.exists():
-            time.sleep(0.5)
-        port, path = active.read_text().split()
-        with closing(connect(f"ws://127.0.0.1:{port}{path}", max_size=None)) as link:
-            (first, *_) = _ask(link, "Target.getTargets")["targetInfos"]
-            place = f"ws://127.0.0.1:{port}/devtools/page/{first['targetId']}"
-        with closing(connect(place, max_size=None)) as link:
-            yield link
-
-
-def _draw(browser: ClientConnection, page: str, secret: str) -> None:
-    kept = base64.b64encode(secret.encode()).decode()
-    _ask(browser, "Page.navigate", url=page)
-    time.sleep(5)
-    log_in = f"localStorage.setItem('prefect-password', '{kept}')"
-    _ask(browser, "Runtime.evaluate", expression=log_in)
-    _ask(browser, "Page.navigate", url=page)
-    time.sleep(15)
-    drawn = base64.b64decode(_ask(browser, "Page.captureScreenshot")["data"])
-    picture = Image.open(BytesIO(drawn)).convert("RGB").quantize(64)
-    picture.save(PICTURE, optimize=True)
-
-
-def _ask(link: ClientConnection, method: str, **params: Any) -> dict[str, Any]:
-    link.send(json.dumps({"id": 1, "method": method, "params": params}))
-    while True:
-        answer = json.loads(link.recv())
-        if answer.get("id") == 1:
-            result: dict[str, Any] = answer["result"]
-            return result
 
 
 if __name__ == "__main__":

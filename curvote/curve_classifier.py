@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
+from curvote.classes import Classes
 from curvote.classifier import Linear
 from curvote.errors import InternalError, UserError
 from curvote.representation.encoding import Encoding
@@ -18,21 +20,20 @@ Array = NDArray[np.float64]
 class CurveClassifier(ClassifierMixin, BaseEstimator):
     """A finished linear classifier of raw curves: all its parts are public.
 
-    ``predict`` takes curves (n, T) on ``grid`` (T,), as an array or a DataFrame whose
-    columns are named after the grid points, and returns the publisher's labels.
-    ``constants`` are those of ``rescale``; ``coef`` (d,) and ``intercept`` judge what
-    ``judge`` names ("rescaled" or "coefficients").
+    ``predict`` takes curves (n, T), as an array or a DataFrame with the ``columns``
+    (T,) in any order, and returns the publisher's labels. ``encoding`` is
+    `Encoding.to_json`; ``coef`` (d,) and ``intercept`` judge what its ``judge`` names.
     """
 
     def __init__(
         self,
-        grid: Array,
+        columns: list[str],
         encoding: dict[str, Any],
         coef: Array,
         intercept: float,
         classes: tuple[str, str],
     ) -> None:
-        self.grid = grid
+        self.columns = columns
         self.encoding = encoding
         self.coef = coef
         self.intercept = intercept
@@ -42,16 +43,18 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
     def of(
         cls,
         encoding: Encoding,
-        grid: Array,
+        grid: Iterable[float | str],
         line: Linear,
-        classes: tuple[str, str],
+        classes: Iterable[str],
     ) -> CurveClassifier:
-        """Build the classifier from an encoding and what the server averaged."""
+        """Build the classifier from an encoding and what the server averaged.
+
+        ``grid`` are the grid points, or the names of the features of a table.
+        """
         if line.feature_map != encoding.feature_map:
             raise InternalError(f"{line.feature_map} judged as {encoding.feature_map}")
-        negative, positive = classes
-        public = encoding.to_json()
-        return cls(grid, public, line.coef, line.intercept, (negative, positive))
+        names, public = grid_names(grid), encoding.to_json()
+        return cls(names, public, line.coef, line.intercept, Classes(classes).two)
 
     @property
     def classes_(self) -> NDArray[Any]:
@@ -65,7 +68,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
         """Return f(x) for each curve: above 0 is the positive class."""
         encoding = Encoding.from_json(self.encoding)
         line = Linear(self.coef, self.intercept, encoding.feature_map)
-        return line.decision(encoding.features(_matrix(X, self.grid)))
+        return line.decision(encoding.features(_matrix(X, self.columns)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each curve; another width or a NaN is a UserError."""
@@ -73,21 +76,31 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[positive.astype(int)])
 
 
-def grid_names(grid: ArrayLike) -> list[str]:
-    """Return the column names of raw curves: the grid points, written shortest."""
-    return [f"{point:.12g}" for point in np.asarray(grid)]
+def grid_names(grid: Iterable[float | str]) -> list[str]:
+    """Return the column names of raw curves: the grid points, written shortest.
+
+    The names of a table's features are what they are.
+    """
+    return [point if isinstance(point, str) else f"{point:.12g}" for point in grid]
 
 
-def _matrix(X: Any, grid: Array) -> Array:
+def chosen(X: Any, columns: list[str]) -> Any:
+    """Return these columns of a DataFrame, by name; a missing one is a UserError."""
+    given = [str(name) for name in getattr(X, "columns", ())]
+    missing = [name for name in columns if name not in {*given}]
+    if missing:
+        wanted = ", ".join(map(repr, columns[:3]))
+        raise UserError(
+            f"{len(missing)} columns are missing, such as {missing[0]!r}; there must be"
+            f" {len(columns)}, by name: {wanted} .. {columns[-1]!r}."
+        )
+    return X.set_axis(given, axis=1)[columns]
+
+
+def _matrix(X: Any, columns: list[str]) -> Array:
     """Return curves as an array; DataFrame columns are matched by name, not place."""
-    names = grid_names(grid)
-    if hasattr(X, "columns"):
-        given = [str(name) for name in X.columns]
-        missing = sorted(set(names) - set(given))
-        if missing:
-            raise UserError(
-                f"{len(missing)} columns are missing, such as {missing[0]!r}; columns"
-                " are named after the grid points."
-            )
-        X = X.set_axis(given, axis=1)[names].to_numpy()
-    return np.asarray(X, dtype=np.float64)
+    table = chosen(X, columns).to_numpy() if hasattr(X, "columns") else X
+    try:
+        return np.asarray(table, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UserError("a curve holds something that is no number.") from None

@@ -1,28 +1,18 @@
 """Random 64-bit words: from the operating system, or from a seed in studies.
 
-A study's streams are named, never shared by accident: one for each stage, purpose,
-replicate and block of clients, so that results do not depend on workers or batch size.
-The ids below are published; changing one changes every stored result.
+A study's streams are named by who draws (`curvote.chain.streams`).
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
-
-CLIENT_BLOCK = 65_536
-STAGES = {"shared": 0, "ingest": 1, "project": 2, "privatize": 3, "train": 4}
-STAGES |= {"evaluate": 5, "aggregate": 6, "report": 7}
-STAGES |= {"exchange": 8, "reevaluate": 9, "combine": 10}
-STAGES |= {"refine": 11}
-PURPOSES = {"split": 1, "simulate": 2, "feature_noise": 3, "label_noise": 4, "vote": 5}
-PURPOSES |= {"draw": 6, "shuffle": 7, "majority": 8, "pool": 9, "histogram": 10}
 
 
 class Entropy(Protocol):
@@ -52,6 +42,37 @@ class SeededEntropy:
         return np.asarray(self._generator.random_raw(n), dtype=np.uint64)
 
 
+class StudyStreams:
+    """A study's noise: one stream for each purpose, so that draws do not interfere.
+
+    Who is given it may draw the same law in a quicker way that protects nobody.
+    """
+
+    def __init__(self, make: Callable[[str], SeededEntropy]) -> None:
+        self._make = make
+        self._made: dict[str, SeededEntropy] = {}
+
+    def of(self, purpose: str) -> SeededEntropy:
+        """Return the stream of a purpose, which goes on where it was left."""
+        if purpose not in self._made:
+            self._made[purpose] = self._make(purpose)
+        return self._made[purpose]
+
+    def words(self, n: int) -> Words:
+        """Return words of the stream that has no purpose of its own."""
+        return self.of("words").words(n)
+
+
+def stream(entropy: Entropy, purpose: str) -> Entropy:
+    """Return what ``entropy`` has for a purpose: in production always itself."""
+    return entropy.of(purpose) if isinstance(entropy, StudyStreams) else entropy
+
+
+def is_study(entropy: Entropy) -> bool:
+    """Say whether a draw may take a study's way."""
+    return isinstance(entropy, StudyStreams)
+
+
 def permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
     """Return the numbers 0..n-1 in an order drawn from ``n`` fresh words.
 
@@ -60,28 +81,3 @@ def permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
     while np.unique(words := entropy.words(n)).size < n:
         pass
     return np.argsort(words)
-
-
-def sequence(
-    seed: int, stage: str, purpose: str, replicate: int, block: int = 0
-) -> np.random.SeedSequence:
-    """Return the seed sequence of one named stream of a study."""
-    key = (STAGES[stage], PURPOSES[purpose], replicate, block)
-    return np.random.SeedSequence(seed, spawn_key=key)
-
-
-def generator(
-    seed: int, stage: str, purpose: str, replicate: int
-) -> np.random.Generator:
-    """Return a numpy generator for draws that protect nobody (splits, resampling)."""
-    return np.random.default_rng(sequence(seed, stage, purpose, replicate))
-
-
-def client_streams(
-    seed: int, stage: str, purpose: str, replicate: int, n: int
-) -> Iterator[tuple[slice, SeededEntropy]]:
-    """Yield ``(clients, entropy)`` for each block of 65,536 clients of ``n``."""
-    for block, start in enumerate(range(0, n, CLIENT_BLOCK)):
-        clients = slice(start, min(start + CLIENT_BLOCK, n))
-        words = sequence(seed, stage, purpose, replicate, block)
-        yield clients, SeededEntropy(words)

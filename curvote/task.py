@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import validate
+from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.representation.encoding import Encoding
@@ -43,22 +44,25 @@ class Candidates:
 class Task:
     """One round of a protocol: what is asked of a client; every field is public.
 
-    ``classes`` are the publisher's labels of -1 and +1. A client spends ``epsilon`` on
-    the one message that the task ``asks`` for; ``candidates`` are what it is about,
-    where the message is a vote. ``params`` are the mechanism's own parameters;
+    A client spends ``epsilon`` on the one message that the task ``asks`` for;
+    ``candidates`` are what it is about, where the message is a vote. ``params`` are the
+    parameters of the ``mechanism``, which a task has by the time it is published;
     ``number`` counts the times that the same was asked.
     """
 
     encoding: Encoding
-    classes: tuple[str, str]
+    classes: Classes
     epsilon: float
-    mechanism: str = "laplace"
+    protocol: str
+    asks: str
+    mechanism: str = ""
     label_share: float | str = "equal"
     params: Mapping[str, Any] = field(default_factory=dict)
-    protocol: str = "mrma"
-    asks: str = "report"
     number: int = 1
     candidates: Candidates | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "classes", Classes(self.classes))
 
     @property
     def budget(self) -> Budget:
@@ -98,7 +102,7 @@ class Task:
         up = given.candidates
         return cls(
             encoding=Encoding.from_json(encoding),
-            classes=(given.classes[0], given.classes[1]),
+            classes=Classes(given.classes),
             epsilon=given.epsilon,
             mechanism=given.mechanism,
             label_share=given.label_share,

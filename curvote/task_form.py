@@ -40,6 +40,7 @@ SMALLEST_SCALE = 1e-6
 MOST_POINTS = 1 << 16
 MOST_COEFFICIENTS = 1 << 11
 MOST_CANDIDATES = 1 << 16
+MOST_CLASSES = 1 << 10
 MOST_NUMBERS = 1 << 22  # in one matrix
 MOST_ORDER = 16  # of B-splines
 MOST_PARAMETERS = 16
@@ -194,7 +195,7 @@ class WrittenTask(_Strict):
     protocol: Word
     asks: Word
     number: Annotated[int, Field(ge=1, le=2**53)]
-    classes: Annotated[list[Word], Field(min_length=2, max_length=2)]
+    classes: Annotated[list[Word], Field(min_length=2, max_length=MOST_CLASSES)]
     epsilon: Epsilon
     mechanism: Word
     params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
@@ -204,8 +205,8 @@ class WrittenTask(_Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> WrittenTask:
-        if len({_looks(word) for word in self.classes}) < 2:
-            raise ValueError("classes must be two different words")
+        if len({_looks(word) for word in self.classes}) < len(self.classes):
+            raise ValueError("classes must be different words")
         if not (self.label_share == "equal" or 0 < float(self.label_share) < 1):
             raise ValueError("label_share must be equal, or a number in (0, 1)")
         d = len(self.encoding.matrix)

@@ -12,19 +12,24 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
+from curvote import envelope, signed, strict_json
+from curvote.classes import Classes
+from curvote.client import consent, outbox, places
+from curvote.client.outbox import Books
+from curvote.client.record import Given, read_form
+from curvote.client.register import books
+from curvote.client.standing import Standing
+from curvote.entropy import SystemEntropy
+from curvote.envelope import Invitation
 from curvote.errors import UserError
-
-if TYPE_CHECKING:
-    from curvote.client.ledger import Ledger
-    from curvote.client.outbox import Books
-    from curvote.client.record import Given
-    from curvote.client.standing import Standing
-    from curvote.envelope import Invitation
-    from curvote.task import Task
+from curvote.protocols.answering import answer
+from curvote.protocols.described import described
+from curvote.protocols.judging import check_invitation, judged
+from curvote.task import Task
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,6 @@ class Asked:
     @classmethod
     def read(cls, task: Path, invitation: Path, asks: str | None) -> Asked:
         """Judge both alone; ``asks`` is the message that is meant, None: any."""
-        from curvote import signed
-        from curvote.protocols.judging import check_invitation, judged
-
         with _named(task):
             opened = signed.opened(_bytes(task, signed.LARGEST))
             asked = judged(opened.document["task"])
@@ -67,25 +69,24 @@ class Owner:
 
     ledger: Path
     outbox: Path
-    classes: tuple[str, str] | None
+    classes: Classes | None
     anew: bool
     yes: bool
 
     def answer(self, asked: Asked, curve: Path, label: str) -> dict[str, Any]:
         """Release at most once, and return what happened."""
-        from curvote.client import outbox, places
-        from curvote.client.register import books
-        from curvote.client.standing import Standing
-
         with books(self.ledger, places.register()) as opened:
             ledger, _ = opened
             standing = self._standing(opened, asked)
-            number = self._number(ledger, asked, standing.name)
+            known = outbox.latest(ledger, asked.task, standing.name)
+            number = known + 1 if self.anew else max(known, 1)
             draw = None
             if not outbox.was_released(ledger, asked.task, standing.name, number):
                 self._agree(standing, asked)
                 replace(standing, server=asked.server).write(ledger)
-                draw = _Draw.of(asked, curve, label)
+                # The owner alone hears of an error in the file's form.
+                given = read_form(curve, label, asked.task)
+                draw = _Draw(asked.task, given, asked.invitation.about)
             path = outbox.release(
                 draw or _never,
                 task=asked.task,
@@ -101,26 +102,14 @@ class Owner:
 
     def _standing(self, opened: Books, asked: Asked) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""
-        from curvote.client import consent, outbox
-        from curvote.client.standing import Standing
-
         ledger, _ = opened
         outbox.recover(opened, Standing.of(ledger).name, self.outbox)
         standing = Standing.of(ledger)
         consent.refuse_server(standing, asked.server)
         return standing
 
-    def _number(self, ledger: Ledger, asked: Asked, name: str) -> int:
-        from curvote.client import outbox
-
-        known = outbox.latest(ledger, asked.task, name)
-        return known + 1 if self.anew else max(known, 1)
-
     def _agree(self, standing: Standing, asked: Asked) -> None:
         """Say what would be sent, refuse what cannot be, and ask on a terminal."""
-        from curvote.client import consent
-        from curvote.protocols.described import described
-
         budget = asked.task.budget
         consent.refuse_classes(self.classes, asked.task.classes)
         consent.refuse_budget(standing, budget)
@@ -140,18 +129,7 @@ class _Draw:
     about: int | None
     done: bool = False
 
-    @classmethod
-    def of(cls, asked: Asked, curve: Path, label: str) -> _Draw:
-        """Read the record; the owner alone hears of an error in the file's form."""
-        from curvote.client.record import read_form
-
-        given = read_form(curve, label, asked.task)
-        return cls(asked.task, given, asked.invitation.about)
-
     def __call__(self) -> dict[str, Any]:
-        from curvote.entropy import SystemEntropy
-        from curvote.protocols.answering import answer
-
         self.done = True
         return answer(self.task, self.given, self.about, SystemEntropy())
 
@@ -193,11 +171,9 @@ def _summary(asked: Asked, path: Path, standing: Standing) -> dict[str, Any]:
 
 
 def _invitation(path: Path) -> Invitation:
-    from curvote import envelope, strict_json
-
     with _named(path):
         written = strict_json.parse(_bytes(path, envelope.LARGEST), envelope.LARGEST)
-        return envelope.Invitation.from_json(written)
+        return Invitation.from_json(written)
 
 
 def _refuse_other_server(invitation: Invitation, server: str) -> None:

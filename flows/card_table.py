@@ -18,7 +18,8 @@ def print_card(card: Card) -> None:
     print_rows(facts, ("", card.name))
     if 0 < len(card.features) <= MOST_FEATURES:
         print()
-        print_rows(*_features(card))
+        features = _features(card)
+        print_rows(features, list(features[0]))
 
 
 def _facts(card: Card) -> Iterator[tuple[str, str]]:
@@ -57,8 +58,8 @@ def _file(file: FileCard) -> Iterator[tuple[str, str]]:
     yield "  citation", file.citation
 
 
-def _features(card: Card) -> tuple[list[dict[str, str]], tuple[str, ...]]:
-    rows = [
+def _features(card: Card) -> list[dict[str, str]]:
+    return [
         {
             "feature": escape(feature.name),
             "unit": escape(feature.unit),
@@ -69,8 +70,6 @@ def _features(card: Card) -> tuple[list[dict[str, str]], tuple[str, ...]]:
         }
         for feature in card.features
     ]
-    names = ("feature", "unit", "bounds", "missing", "clipped", "why these bounds")
-    return rows, names
 
 
 def _range(bounds: Bounds) -> str:

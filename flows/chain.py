@@ -1,16 +1,51 @@
-"""The chain: every step of the plan in its order, whatever the protocol."""
+"""The one flow: every step of a plan in its order, then the report and MLflow."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from importlib import import_module
-from typing import Any
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
 
-from prefect import Task, flow
+from prefect import flow
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from curvote.reproduce.lookup import file_of
+from curvote.run import history
+from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
-from curvote.run.planner import Selection
-from flows.stages import RUNNER, Asked, planned
+from curvote.run.history import RunRecord
+from curvote.run.planner import Plan, Selection, make_plan
+from curvote.run.project import Project
+from curvote.run.release.publishing import publish
+from flows import tracking
+from flows.display import display, tell_choices, tell_published, tell_raw
+from flows.environment import is_alive, process_tag
+from flows.flow_runs import mark_alive
+from tasks.page import page
+from tasks.perform import Context
+from tasks.stages import task_of
+
+# One task at a time: a stage is already parallel inside (--workers).
+RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1))
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user asked for beside the pipeline; ``workers`` None: all processors."""
+
+    overrides: Sequence[str] = ()
+    replicates: int | None = None
+    seed: int | None = None
+    only: str | None = None
+    start: str | None = None
+    force: Sequence[str] = ()
+    new_release: bool = False
+    new_people: bool = False
+    workers: int | None = None
+    block: int = DEFAULT_BLOCK
 
 
 @flow(
@@ -19,36 +54,87 @@ from flows.stages import RUNNER, Asked, planned
     task_runner=RUNNER,
     validate_parameters=False,
 )
-def chain(
-    pipeline: str,
-    project: str,
-    overrides: Sequence[str] = (),
-    replicates: int | None = None,
-    seed: int | None = None,
-    only: str | None = None,
-    start: str | None = None,
-    force: Sequence[str] = (),
-    new_release: bool = False,
-    new_people: bool = False,
-    workers: int | None = None,
-    block: int = DEFAULT_BLOCK,
-) -> str:
-    """Run one pipeline and return the id of its run record."""
-    chosen = Selection(only, start, tuple(force))
-    new = new_release, new_people
-    asked = Asked(overrides, replicates, seed, chosen, *new, workers, block)
-    return perform(pipeline, project, asked)
+def chain(pipeline: str, project: str, **asked: Any) -> str:
+    """Run one pipeline as `Asked` says and return the id of its run record."""
+    return perform(pipeline, project, Asked(**asked))
 
 
 def perform(pipeline: str, project: str, asked: Asked) -> str:
     """Do, inside a flow, what was asked; return the id of the run record."""
-    with planned(pipeline, project, asked) as run:
-        for step in run.plan.steps:
-            run.submit(_task(step.stage.name), step)
-    return run.record.id
+    mark_alive()
+    place = Project(Path(project))
+    history.end_killed(place, is_alive)
+    file = file_of(place, pipeline)
+    plan = _plan(place, pipeline, asked, file)
+    with file.placing(pipeline):
+        record = _recorded(place, plan, asked)
+    tracking.repair(place)
+    return record.id
 
 
-def _task(stage: str) -> Task[..., Any]:
-    """Return the task of a stage: it stands under its name in a module of its name."""
-    task: Task[..., Any] = getattr(import_module(f"tasks.{stage}"), stage)
-    return task
+def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) -> Plan:
+    configured = file.configured(
+        pipeline, asked.overrides, replicates=asked.replicates, seed=asked.seed
+    )
+    with file.placing(pipeline):
+        return make_plan(
+            project,
+            configured,
+            Selection(asked.only, asked.start, tuple(asked.force)),
+            fetch=True,
+            new_release=asked.new_release,
+            new_people=asked.new_people,
+        )
+
+
+def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
+    """Do the plan; whatever happens, the record says how it ended."""
+    tell_raw(plan)
+    tell_choices(plan)
+    record = history.begin(project, plan.configured, plan.steps, process_tag())
+    status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
+    try:
+        _do(project, plan, record, asked)
+        status = _status(project, plan)
+    except Exception:
+        status = "failed"
+        raise
+    finally:
+        history.finish(project, record, status)
+    return record
+
+
+def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:
+    """Submit every step and wait for it, then draw the report of a whole run."""
+    with display(plan) as show:
+        workers = asked.workers or os.cpu_count() or 1
+        context = Context(project, workers, asked.block, show)
+        for future in list(_submitted(plan, context)):
+            future.result()
+        if plan.complete and not plan.blocked():
+            page.submit(context, record).result()
+
+
+def _submitted(plan: Plan, context: Context) -> Iterator[PrefectFuture[Any]]:
+    """Submit each step, to start after its inputs; a blocked one is left out.
+
+    It also starts after the step that makes what it shares with another cell.
+    """
+    futures: dict[tuple[str, str], PrefectFuture[Any]] = {}
+    for step in plan.steps:
+        if step.action == "blocked":
+            continue
+        needed = (*step.sources.values(), step.id)
+        before = [futures[i] for i in needed if i in futures]
+        made = task_of(step.stage).submit(context, step, wait_for=before)
+        futures[step.id] = made
+        yield made
+
+
+def _status(project: Project, plan: Plan) -> str:
+    """Return how the run ended; before that, publish what open rounds wait for."""
+    tell_published(publish(project, plan.configured, plan.steps))
+    if not plan.blocked():
+        return "completed" if plan.complete else "partial"
+    print(f"blocked ({plan.blocked()[0].reason})", flush=True)
+    return "blocked"

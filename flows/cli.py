@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from curvote.chain.commands import commands
+from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
+from curvote.mechanisms.registry import MECHANISMS
+from curvote.run.project import Project, find_project
+from curvote.server.learners.registry import LEARNERS
 from flows import (
-    cli_advise,
     cli_audit,
     cli_client,
     cli_data,
@@ -19,6 +22,17 @@ from flows import (
     cli_ledger,
     cli_pages,
     cli_reproduce,
+    environment,
+)
+from flows.terminal import (
+    Json,
+    Pipeline,
+    ProjectOption,
+    Replicates,
+    Seed,
+    Workers,
+    say_json,
+    say_rows,
 )
 
 app = typer.Typer(
@@ -31,9 +45,6 @@ app = typer.Typer(
 for part in (cli_data, cli_ledger, cli_client, cli_intake):
     app.add_typer(part.app)
 
-Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
-ProjectOption = cli_data.ProjectOption
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
 Schema = Annotated[
     bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
@@ -45,18 +56,13 @@ NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Production: release again; spends again.")
 ]
 NewPeople = Annotated[bool, typer.Option("--new-people", help="They are others.")]
-Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
-]
 Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.")]
 
 
 @app.command()
 def demo(project: ProjectOption = None, workers: Workers = None) -> None:
     """Run the small simulated pipeline, print its table and where its report is."""
-    _run(project, {"pipeline": "demo", "workers": workers})
+    _run(project, pipeline="demo", workers=workers)
 
 
 @app.command()
@@ -77,19 +83,17 @@ def run(
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
     _run(
         project,
-        {
-            "pipeline": pipeline,
-            "only": only,
-            "start": start,
-            "force": force,
-            "overrides": overrides,
-            "new_release": new_release,
-            "new_people": new_people,
-            "replicates": replicates,
-            "seed": seed,
-            "workers": workers,
-            "block": block,
-        },
+        pipeline=pipeline,
+        only=only,
+        start=start,
+        force=force,
+        overrides=overrides,
+        new_release=new_release,
+        new_people=new_people,
+        replicates=replicates,
+        seed=seed,
+        workers=workers,
+        block=block,
     )
 
 
@@ -106,17 +110,17 @@ def plan(
     project: ProjectOption = None,
 ) -> None:
     """Say what a run would do, stage by stage, and why; runs nothing."""
-    from curvote.run.config.file import PipelinesFile
+    from curvote.reproduce.lookup import file_of
     from curvote.run.planner import Selection, make_plan
 
     place = _project(project)
-    file = PipelinesFile(place)
+    file = file_of(place, pipeline)
     configured = file.configured(pipeline, overrides, replicates=replicates, seed=seed)
     with file.placing(pipeline):
         made = make_plan(place, configured, Selection(only, start, tuple(force)))
     rows = [step.row() for step in made.steps]
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        say_json(rows)
         return
     from flows.display import tell_choices
     from flows.tables import print_plan
@@ -129,25 +133,24 @@ def plan(
 def list_(
     as_json: Json = False, schema: Schema = False, project: ProjectOption = None
 ) -> None:
-    """List pipelines, data sources, mechanisms and learners."""
+    """List pipelines, sources, mechanisms, learners, and what `reproduce` takes."""
     if schema:
         from curvote.run.config.editor import editor_schema
 
-        typer.echo(json.dumps(editor_schema(), indent=1))
+        say_json(editor_schema())
         return
-    from curvote.datasets.registry import DATASETS
-    from curvote.mechanisms.registry import MECHANISMS
+    from curvote.reproduce.lookup import reproductions
     from curvote.run.config.file import PipelinesFile
-    from curvote.server.learners.registry import LEARNERS
 
     known = {
         "pipelines": PipelinesFile(_project(project)).names(),
         "sources": list(DATASETS),
         "mechanisms": list(MECHANISMS),
         "learners": list(LEARNERS),
+        "reproduce": list(reproductions()),
     }
     if as_json:
-        typer.echo(json.dumps(known, indent=1))
+        say_json(known)
         return
     for kind, names in known.items():
         typer.echo(f"{kind:11} {', '.join(names)}")
@@ -163,12 +166,7 @@ def status(
     from curvote.run.status import overview
 
     rows = overview(_project(project), content=verify)
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-    else:
-        from flows.tables import print_rows
-
-        print_rows(rows, ("pipeline", "run", "status", "started", "artifacts"))
+    say_rows(rows, ("pipeline", "run", "status", "started", "artifacts"), as_json)
     if any(row["altered"] for row in rows):
         raise typer.Exit(1)
 
@@ -185,25 +183,24 @@ def scores(
     from curvote.run.results import summary
 
     place = _project(project)
-    rows = summary(place, completed(place, pipeline, run_id))
+    record = completed(place, pipeline, run_id)
+    rows = summary(place, record)
     if not rows:
         raise UserError(
             f"{pipeline} is in production: no true error is known. `curvote report"
             f" {pipeline}` shows what is."
         )
     if as_json:
-        typer.echo(json.dumps(rows, indent=1))
+        say_json(rows)
         return
     from flows.tables import print_scores
 
-    print_scores(rows)
+    print_scores(record, rows)
 
 
 @app.command()
 def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
     """Draw the report of the latest completed run and print its path."""
-    from flows import environment
-
     place = _project(project)
     environment.prepare(place.root)
     from curvote.reporting.report import report as draw
@@ -229,15 +226,15 @@ def gc(
 for command in (
     cli_pages.serve,
     cli_pages.ui,
-    cli_advise.advise,
     cli_audit.audit,
     cli_reproduce.reproduce,
 ):
     app.command()(command)
+for name, own in commands():
+    app.command(name)(own)
 
 
-def _project(start: Path | None) -> Any:
-    from curvote.run.project import find_project
+def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
     found = find_project(start)
@@ -245,14 +242,13 @@ def _project(start: Path | None) -> Any:
     return found
 
 
-def _run(start: Path | None, given: dict[str, Any]) -> None:
+def _run(project: Path | None, **given: Any) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
-    from curvote.run.config.file import PipelinesFile
-    from flows import environment
+    from curvote.reproduce.lookup import file_of
 
-    place = _project(start)
+    place = _project(project)
     environment.prepare(place.root)
-    PipelinesFile(place).configured(
+    file_of(place, given["pipeline"]).configured(
         given["pipeline"],
         given.get("overrides", ()),
         replicates=given.get("replicates"),

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
-import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli_data import ProjectOption
+from curvote.run.project import Project, find_project
+from flows.terminal import Json, ProjectOption, Workers, numbered, say_json, say_rows
 
 if TYPE_CHECKING:
     from curvote.audit.message_subject import MessageSubject
@@ -30,9 +28,8 @@ Epsilons = Annotated[
 ]
 Samples = Annotated[int, typer.Option(min=1000, help="Draws for each input tried.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
-Workers = Annotated[int | None, typer.Option(min=1, help="Processes (default: cores).")]
 Out = Annotated[Path | None, typer.Option(help="Folder of audit.json and the figure.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+COLUMNS = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
 
 
 def audit(  # noqa: PLR0917 - the options of a command are its arguments
@@ -47,66 +44,38 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     project: ProjectOption = None,
 ) -> None:
     """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
-    from curvote.audit import figure
+    from curvote.audit import choice, figure
+    from curvote.audit.verdict import spread
+    from curvote.run.audited import save
 
-    folder = out or _project(project).reports / (pipeline or "") / "audit"
-    asked = _named(names or [], epsilon or [], samples, pipeline)
-    sent = _sent(project, pipeline)
+    folder = out or find_project(project).reports / (pipeline or "") / "audit"
+    named = names or not pipeline
+    asked = choice.jobs(names or [], epsilon or [], samples) if named else []
+    sent = _sent(find_project(project), pipeline) if pipeline else []
     told: list[tuple[Audited, int]] = [(subject, samples) for subject in sent]
-    rows = list(_examined([*told, *asked], seed, workers or -1))
+    told += asked
+    rows = list(_told(spread(told, seed, workers or -1), len(told)))
     if pipeline:
-        _keep(project, pipeline, sent, rows)
+        about = zip((subject.task for subject in sent), rows, strict=False)
+        kept = ((task, row.to_json()) for task, row in about)
+        save(find_project(project), pipeline, kept)
     written = figure.write(rows, folder)
     if as_json:
-        typer.echo(json.dumps([row.to_json() for row in rows], indent=1))
+        say_json([row.to_json() for row in rows])
     else:
-        _table(rows)
+        say_rows([_line(row) for row in rows], COLUMNS, as_json=False)
         typer.echo(f"\nWritten: {', '.join(map(str, written))}\n{_total(rows)}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
 
 
-def _project(start: Path | None) -> Any:
-    from curvote.run.project import find_project
-
-    return find_project(start)
-
-
-def _named(
-    names: list[str], epsilons: list[float], samples: int, pipeline: str | None
-) -> list[tuple[Audited, int]]:
-    """Return what the names stand for; without any, all, unless a pipeline is named."""
-    from curvote.audit import choice
-
-    return choice.jobs(names, epsilons, samples) if names or not pipeline else []
-
-
-def _sent(project: Path | None, pipeline: str | None) -> list[MessageSubject]:
-    """Return the messages that clients of the pipeline send."""
-    if pipeline is None:
-        return []
+def _sent(project: Project, pipeline: str) -> list[MessageSubject]:
     from curvote.audit.message_subject import of_message
+    from curvote.reproduce.lookup import file_of
     from curvote.run.audited import tasks
 
-    return [of_message(task) for task in tasks(_project(project), pipeline)]
-
-
-def _keep(
-    project: Path | None, pipeline: str, sent: list[MessageSubject], rows: list[Row]
-) -> None:
-    """Keep the verdicts on what clients send; its rows come first."""
-    from curvote.run.audited import save
-
-    about = zip((subject.task for subject in sent), rows, strict=False)
-    save(_project(project), pipeline, ((task, row.to_json()) for task, row in about))
-
-
-def _examined(
-    asked: list[tuple[Audited, int]], seed: int, workers: int
-) -> Iterator[Row]:
-    from curvote.audit.verdict import spread
-
-    yield from _told(spread(asked, seed, workers), len(asked))
+    configured = file_of(project, pipeline).configured(pipeline)
+    return [of_message(task) for task in tasks(project, configured)]
 
 
 def _told(rows: Iterable[Row], count: int) -> Iterator[Row]:
@@ -118,19 +87,10 @@ def _told(rows: Iterable[Row], count: int) -> Iterator[Row]:
     if console.is_terminal:
         yield from track(rows, "audit", count, console=console, transient=True)
         return
-    started = time.monotonic()
-    for done, row in enumerate(rows, 1):
-        seconds = time.monotonic() - started
-        said = f"[{done}/{count}] {row.mechanism} {row.claimed:g}: {row.verdict}"
-        print(f"{said} ({seconds:.1f} s)", file=sys.stderr, flush=True)
+    say = numbered(count)
+    for row in rows:
+        say(f"{row.mechanism} {row.claimed:g}: {row.verdict}")
         yield row
-
-
-def _table(rows: list[Row]) -> None:
-    from flows.tables import print_rows
-
-    columns = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
-    print_rows([_line(row) for row in rows], columns)
 
 
 def _line(row: Row) -> dict[str, Any]:

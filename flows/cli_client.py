@@ -6,14 +6,16 @@ how much may be, stands in the client's own ledger.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
 
+from curvote.client import places
+from curvote.client.words import factor, said
 from curvote.errors import UserError
+from flows.terminal import Json, say_json
 
 app = typer.Typer(
     name="client",
@@ -42,7 +44,7 @@ Outbox = Annotated[
     Path | None,
     typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
 ]
-Classes = Annotated[
+AgreedClasses = Annotated[
     tuple[str, str] | None,
     typer.Option(
         "--classes",
@@ -54,7 +56,6 @@ NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Draw anew, and spend again.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Agree beforehand: nothing is asked.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Name = Annotated[
     str | None, typer.Option("--name", help="Your name in your ledger (default: me).")
 ]
@@ -102,17 +103,18 @@ def _command(name: str, asks: str | None, text: str) -> None:
         invitation: InvitationFile,
         ledger: LedgerFile = None,
         outbox: Outbox = None,
-        classes: Classes = None,
+        classes: AgreedClasses = None,
         new_release: NewRelease = False,
         yes: Yes = False,
         as_json: Json = False,
     ) -> None:
-        from curvote.client import places
+        from curvote.classes import Classes
         from flows.answering import Asked, Owner
 
         asked = Asked.read(task, invitation, asks)
         where = places.ledger(ledger), places.outbox(outbox)
-        owner = Owner(*where, classes, anew=new_release, yes=yes)
+        agreed = Classes(classes) if classes else None
+        owner = Owner(*where, agreed, anew=new_release, yes=yes)
         _say(owner.answer(asked, curve, label), as_json)
 
     app.command(name, help=text, cls=_Answering)(command)
@@ -132,10 +134,8 @@ def init(
     server: Server = None,
 ) -> None:
     """Set up your ledger, once: your name, what you will spend, whom you answer."""
-    from curvote.client import places
     from curvote.client.register import books
     from curvote.client.standing import Wanted, begin
-    from curvote.client.words import said
 
     with books(places.ledger(ledger), places.register()) as (own, _):
         wanted = Wanted(name, cap, cap_delta, server)
@@ -153,10 +153,8 @@ def raise_cap(
     yes: Yes = False,
 ) -> None:
     """Raise what you will spend in all; your ledger keeps a record of it."""
-    from curvote.client import places
     from curvote.client.register import books
     from curvote.client.standing import POPULATION, raised
-    from curvote.client.words import factor, said
     from flows.answering import ask
 
     with books(places.ledger(ledger), places.register()) as (own, _):
@@ -174,10 +172,8 @@ def raise_cap(
 
 def _say(done: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(done, indent=1))
+        say_json(done)
         return
-    from curvote.client.words import said
-
     message, budget = done["message"], said(done["epsilon"], done["delta"])
     typer.echo(
         f"released one {message}, {budget}"

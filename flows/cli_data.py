@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from curvote.datasets.registry import DATASETS
+from curvote.errors import Problem, UserError
+from curvote.run.project import find_project
+from flows.terminal import Json, ProjectOption, say_json
 
 if TYPE_CHECKING:
     from curvote.datasets.raw import RawFile
@@ -18,11 +22,6 @@ app = typer.Typer(
     name="data", help="List, fetch, verify and show data sets.", no_args_is_help=True
 )
 
-ProjectOption = Annotated[
-    Path | None,
-    typer.Option("--project", help="Folder with pipelines.yaml (default: nearest)."),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 FileOption = Annotated[
     Path | None, typer.Option("--file", help="A copy that you have: it is taken over.")
 ]
@@ -38,9 +37,8 @@ AcceptOption = Annotated[
 def list_(project: ProjectOption = None) -> None:
     """List the data sets and their files: here or absent, and their licence."""
     from curvote.datasets import sources
-    from curvote.datasets.registry import DATASETS
 
-    root = _root(project)
+    root = find_project(project).root
     known = sources.catalogue(root).values()
     for name in DATASETS:
         files = [source for source in known if source.dataset == name]
@@ -65,7 +63,7 @@ def fetch(
     """
     from curvote.datasets import raw
 
-    root = _root(project)
+    root = find_project(project).root
     names = _files(root, name)
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
@@ -83,9 +81,9 @@ def verify(project: ProjectOption = None, as_json: Json = False) -> None:
     """Check every file that is here, without a download; exit 1 if one is wrong."""
     from curvote.datasets import raw
 
-    rows = raw.verify(_root(project))
+    rows = raw.verify(find_project(project).root)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        say_json(rows)
     else:
         for row in rows:
             typer.echo("{source:20} {status:8} {file}: {message}".format(**row))
@@ -100,13 +98,11 @@ def show(
     project: ProjectOption = None,
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
-    from curvote.run.project import find_project
-
     place = find_project(project)
     made, figures = _card(place.root, name, place.reports / "data")
     paths = [str(path) for path in figures]
     if as_json:
-        typer.echo(json.dumps(made.to_json() | {"figures": paths}, indent=2))
+        say_json(made.to_json() | {"figures": paths})
         return
     from flows.card_table import print_card
 
@@ -115,7 +111,6 @@ def show(
 
 
 def _card(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
-    """Return the card of a data set, and the paths of its figure."""
     from curvote.reporting import card, card_figure
 
     module = card.published(name, root)
@@ -131,7 +126,6 @@ def _card(root: Path, name: str, folder: Path) -> tuple[Card, list[Path]]:
 def _here(root: Path, names: Sequence[str]) -> dict[str, RawFile]:
     """Return the checked files of these names; UserError names those not here."""
     from curvote.datasets import raw
-    from curvote.errors import UserError
 
     found = {name: raw.locate(root, name, download=False) for name in names}
     absent = [name for name, file in found.items() if file is None]
@@ -147,7 +141,6 @@ def _files(root: Path, name: str) -> list[str]:
     """Return the files of a data set, or the one file of that name; none: empty."""
     from curvote import validate
     from curvote.datasets import lookup, sources
-    from curvote.datasets.registry import DATASETS
 
     known = sources.catalogue(root)
     validate.one_of([*DATASETS, *known], name=name)
@@ -160,8 +153,6 @@ def _files(root: Path, name: str) -> list[str]:
 
 
 def _single(name: str, files: Sequence[str]) -> str:
-    from curvote.errors import UserError
-
     if len(files) > 1:
         raise UserError(
             f"{name} has several files; accept one by its name: {', '.join(files)}."
@@ -172,7 +163,6 @@ def _single(name: str, files: Sequence[str]) -> str:
 def _fetch_all(root: Path, names: Sequence[str]) -> None:
     """Get as many files as possible, then report together those that failed."""
     from curvote.datasets import raw
-    from curvote.errors import Problem, UserError
 
     problems: list[Problem] = []
     for name in names:
@@ -199,9 +189,3 @@ def _print_source(root: Path, source: Source) -> None:
     state = "here" if path else "absent"
     typer.echo(f"  {source.name:20} {state:7} {source.rows} rows, {source.title}")
     typer.echo(f"  {'':28} {path or source.file}; licence: {source.licence}")
-
-
-def _root(project: Path | None) -> Path:
-    from curvote.run.project import find_project
-
-    return Path(find_project(project).root)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.errors import UserError
-from flows.cli_data import ProjectOption
+from curvote.run.project import Project, find_project
+from flows.terminal import Json, Pipeline, ProjectOption, say_json, say_rows
 
 if TYPE_CHECKING:
-    from curvote.run.project import Project
     from curvote.server.inbox import Taken
     from curvote.server.rounds import Round
 
@@ -23,12 +22,10 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
 Inbox = Annotated[
     Path | None,
     typer.Option("--inbox", help="Folder of envelopes (default: data/inbox/P)."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 COLUMNS = ("round", "asks", "issued", "accepted", "needed", "state")
 
 
@@ -56,7 +53,6 @@ def take(
 @app.command()
 def key(project: ProjectOption = None) -> None:
     """Show the fingerprint of the key that signs the tasks, for clients to pin."""
-    from curvote.run.project import find_project
     from curvote.run.release.publishing import server_key
 
     typer.echo(server_key(find_project(project)).fingerprint)
@@ -84,12 +80,7 @@ def show(
     place = _project(project, pipeline)
     with Intake(place.intake) as intake:
         rows = [_row(each) for each in intake.rounds(pipeline)]
-    if as_json:
-        typer.echo(json.dumps(rows, indent=1))
-        return
-    from flows.tables import print_rows
-
-    print_rows(rows, COLUMNS)
+    say_rows(rows, COLUMNS, as_json)
 
 
 def _row(found: Round) -> dict[str, Any]:
@@ -116,7 +107,7 @@ def _say_taken(taken: Taken, quarantine: Path, as_json: bool) -> None:
     refused, left = taken.refused, taken.left
     if as_json:
         counts = {"accepted": taken.accepted, "refused": refused, "left": left}
-        typer.echo(json.dumps(counts, indent=1))
+        say_json(counts)
         return
     typer.echo(f"accepted {taken.accepted}, refused {refused.total()}")
     _say_counts(refused)
@@ -136,7 +127,6 @@ def _project(start: Path | None, pipeline: str) -> Project:
     """Return the project; a pipeline that it does not have is a UserError."""
     from curvote import validate
     from curvote.run.config.file import PipelinesFile
-    from curvote.run.project import find_project
 
     place = find_project(start)
     validate.one_of(PipelinesFile(place).names(), pipeline=pipeline)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from curvote.errors import UserError, did_you_mean
-from flows.cli_data import ProjectOption
+from curvote.run.project import find_project
+from flows.terminal import Json, ProjectOption, say_json, say_rows
 
 if TYPE_CHECKING:
     from curvote.client.ledger import Entry, Ledger
@@ -40,7 +40,7 @@ COLUMNS = (
 def show(
     client: Annotated[str | None, typer.Option(help="Only about this client.")] = None,
     population: Annotated[str | None, typer.Option(help="Only of this group.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     project: ProjectOption = None,
     ledger: LedgerOption = None,
 ) -> None:
@@ -77,7 +77,7 @@ def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
 
     with _opened(project, ledger) or nullcontext() as book:
         if ledger is None:
-            found = ledger_check.problems(_project(project))
+            found = ledger_check.problems(find_project(project))
         else:
             found = book.problems() if book else []
         releases, clients = book.counts() if book else (0, 0)
@@ -168,17 +168,11 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def _project(start: Path | None) -> Any:
-    from curvote.run.project import find_project
-
-    return find_project(start)
-
-
 def _opened(project: Path | None, path: Path | None) -> Ledger | None:
     """Open the ledger that is meant; None if the project has released nothing yet."""
     from curvote.client.ledger import existing
 
-    found = existing(path or _project(project).ledger)
+    found = existing(path or find_project(project).ledger)
     if path and found is None:
         raise UserError(f"--ledger {path}: there is no such file.")
     return found
@@ -229,14 +223,12 @@ def _outside(entry: Entry) -> Outside | None:
 
 def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps(document, indent=1))
+        say_json(document)
         return
     if not rows:
         typer.echo("nothing was released")
         return
-    from flows.tables import print_rows
-
-    print_rows([row | _shown(row) for row in rows], (*COLUMNS, "reserved"))
+    say_rows([row | _shown(row) for row in rows], (*COLUMNS, "reserved"), as_json=False)
     if any(row["outside"] for row in rows):
         from curvote.protocols.outside import WHO
 
@@ -244,7 +236,6 @@ def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None
 
 
 def _tell_caps(caps: dict[str, Budget], population: str | None) -> None:
-    """Say what a client may spend in all, which `raise-cap` alone changes."""
     for name, cap in caps.items():
         if population in {None, name}:
             most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flows.cli_data import ProjectOption
+from curvote.run.project import find_project
+from flows import environment
+from flows.terminal import ProjectOption
 
 
 def serve(
@@ -15,8 +17,6 @@ def serve(
 ) -> None:
     """Run the pipelines that carry a schedule, until Ctrl-C."""
     from curvote.run.config.file import PipelinesFile
-    from curvote.run.project import find_project
-    from flows import environment
 
     place = find_project(project)
     schedules = PipelinesFile(place).schedules()
@@ -31,9 +31,6 @@ def ui(
     project: ProjectOption = None,
 ) -> None:
     """Open MLflow's pages, where runs are compared, until Ctrl-C."""
-    from curvote.run.project import find_project
-    from flows import environment
-
     place = find_project(project)
     environment.prepare(place.root)
     from flows.ui import open_ui

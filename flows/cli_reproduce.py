@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
-from flows.cli_data import ProjectOption
+from curvote.reproduce.rows import to_json
+from curvote.run.project import find_project
+from flows import environment
+from flows.terminal import (
+    Json,
+    ProjectOption,
+    Replicates,
+    Seed,
+    Workers,
+    from_here,
+    interruptible,
+)
 
-if TYPE_CHECKING:
-    from curvote.reporting.reproduce.names import Reproduction
-
-Name = Annotated[str, typer.Argument(help="table-1, figure-2, cases-a2, beyond, ...")]
-Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
-Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
 
 
 def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
@@ -34,40 +34,24 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
 
     `beyond` compares our protocols with the published ones.
     """
-    from curvote.reporting.reproduce.names import find
-    from curvote.run.project import find_project
-    from flows import environment
+    from curvote.reproduce.lookup import wing_of
 
-    entry = find(name)
+    wing = wing_of(name)
+    entry = wing.REPRODUCTIONS[name]
     place = find_project(project)
     environment.prepare(place.root)
-    from flows import reproducing
+    from flows.reproducing import completed_runs
 
     given = {"replicates": replicates, "seed": seed, "workers": workers}
-    try:
-        rows, written = reproducing.reproduced(place, entry, given)
-    except KeyboardInterrupt:
-        again = f"curvote: interrupted; `curvote reproduce {name}` goes on from here."
-        print(again, file=sys.stderr)
-        raise SystemExit(130) from None
+    with interruptible(f"reproduce {name}"):
+        records = completed_runs(place, entry, given)
+        rows, written = wing.compare(place, name, records)
     if as_json:
-        from curvote.reporting.reproduce.write import to_json
-
         typer.echo(to_json(rows))
         return
-    _print(entry, rows, written)
-
-
-def _print(
-    entry: Reproduction, rows: list[dict[str, Any]], written: list[Path]
-) -> None:
-    from flows.reproducing import agreement, laid_out
     from flows.tables import print_rows
 
     typer.echo(f"{entry.title}: {entry.quantity} in %, ± one standard error\n")
-    print_rows(*laid_out(entry, rows))
-    for line in agreement(entry, rows):
+    print_rows(*wing.laid_out(name, rows))
+    for line in (*wing.agreement(name, rows), "\nwritten:", *map(from_here, written)):
         typer.echo(line)
-    here = Path.cwd()
-    for path in written:
-        typer.echo(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,10 +15,12 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from curvote.run.config.choosing import reasons
-from curvote.run.plan.step import Raw, Step
+from curvote.run.config.parts import reasons
+from curvote.run.config.source import Raw
+from curvote.run.plan.step import Step
 from curvote.run.planner import Plan
 from curvote.run.release.publishing import Published
+from flows.terminal import numbered
 from tasks.perform import Progress as Show
 
 
@@ -29,7 +30,13 @@ def display(plan: Plan) -> Iterator[Show]:
     steps = plan.to_run()
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield _lines(len(steps))
+        say = numbered(len(steps))
+
+        def line(step: Step, done: int, blocks: int) -> None:
+            if done == blocks:
+                say(step.name)
+
+        yield line
         return
     columns = [
         TextColumn("{task.description:<44}"),
@@ -63,7 +70,7 @@ def told(raw: Raw) -> str:
 
 
 def tell_choices(plan: Plan) -> None:
-    """Say which arm was taken where the choice was left open, and why."""
+    """Say what was taken where the choice was left open, and why."""
     for line in reasons(plan.configured.values()):
         print(line, file=sys.stderr, flush=True)
 
@@ -73,24 +80,3 @@ def tell_published(published: Iterator[Published]) -> None:
     for opened in published:
         print(f"published: {opened.task}\ninvitations: {opened.invitations}")
         print(f"waiting for {opened.waits_for} envelopes", flush=True)
-
-
-def tell_blocked(plan: Plan) -> None:
-    """Say what the run waits for."""
-    print(f"blocked ({plan.blocked()[0].reason})", flush=True)
-
-
-def _lines(steps: int) -> Show:
-    started = time.monotonic()
-    finished = 0
-
-    def show(step: Step, done: int, blocks: int) -> None:
-        nonlocal finished
-        if done < blocks:
-            return
-        finished += 1
-        seconds = time.monotonic() - started
-        line = f"[{finished}/{steps}] {step.name} ({seconds:.1f} s)"
-        print(line, file=sys.stderr, flush=True)
-
-    return show

@@ -51,18 +51,11 @@ def sweep() -> int:
 
 def _unfinished() -> list[FlowRun]:
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import (
-        FlowRunFilter,
-        FlowRunFilterState,
-        FlowRunFilterStateType,
-    )
-    from prefect.client.schemas.objects import StateType
+    from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort
 
-    kinds = FlowRunFilterStateType(
-        any_=[StateType.PENDING, StateType.RUNNING, StateType.CANCELLING]
-    )
-    wanted = FlowRunFilter(state=FlowRunFilterState(type=kinds))
+    kinds = {"any_": ["PENDING", "RUNNING", "CANCELLING"]}
+    wanted = FlowRunFilter.model_validate({"state": {"type": kinds}})
     with get_client(sync_client=True) as client:
         # The synchronous client sends its own defaults as null, which is refused.
         return client.read_flow_runs(

@@ -1,36 +1,93 @@
-"""The final classifier as MLflow stores it: a signature, pinned libraries, no data."""
+"""The final model as MLflow stores it: a signature, pinned libraries, no data."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+# The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
+ALIAS = "current"
 _LIBRARIES = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
 
 
-def save_model(run_id: str, model_id: str, classifier: Any) -> str:
-    """Store a classifier of raw curves; no row of data goes with it."""
+def save_model(run_id: str, model_id: str, model: Any) -> str:
+    """Store any object with ``predict`` and ``columns``; no row goes with it."""
     import mlflow.sklearn
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, Schema
+    from mlflow.types.schema import AnyType
 
-    from curvote.curve_classifier import grid_names
-
-    names = grid_names(classifier.grid)
-    inputs = Schema([ColSpec("double", name) for name in names])
-    kind = type(classifier)
+    # Of any type, and not required: the model itself reads whole numbers, too, and
+    # says in a line what is missing; MLflow would print the caller's data.
+    anything = AnyType()  # type: ignore[no-untyped-call]
+    inputs = Schema([ColSpec(anything, name, required=False) for name in model.columns])
     info = Model.log(
         None,
         mlflow.sklearn,
         run_id=run_id,
         model_id=model_id,
-        sk_model=classifier,
+        sk_model=model,
         signature=ModelSignature(inputs, Schema([ColSpec("string")])),
         pip_requirements=[f"{name}=={version_of(name)}" for name in _LIBRARIES],
         serialization_format="skops",
-        skops_trusted_types=[f"{kind.__module__}.{kind.__qualname__}"],
+        skops_trusted_types=_own_types(model),
     )
     return str(info.model_uri)
+
+
+def _own_types(model: Any) -> list[str]:
+    """Return the types in a model that come from where its own type comes from."""
+    import skops.io
+
+    home = type(model).__module__.partition(".")[0]
+    found = skops.io.get_untrusted_types(data=skops.io.dumps(model))
+    return [name for name in found if name.partition(".")[0] == home]
+
+
+def model_name(*words: str) -> str:
+    """Return a name from words; MLflow takes no dots: a decimal point is a comma."""
+    name = " ".join(filter(None, words)).replace(".", ",")
+    return re.sub(r"""[/:%"']""", "-", name)
+
+
+def exists(client: MlflowClient, model: str) -> bool:
+    """Say whether a logged model has not been deleted since."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        return bool(client.get_logged_model(model))
+    except MlflowException:
+        return False
+
+
+def link(client: MlflowClient, run_id: str, model: str) -> None:
+    """Show a model, made for an earlier run, as an outcome of this one, too."""
+    from mlflow.entities import LoggedModelOutput
+
+    client.log_outputs(run_id, [LoggedModelOutput(model, 0)])
+
+
+def register(
+    client: MlflowClient, name: str, model: str, run_id: str, tags: Mapping[str, str]
+) -> None:
+    """Make a model the newest version of a registered one, and the current one."""
+    from mlflow.exceptions import MlflowException
+
+    name = re.sub(r"[/:]", "-", name)
+    try:
+        client.create_registered_model(name)
+    except MlflowException as error:
+        if error.error_code != "RESOURCE_ALREADY_EXISTS":
+            raise
+    made = client.create_model_version(
+        name, f"models:/{model}", run_id, dict(tags), model_id=model
+    )
+    client.set_registered_model_alias(name, ALIAS, made.version)
 
 
 def version_of(distribution: str) -> str:

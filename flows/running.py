@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
-from curvote.run.config.file import PipelinesFile
 from curvote.run.history import RunRecord, completed, load_all
 from curvote.run.project import Project
 from flows.flow_runs import sweep
 from flows.server import PrefectServer
+from flows.terminal import from_here, interruptible
 
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:
-    """Run the chain and print its table and the report's path.
-
-    Ctrl-C ends it with one line; what was finished is kept, the same command goes on.
-    """
-    try:
+    """Run the chain and print its table and the report's path."""
+    with interruptible(f"run {given['pipeline']}"):
         run_id = _run(project, given)
-    except KeyboardInterrupt:
-        name = given["pipeline"]
-        print(
-            f"curvote: interrupted; `curvote run {name}` goes on from here.",
-            file=sys.stderr,
-        )
-        raise SystemExit(130) from None
     _print_results(project, given["pipeline"], run_id)
 
 
 def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
     """Run the chain and return what is known of it; a blocked one is a UserError."""
-    run_id = _run(project, given)
-    return completed(project, given["pipeline"], run_id)
+    return completed(project, given["pipeline"], _run(project, given))
 
 
 def _run(project: Project, given: dict[str, Any]) -> str:
@@ -41,25 +29,17 @@ def _run(project: Project, given: dict[str, Any]) -> str:
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain
-        from flows.federate import federate
 
         tracking.preload(project)
         server.wait()
         sweep()
         stated = {name: value for name, value in given.items() if value is not None}
-        flow = federate if _federated(project, given["pipeline"]) else chain
-        return str(flow(project=str(project.root), **stated))
-
-
-def _federated(project: Project, pipeline: str) -> bool:
-    configured = PipelinesFile(project).configured(pipeline)
-    return configured.pipeline.protocol == "federated"
+        return str(chain(project=str(project.root), **stated))
 
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
-    from curvote.run.dropped import dropped
     from curvote.run.falls import fallen
-    from curvote.run.results import outcomes, summary
+    from curvote.run.results import notes, outcomes, summary
     from flows.tables import print_outcomes, print_scores
 
     record = next(r for r in load_all(project, pipeline) if r.id == run_id)
@@ -72,9 +52,7 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
         for line in fallen(project, record):
             print(line)
     else:
-        print_scores(summary(project, record))
-    for line in dropped(project, record):
+        print_scores(record, summary(project, record))
+    for line in notes(project, record):
         print(line)
-    page = project.reports / pipeline / "report.html"
-    here = Path.cwd()
-    print(f"report: {page.relative_to(here) if page.is_relative_to(here) else page}")
+    print(f"report: {from_here(project.reports / pipeline / 'report.html')}")

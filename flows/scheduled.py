@@ -14,9 +14,8 @@ from prefect import flow
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
-from flows.chain import perform
+from flows.chain import RUNNER, Asked, perform
 from flows.environment import SERVED, no_idle_workers
-from flows.stages import RUNNER, Asked
 
 
 @flow(name="scheduled", flow_run_name="{pipeline}", task_runner=RUNNER)

@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
 
@@ -28,6 +27,7 @@ HERE = "127.0.0.1"
 START_TIMEOUT = 90.0
 STOP_TIMEOUT = 9.0
 _LOG_LIMIT = 1_000_000
+_ADDRESS = "server.json"
 
 
 class PrefectServer:
@@ -47,26 +47,15 @@ class PrefectServer:
 
     def __init__(self, root: Path, *, port: int | None = None) -> None:
         self.home = prepare(root) / "prefect"
+        self.log = self.home / "server.log"
+        # Where `curvote serve` names its server, and leaves what that asks for.
+        self.address_file = self.home / _ADDRESS
+        self.secret_file = self.home.parent / "serve.secret"
         self.port = port
         self.url = ""
         self._secret: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._undo = contextlib.ExitStack()
-
-    @property
-    def log(self) -> Path:
-        """Where the server writes its warnings."""
-        return self.home / "server.log"
-
-    @property
-    def address_file(self) -> Path:
-        """Where ``curvote serve`` names its server while that is alive."""
-        return self.home / "server.json"
-
-    @property
-    def secret_file(self) -> Path:
-        """Where ``curvote serve`` leaves what its server asks for, while it runs."""
-        return self.home.parent / "serve.secret"
 
     @property
     def is_ours(self) -> bool:
@@ -138,12 +127,7 @@ class PrefectServer:
         """Start the server; it has yet to be waited for."""
         return self.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """End the server."""
         self.stop()
 
@@ -203,7 +187,7 @@ def listen(port: int) -> socket.socket:
 def served_by(home: Path) -> dict[str, str] | None:
     """Return ``{url, process}`` of the living ``curvote serve``, if there is one."""
     try:
-        entry: dict[str, str] = json.loads((home / "server.json").read_text())
+        entry: dict[str, str] = json.loads((home / _ADDRESS).read_text())
     except (OSError, ValueError):
         return None
     return entry if is_alive(entry["process"]) else None

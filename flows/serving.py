@@ -65,7 +65,10 @@ def serve(
     server = PrefectServer(root, port=port)
     _refuse_second(server)
     with server, variable(SERVED, str(root)):
-        runs = flow or _scheduled()
+        if flow is None:
+            from flows.scheduled import scheduled
+
+            flow = scheduled
         server.wait()
         if server.is_ours:
             server.announce()
@@ -75,13 +78,12 @@ def serve(
         for name, settings in schedules.items():
             print(f"{name}: {_in_words(**settings)}", flush=True)
         try:
-            _run(runs, root, schedules)
+            _run(flow, root, schedules)
         finally:
             sweep()
 
 
 def _tell(server: PrefectServer) -> None:
-    """Say where the pages are and how to log in, without the secret itself."""
     pages, file = server.url.removesuffix("/api"), server.secret_file
     how = f"log in with the line in {file}, which each start makes anew"
     print(f"Prefect: {pages} ({how})", flush=True)
@@ -96,27 +98,19 @@ def _refuse_second(server: PrefectServer) -> None:
         )
 
 
-def _scheduled() -> Flow[..., Any]:
-    from flows.scheduled import scheduled
-
-    return scheduled
-
-
 def _in_words(
-    *, cron: str | None = None, timezone: str = "UTC", interval: float | None = None
+    *, cron: str = "", timezone: str = "UTC", interval: float | None = None
 ) -> str:
-    return f"every {interval:g} s" if cron is None else f"at {cron!r} ({timezone})"
+    return f"at {cron!r} ({timezone})" if interval is None else f"every {interval:g} s"
 
 
 def _schedule(
-    *, cron: str | None = None, timezone: str = "UTC", interval: float | None = None
+    *, cron: str = "", timezone: str = "UTC", interval: float | None = None
 ) -> Schedule:
     from prefect.schedules import Cron, Interval
 
-    if cron is not None:
-        return Cron(cron, timezone=timezone)
     if interval is None:
-        raise UserError("A schedule holds either cron or interval (seconds).")
+        return Cron(cron, timezone=timezone)
     return Interval(interval, anchor_date=_ANCHOR)
 
 
@@ -126,10 +120,10 @@ def _withdraw(root: Path) -> None:
     A killed server leaves some; what was missed is not made up for.
     """
     from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import DeploymentFilter, DeploymentFilterTags
+    from prefect.client.schemas.filters import DeploymentFilter
     from prefect.client.schemas.sorting import DeploymentSort
 
-    ours = DeploymentFilter(tags=DeploymentFilterTags(all_=[_TAG]))
+    ours = DeploymentFilter.model_validate({"tags": {"all_": [_TAG]}})
     with get_client(sync_client=True) as client:
         found = client.read_deployments(
             deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=200

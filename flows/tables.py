@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from operator import itemgetter
@@ -11,8 +11,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from curvote.reporting.columns import columns
-from curvote.run.plan.step import Cell
+from curvote.chain.axis import Cell
+from curvote.run.history import RunRecord
+from flows.cells import Score, scores_of
+from flows.headline import main_scores
 
 _STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
 
@@ -37,72 +39,88 @@ def print_plan(rows: Sequence[dict[str, Any]]) -> None:
     print_rows(shown, ("stage", "cell", "action", "reason"))
 
 
-def print_scores(rows: Sequence[dict[str, Any]]) -> None:
-    """Print misclassification in percent, with standard errors, a block a learner."""
-    rows = columns(rows)
-    epsilons = sorted({row["epsilon"] for row in rows})
-    first = rows[0]
-    title = f"{first['pipeline']}: misclassification in %, {first['replicates']} times"
+def print_scores(record: RunRecord, rows: Sequence[dict[str, Any]]) -> None:
+    """Print scores with standard errors, a table a metric, a block a learner."""
+    scores = scores_of(record, rows)
+    for metric in dict.fromkeys(score.metric for score in scores):
+        percent = " in %" if metric.shown == "percent" else ""
+        title = f"{record.pipeline}: {metric.name}{percent}"
+        own = [score for score in scores if score.metric == metric]
+        _print_metric(f"{title}, {rows[0]['replicates']} times", own)
+
+
+def _print_metric(title: str, scores: Sequence[Score]) -> None:
+    """Print one metric, with a column for each place on the x-axis."""
+    blocks = list(_blocks(scores))
+    places = sorted({score.place for score in scores}, key=_rising)
     table = Table(title=title, title_justify="left", box=None, pad_edge=False)
-    table.add_column("learner")
+    longest = max((line for line, _ in blocks), key=len)
+    table.add_column(", ".join(longest))
     table.add_column("method")
-    for epsilon in epsilons:
-        name = f"epsilon {epsilon:g}" if epsilon < inf else "no privacy"
-        table.add_column(name, justify="right")
-    for learner in dict.fromkeys(row["learner"] for row in rows if row["learner"]):
-        _block(table, learner, _methods(rows, learner), epsilons)
+    for place in places:
+        table.add_column(place.words or "no privacy", justify="right")
+    for line, own in blocks:
+        _add_block(table, ", ".join(line.values()), own, places)
     _console().print(table, "")
 
 
-def _block(
-    table: Table,
-    learner: str,
-    methods: Mapping[str, Mapping[float, str]],
-    epsilons: Sequence[float],
+def _rising(place: Cell) -> float:
+    """Return what sorts places on the x-axis; what has none stands last."""
+    return next((v for _, v in place.pairs if not isinstance(v, str)), inf)
+
+
+def _blocks(scores: Sequence[Score]) -> Iterator[tuple[dict[str, str], list[Score]]]:
+    """Yield each narrowest line in words, with the scores that hold there."""
+    known = [(score.line.with_(group=score.group), score) for score in scores]
+    lines = dict.fromkeys(line for line, _ in known)
+    for line in lines:
+        if not any(line != other and line.serves(other) for other in lines):
+            yield _words(line), [score for own, score in known if own.serves(line)]
+
+
+def _words(line: Cell) -> dict[str, str]:
+    """Return labels by their axes, setting and numbers last, without the protocol."""
+    own = line.with_(protocol=None, setting=None, group=None).pairs
+    texts = {axis: value for axis, value in own if isinstance(value, str)}
+    others = {axis: f"{axis} {value}" for axis, value in own if axis not in texts}
+    setting = {"setting": line["setting"]} if line["setting"] else {}
+    group = {"group": f"group {line['group']}"} if line["group"] else {}
+    return texts | setting | others | group
+
+
+def _add_block(
+    table: Table, label: str, scores: Sequence[Score], places: Sequence[Cell]
 ) -> None:
-    """Add the methods of one learner, whose name stands in the first line."""
-    names = [learner, *[""] * (len(methods) - 1)]
-    for name, (method, cells) in zip(names, methods.items(), strict=True):
-        texts = (cells.get(epsilon, "") for epsilon in epsilons)
-        table.add_row(name, method, *texts, style="bold" if method == "mrma" else None)
+    """Add the methods of a line, whose label stands in the first; the main one bold."""
+    main = {score.method for score in main_scores(scores)}
+    for method in dict.fromkeys(score.method for score in scores):
+        texts = {s.place: s.with_error for s in scores if s.method == method}
+        shown = (texts.get(place, "") for place in places)
+        table.add_row(label, method, *shown, style="bold" if method in main else None)
+        label = ""
     table.add_section()
 
 
 def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:
-    """Print what a production run knows: counts and the best estimated utility.
-
-    Without votes nothing is known of how well the classifier does.
-    """
-    voted = all("utility" in row for row in found.values())
-    title = "estimated from noised votes" if voted else "from noised reports"
-    table = Table(box=None, title=title)
-    table.add_column("cell")
-    names = ("reports", "votes", "classifiers", "passed") if voted else ("reports",)
-    for name in (*names, *["best utility"] * voted):
-        table.add_column(name, justify="right")
-    for cell, row in found.items():
-        counts = [f"{row[name]:,.0f}" for name in names]
-        table.add_row(str(cell), *counts, *([_utility(row)] if voted else []))
+    """Print what a production run knows: counts, and estimates with their errors."""
+    rows = [{"cell": str(cell)} | _outcome(known) for cell, known in found.items()]
+    table = Table(box=None, title="known from noised messages")
+    for name in dict.fromkeys(name for row in rows for name in row):
+        table.add_column(name, justify="left" if name == "cell" else "right")
+    for row in rows:
+        table.add_row(*row.values())
     _console().print(table, "")
 
 
-def _utility(row: Mapping[str, float]) -> str:
-    return f"{100 * row['utility']:.1f} ± {100 * row['utility_se']:.1f} %"
-
-
-def _methods(
-    rows: Sequence[dict[str, Any]], learner: str
-) -> dict[str, dict[float, str]]:
-    found: dict[str, dict[float, str]] = {}
-    for row in rows:
-        if row["learner"] in (learner, None):
-            found.setdefault(row["method"], {})[row["epsilon"]] = _percent(row)
-    return found
-
-
-def _percent(row: dict[str, Any]) -> str:
-    error = "" if row["se"] is None else f" ± {100 * row['se']:.2f}"
-    return f"{100 * row['misclassification']:.2f}{error}"
+def _outcome(known: Mapping[str, float]) -> dict[str, str]:
+    """Return the numbers of a cell as text; what has an error is a share."""
+    counts = {n: f"{v:,.0f}" for n, v in known.items() if not n.endswith("_se")}
+    shares = {
+        name: f"{100 * known[name]:.1f} ± {100 * known[f'{name}_se']:.1f} %"
+        for name in counts
+        if f"{name}_se" in known
+    }
+    return counts | shares
 
 
 def _console() -> Console:

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from curvote.chain.axis import Cell
+from curvote.errors import UserError
 from curvote.run import history
-from curvote.run.config.choosing import chosen
 from curvote.run.history import RunRecord
-from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from curvote.run.results import cells
-from flows.cells import Metrics, Rows, by_cell, named, scalars, stage_keys
-from flows.environment import locked, prepare, process_tag
-from flows.mlflow_model import save_model, version_of
-from flows.mlflow_store import connect, delete, experiment_id, sweep
-
-if TYPE_CHECKING:
-    from mlflow import MlflowClient
-    from mlflow.entities import Run
+from flows.cells import Row, Score, by_cell, parts_by_cell, scores_of
+from flows.environment import locked, prepare
+from flows.headline import Headline, main_scores, of_outcomes, of_scores
+from flows.mlflow_cell import Told
+from flows.mlflow_parent import log_all
+from flows.mlflow_run import Log
+from flows.mlflow_store import connect, experiment_id, sweep
+from flows.mlflow_view import describe
 
 ModelOf = Callable[[Cell], Any]
 
@@ -72,7 +69,7 @@ def log_run(
     project: Project,
     record: RunRecord,
     *,
-    rows: Rows | None = None,
+    rows: Iterable[Row] | None = None,
     model_of: ModelOf | None = None,
     report: Path | None = None,
 ) -> str:
@@ -85,161 +82,43 @@ def log_run(
         project: the project; `flows.environment.prepare` chose the tracking store.
         record: what was run, finished.
         rows: as ``scores --json``; by default those of the record.
-        model_of: the final classifier of a cell; by default that of the record.
+        model_of: the final model of a cell, or None; by default that of the record.
         report: the folder with report.html and figures/; absent parts are passed over.
 
     Raises:
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
-    metrics = by_cell(rows or [])
-    if rows is None or model_of is None:
-        from curvote.run.results import final_model, outcomes, summary
+    from curvote.run.results import final_model, summary
 
-        if rows is None:
-            shown = by_cell(summary(project, record))
-            metrics = shown or outcomes(project, record)
-        model_of = model_of or partial(final_model, project, record)
     client = connect(project)
-    log = _Log(client, experiment_id(client, project, record.pipeline), record)
+    log = Log(client, experiment_id(client, project, record.pipeline), project, record)
     known = log.find("curvote.run", record.id)
-    return known.info.run_id if known else log.everything(metrics, model_of, report)
+    if known:
+        return str(known.info.run_id)
+    scores = scores_of(record, summary(project, record) if rows is None else rows)
+    make = model_of or partial(final_model, project, record)
+    cells, headline = _told(project, record, scores, make)
+    parent = log_all(log, cells, headline, report)
+    describe(client, log.experiment, headline)
+    return parent
 
 
-@dataclass(frozen=True)
-class _Log:
-    """One record on its way into one experiment."""
+def _told(
+    project: Project, record: RunRecord, scores: Sequence[Score], make: ModelOf
+) -> tuple[list[Told], Headline]:
+    """Return what is told of each cell, and of all: scores, or a release's facts."""
+    from curvote.run.results import outcomes
 
-    client: MlflowClient
-    experiment: str
-    record: RunRecord
-
-    @property
-    def start(self) -> int:
-        """Milliseconds since 1970."""
-        return _millis(self.record.started)
-
-    @property
-    def end(self) -> int:
-        """Milliseconds since 1970."""
-        return _millis(self.record.finished or self.record.started)
-
-    def everything(
-        self, metrics: dict[Cell, Metrics], model_of: ModelOf, report: Path | None
-    ) -> str:
-        """Log parent, cells and report; all or nothing."""
-        parent = self.open(self.record.id, {"curvote.run": self.record.id})
-        try:
-            for cell, own in metrics.items():
-                self.cell(parent, cell, own, model_of)
-            self.report(parent, report)
-            self.close(parent)
-        except BaseException:
-            with contextlib.suppress(Exception):
-                delete(self.client, self.experiment, parent)
-            raise
-        return parent
-
-    def open(self, name: str, tags: Mapping[str, str]) -> str:
-        """Create a run under way and return its id."""
-        mode = self.record.config.get("mode", "study")
-        own = {
-            "mode": mode,
-            # A study's noise comes from its seed, which can remove it again.
-            "private": str(mode == "production").lower(),
-            "curvote.pid": process_tag(),
-            "code_version": version_of("curvote"),
-        }
-        run = self.client.create_run(
-            self.experiment, self.start, own | dict(tags), name
-        )
-        return str(run.info.run_id)
-
-    def close(self, run_id: str) -> None:
-        """Mark a run as finished when the execution was."""
-        self.client.set_terminated(run_id, "FINISHED", self.end)
-
-    def find(self, tag: str, value: str) -> Run | None:
-        """Return the latest finished run that carries a tag."""
-        wanted = f"tags.`{tag}` = '{value}' and attributes.status = 'FINISHED'"
-        found = self.client.search_runs(
-            [self.experiment],
-            wanted,
-            max_results=1,
-            order_by=["attributes.start_time DESC"],
-        )
-        return found[0] if found else None
-
-    def cell(
-        self, parent: str, cell: Cell, metrics: Metrics, model_of: ModelOf
-    ) -> None:
-        """Log the child of one (protocol, epsilon, learner)."""
-        from mlflow.entities import Metric, Param, RunTag
-
-        keys = stage_keys(self.record, cell)
-        earlier = self.find("cell_digest", fingerprint.of_json(keys))
-        run_id = self.open(str(cell), {"mlflow.parentRunId": parent})
-        params = scalars(self.record.config) | named(cell)
-        tags = {f"key.{stage}": key for stage, key in keys.items()}
-        tags |= _choice(self.record, cell)
-        tags |= self.model(run_id, cell, params, earlier, model_of)
-        self.client.log_batch(
-            run_id,
-            [Metric(name, metrics[name], self.end, 0) for name in _shown(metrics)],
-            [Param(name, value) for name, value in params.items()],
-            [
-                RunTag(*tag)
-                for tag in {**tags, "cell_digest": fingerprint.of_json(keys)}.items()
-            ],
-        )
-        self.close(run_id)
-
-    def model(
-        self,
-        run_id: str,
-        cell: Cell,
-        params: dict[str, str],
-        earlier: Run | None,
-        model_of: ModelOf,
-    ) -> dict[str, str]:
-        """Log the final classifier, or link the one that is there."""
-        if cell not in cells(self.record):
-            return {}
-        uri = earlier.data.tags.get("model_uri") if earlier else None
-        if earlier and uri and self.exists(uri):
-            return {"model_uri": uri, "linked": earlier.info.run_id}
-        # Made here: otherwise, with no active run, MLflow puts a model into the default
-        # experiment, in a folder of wherever this was started.
-        place = self.client.create_logged_model(
-            self.experiment, "classifier", run_id, params=params
-        )
-        return {"model_uri": save_model(run_id, place.model_id, model_of(cell))}
-
-    def exists(self, uri: str) -> bool:
-        """Say whether a logged model has not been deleted since."""
-        from mlflow.exceptions import MlflowException
-
-        try:
-            return bool(self.client.get_logged_model(uri.removeprefix("models:/")))
-        except MlflowException:
-            return False
-
-    def report(self, parent: str, folder: Path | None) -> None:
-        """Log the HTML report and its figures, or link the run that holds them."""
-        files = _report_files(folder) if folder else []
-        if not folder or not files:
-            return
-        digest = fingerprint.of_json(
-            {str(f.relative_to(folder)): fingerprint.of_file(f) for f in files}
-        )
-        earlier = self.find("report_digest", digest)
-        holder = earlier.data.tags["figures_run"] if earlier else parent
-        if not earlier:
-            for file in files:
-                place = file.parent.relative_to(folder).as_posix()
-                self.client.log_artifact(parent, str(file), place.strip(".") or None)
-        self.client.set_tag(parent, "report_digest", digest)
-        self.client.set_tag(parent, "figures_run", holder)
+    metrics = by_cell(scores) if scores else outcomes(project, record)
+    parts = parts_by_cell(record, metrics)
+    headline = of_scores(scores) if scores else of_outcomes(metrics, parts)
+    methods = {score.cell: score.called for score in main_scores(scores)}
+    told = [
+        Told(cell, parts[cell], own, methods.get(cell, ""), make)
+        for cell, own in metrics.items()
+    ]
+    return told, headline
 
 
 def _log_missing(project: Project) -> None:
@@ -250,29 +129,11 @@ def _log_missing(project: Project) -> None:
         if record.mlflow_run is None:
             newest = latest[record.pipeline] == record.id
             report = project.reports / record.pipeline if newest else None
-            run_id = log_run(project, record, report=report)
-            history.save(project, replace(record, mlflow_run=run_id))
-
-
-def _choice(record: RunRecord, cell: Cell) -> dict[str, str]:
-    """Return what `auto` took for a cell and why, if it was asked."""
-    asked = cell.protocol or "", cell.epsilon or 0.0
-    choice = chosen(record.config).get(asked)
-    return {"arm": choice.method, "why": choice.reason} if choice else {}
-
-
-def _shown(metrics: Metrics) -> list[str]:
-    """Return the metrics' names; MLflow's comparison opens with the first one."""
-    return sorted(metrics, key=lambda name: name != "misclassification.mrma")
-
-
-def _report_files(folder: Path) -> list[Path]:
-    found = (folder / "report.html", *sorted((folder / "figures").glob("*.png")))
-    return [file for file in found if file.is_file()]
-
-
-def _millis(moment: str) -> int:
-    return int(datetime.fromisoformat(moment).timestamp() * 1000)
+            try:
+                run_id = log_run(project, record, report=report)
+                history.save(project, replace(record, mlflow_run=run_id))
+            except UserError as error:  # what was stored for this one cannot be read
+                _warn(error)
 
 
 def _warn(error: Exception) -> None:

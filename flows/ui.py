@@ -8,12 +8,12 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import FrameType
 
 from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import tracking
 from flows.environment import prepare
+from flows.mlflow_view import address
 from flows.server import listen
 
 _STOP_TIMEOUT = 5.0
@@ -32,10 +32,11 @@ def open_ui(project: Project, port: int) -> None:
     if not (state / "mlflow.db").exists():
         tracking.initialise(project)
     log = state / "mlflow-ui.log"
-    before = signal.signal(signal.SIGTERM, _interrupt)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     pages = _launch(port, log)
     try:
-        print(f"MLflow: http://127.0.0.1:{port} (up in some seconds; Ctrl-C ends it)")
+        place = f"http://127.0.0.1:{port}/{address(project)}"
+        print(f"MLflow: {place} (up in some seconds; Ctrl-C ends it)")
         sys.stdout.flush()
         pages.wait()
         end = log.read_text(errors="replace").splitlines()[-5:]
@@ -67,7 +68,3 @@ def _end(pages: subprocess.Popen[bytes]) -> None:
             os.killpg(pages.pid, number)
         with contextlib.suppress(subprocess.TimeoutExpired):
             pages.wait(_STOP_TIMEOUT)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from prefect import task
 
 from curvote.run.history import RunRecord
 from tasks.perform import OPTIONS, Context
 
+_OPTIONS: dict[str, Any] = OPTIONS | {"task_run_name": "page"}
 
-@task(name="page", tags=["report"], timeout_seconds=1800, **OPTIONS)
-def page(context: Context, record: RunRecord, label: str) -> str:
+
+@task(name="page", tags=["report"], timeout_seconds=1800, **_OPTIONS)
+def page(context: Context, record: RunRecord) -> str:
     """Write the HTML report and its figures; return the page's path."""
     from curvote.reporting.report import report
 

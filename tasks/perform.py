@@ -39,7 +39,7 @@ def _worth_retrying(_task: Any, _run: Any, state: State[Any]) -> bool:
 OPTIONS: dict[str, Any] = {
     "cache_policy": NO_CACHE,
     "persist_result": False,
-    "task_run_name": "{label}",
+    "task_run_name": "{step.name}",
     "retries": 1,
     "retry_delay_seconds": 2,
     "retry_condition_fn": _worth_retrying,

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import cached_property
-from importlib import import_module
+from itertools import product
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
+from curvote.chain.stage import Columns
+from curvote.chain.streams import generator
 from curvote.datasets import simulated_servers
-from curvote.entropy import generator
-from curvote.federation.protocol import STAGES
-from curvote.protocols.stages import project
+from curvote.federation.system import SYSTEM
+from tests.memory import Memory, do, replicates
 
-BY_NAME = {stage.name: stage for stage in STAGES}
+BY_NAME = {stage.name: stage for stage in SYSTEM.stages}
 VALUES: dict[str, Any] = {
     "protocol": "federated",
-    "label": "federated",
     "clients": {"public": 0, "train": 200, "vote": 400, "test": 200},
     "source.groups": None,
     "seed": 7,
@@ -35,7 +33,6 @@ VALUES: dict[str, Any] = {
     "privatize.params": {},
     "privatize.label_share": "equal",
     "learner.name": "centroid",
-    "learner.label": "centroid",
     "learner.params": {},
     "train.count": 15,
     "train.size": 40,
@@ -46,24 +43,6 @@ VALUES: dict[str, Any] = {
     "federation.cutoff": 0.8,
     "federation.faults": {},
 }
-
-
-class Memory:
-    """A source that a stage reads: facts, and tables by instance."""
-
-    def __init__(self, facts: dict[str, Any]) -> None:
-        self.facts = facts
-        self.tables: dict[str, dict[int, dict[str, Any]]] = {}
-
-    def columns(self, table: str, replicate: int) -> dict[str, Any]:
-        """Return the columns of one instance."""
-        return self.tables[table][replicate]
-
-    def fill(self, made: dict[str, list[Any]], instances: Sequence[int]) -> None:
-        """Add what a block made for these instances."""
-        for name, columns in made.items():
-            rows = zip(instances, columns, strict=True)
-            self.tables.setdefault(name, {}).update(rows)
 
 
 class Study:
@@ -88,7 +67,7 @@ class Study:
         named = {name.replace("__", "."): value for name, value in changes.items()}
         values = self.values | named
         made = dict(self.trained)
-        for name in list(BY_NAME)[2:]:
+        for name in list(BY_NAME)[4:]:
             made[name] = self._stage(name, made, values)
         return made
 
@@ -102,45 +81,39 @@ class Study:
 
     def scores(self, made: dict[str, Memory], method: str) -> np.ndarray:
         """Return the errors of a method, (replicates, servers)."""
-        rows = [made["report"].columns("scores", r) for r in range(self.replicates)]
-        return np.array(
-            [row["misclassification"][row["method"] == method] for row in rows]
-        )
+        return np.array([_errors(row, method) for row in made["report"].each("scores")])
 
     @property
-    def instances(self) -> range:
+    def sizes(self) -> tuple[int, int]:
+        """How many replicates there are, and servers in each."""
+        return self.replicates, self.count
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
         """One for each server of each replicate."""
-        return range(self.replicates * self.count)
+        return list(product(*map(range, self.sizes)))
 
     def _stage(
         self, name: str, made: dict[str, Memory], values: dict[str, Any]
     ) -> Memory:
         stage = BY_NAME[name]
-        module = import_module(stage.module)
-        params = {key: values.get(key) for key in stage.params}
-        inputs = {source: made[source] for source in stage.inputs}
-        memory = Memory(module.facts(inputs, params))
-        every = range(self.replicates) if name == "report" else self.instances
-        for part in self._parts(every):
-            memory.fill(module.block(part, inputs, params, memory.facts), part)
-        assert set(memory.tables) == set(stage.tables)
-        return memory
+        places = replicates(self.replicates) if stage.index else self.places
+        also = ("project.centre", "project.scale") if name == "project" else ()
+        return do(stage, made, values, places, self.sizes, also, self.block)
 
     def _projected(self) -> Memory:
-        ingested = Memory(simulated_servers.facts(self.source))
-        memory = Memory(project.facts({"ingest": ingested}, self.values))
         n = sum(self.values["clients"].values())
-        for part in self._parts(self.instances):
-            ingested.tables["clients"] = {i: self._clients(i, n) for i in part}
-            found = {"ingest": ingested}
-            memory.fill(project.block(part, found, self.values, memory.facts), part)
-        return memory
+        clients = {place: self._clients(i, n) for i, place in enumerate(self.places)}
+        facts = simulated_servers.facts(self.source)
+        ingested = Memory(facts, {"clients": clients})
+        return self._stage("project", {"ingest": ingested}, self.values)
 
-    def _parts(self, every: range) -> Iterator[range]:
-        with threadpool_limits(limits=1):  # as the chain does
-            for start in range(0, len(every), self.block):
-                yield every[start : start + self.block]
+    def _clients(self, number: int, n: int) -> dict[str, Any]:
+        rng = generator(self.values["seed"], "ingest", "simulate", number)
+        return simulated_servers.clients(self.source, n, rng, number)
 
-    def _clients(self, instance: int, n: int) -> dict[str, Any]:
-        rng = generator(self.values["seed"], "ingest", "simulate", instance)
-        return simulated_servers.clients(self.source, n, rng, instance)
+
+def _errors(scores: Columns, method: str) -> np.ndarray:
+    """Return the error of a method at each server."""
+    own = (scores["method"] == method) & (scores["metric"] == "misclassification")
+    return np.asarray(scores["value"][own])

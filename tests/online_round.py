@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from curvote import signed
+from curvote.chain.axis import Cell
 from curvote.datasets import simulated
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, seal
 from curvote.protocols.message import knowledge, message_of, row
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import Artifact
@@ -22,7 +22,7 @@ from curvote.task import Task
 from tests import plain
 from tests.exchange import FAR, NAME, Server
 
-CELL = Cell("mrma", 4.0, "centroid")
+CELL = Cell.of({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
 VOTERS, FIRST, FOLD = 120, 30, 20
 ONLINE = FAR | {
     "clients": {"train": 60, "vote": VOTERS},
@@ -79,9 +79,9 @@ def made(server: Server, record: RunRecord, stage: str) -> Artifact:
 
 def ensemble(server: Server, record: RunRecord) -> dict[str, np.ndarray]:
     """Return the utilities and weights of a run."""
-    return made(server, record, "aggregate").columns("ensemble", 0)
+    return made(server, record, "aggregate").columns("ensemble", (0,))
 
 
 def votes(server: Server, record: RunRecord) -> dict[str, np.ndarray]:
     """Return the counts of a run."""
-    return made(server, record, "evaluate").columns("votes", 0)
+    return made(server, record, "evaluate").columns("votes", (0,))

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from curvote.chain.stage import Columns
+from curvote.chain.streams import generator
 from curvote.datasets import drifting
-from curvote.entropy import generator
-from curvote.protocols.online import evaluate, learn, privatize, score, update
-from curvote.protocols.stage import Columns, Tables
-from curvote.protocols.stages import project
+from curvote.protocols.online.system import SYSTEM
+from tests.memory import Made, Memory, do, replicates, value
 
 REPLICATES, PERIODS, SINCE = 12, 6, 3
 PARAMS: dict[str, Any] = {
     "seed": 3,
+    "replicates": REPLICATES,
     "clients": {"public": 0, "train": 1200, "vote": 7200, "test": 1800},
     "source.groups": None,
     "protocol": "online",
-    "label": "online",
     "epsilon": 5.0,
     "project.basis": "bspline",
     "project.size": 4,
@@ -36,7 +34,6 @@ PARAMS: dict[str, Any] = {
     "privatize.label_share": "equal",
     "learner.name": "logistic",
     "learner.params": {},
-    "learner.label": "logistic",
     "train.count": 20,
     "train.size": 50,
     "aggregate.cutoff": 0.8,
@@ -48,47 +45,35 @@ PARAMS: dict[str, Any] = {
 }
 
 
-@dataclass
-class Plain:
-    """An artifact in memory."""
-
-    facts: dict[str, Any]
-    tables: Tables
-
-    def columns(self, table: str, replicate: int) -> Columns:
-        return self.tables[table][replicate]
+STAGES = {stage.name: stage for stage in SYSTEM.stages}
 
 
-Made = dict[str, Plain]
-
-
-def do(module: Any, inputs: Mapping[str, Any], params: Mapping[str, Any]) -> Plain:
-    """Run a stage for all replicates."""
-    facts = module.facts(inputs, params)
-    return Plain(facts, module.block(range(REPLICATES), inputs, params, facts))
+def did(name: str, made: Made, params: dict[str, Any], **more: Any) -> Memory:
+    """Run a stage for all replicates, or at some ``places``."""
+    given = {"places": replicates(REPLICATES)} | more
+    return do(STAGES[name], made, params, **given)
 
 
 @lru_cache
-def clients(turn: float) -> Plain:
+def clients(turn: float) -> Memory:
     """Return the encoded clients of a source that turns."""
-    source, n = (
-        drifting.Parameters(points=20, turn=turn),
-        sum(PARAMS["clients"].values()),
-    )
+    given = drifting.Parameters(points=20, turn=turn)
+    n = sum(PARAMS["clients"].values())
     curves = [
-        drifting.clients(source, n, generator(3, "ingest", "simulate", r))
+        drifting.clients(given, n, generator(3, "ingest", "simulate", r))
         for r in range(REPLICATES)
     ]
-    ingest = Plain(drifting.facts(source), {"clients": curves})
-    return do(project, {"ingest": ingest}, PARAMS)
+    ingest = Memory.of(drifting.facts(given), clients=curves)
+    also = ("project.centre", "project.scale")
+    return did("project", {"ingest": ingest}, PARAMS, also=also)
 
 
 def next_arrival(shared: Made, previous: Made, params: dict[str, Any]) -> Made:
     """Do what the chain does for one more arrival."""
     made = shared | {f"{name}@previous": previous[name] for name in previous}
-    for name, module in (("learn", learn), ("evaluate", evaluate), ("update", update)):
-        made[name] = do(module, made, params)
-    return made | {"report": do(score, made, params)}
+    for name in ("learn", "evaluate", "update", "report"):
+        made[name] = did(name, made, params)
+    return made
 
 
 @lru_cache
@@ -96,7 +81,7 @@ def arrivals(turn: float, memory: float = 1.0) -> list[Made]:
     """Return what every stage made, arrival after arrival."""
     params = PARAMS | {"online.memory": memory}
     shared = {"project": clients(turn)}
-    shared |= {"privatize": do(privatize, shared, params)}
+    shared |= {"privatize": did("privatize", shared, params)}
     done: list[Made] = []
     for arrival in range(PERIODS):
         known = {name: done[-1][name] for name in ("learn", "update")} if done else {}
@@ -106,10 +91,10 @@ def arrivals(turn: float, memory: float = 1.0) -> list[Made]:
 
 def errors(made: Made) -> np.ndarray:
     """Return the test errors of online and frozen for each replicate, (R, 2)."""
-    rows = made["report"].tables["scores"]
-    return np.array([row["misclassification"] for row in rows])
+    rows = made["report"].each("scores")
+    return np.array([[value(row, m) for m in ("online", "frozen")] for row in rows])
 
 
 def histories(made: Made) -> list[Columns]:
     """Return the history of each replicate."""
-    return made["update"].tables["history"]
+    return made["update"].each("history")

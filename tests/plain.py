@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import yaml
 
+from curvote.reproduce.lookup import file_of
 from curvote.run import history
-from curvote.run.config.file import PipelinesFile
+from curvote.run.config.schema import foreign
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
 from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
 from curvote.run.project import Project
 from flows.environment import process_tag
 
-TINY = {
+TINY: dict[str, Any] = {
     "source": {"name": "simulated", "points": 20},
     "clients": {"train": 60, "vote": 80, "test": 40},
     "project": {"basis": "bspline", "size": 4, "judge": "coefficients"},
@@ -25,6 +28,17 @@ TINY = {
     "replicates": 5,
     "seed": 7,
 }
+
+
+def of(*systems: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return a pipeline (TINY) without the sections that none of these systems reads.
+
+    It names the system, where there is just one.
+    """
+    unread = foreign(frozenset(systems))
+    named = {"protocol": systems[0]} if len(systems) == 1 else {}
+    every = TINY if given is None else given
+    return {name: own for name, own in every.items() if name not in unread} | named
 
 
 def write(root: Path, **pipelines: object) -> Project:
@@ -42,7 +56,7 @@ def plan(
     selection: Selection = EVERYTHING,
 ) -> Plan:
     """Return the plan of a pipeline."""
-    configured = PipelinesFile(project).configured(name, overrides)
+    configured = file_of(project, name).configured(name, overrides)
     return make_plan(project, configured, selection, fetch=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from curvote.client.ledger import Entry
 from curvote.run.config.file import PipelinesFile
@@ -30,8 +31,14 @@ REAL = {
 
 
 def write(root: Path, **changes: object) -> Project:
-    """Write a project whose one pipeline is in production."""
-    return plain.write(root, **{NAME: REAL | changes})
+    """Write a project whose one pipeline is in production, of the system it names."""
+    return plain.write(root, **{NAME: changed(REAL, **changes)})
+
+
+def changed(given: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a changed pipeline, without what the system that it names never reads."""
+    made = given | changes
+    return plain.of(made["protocol"], given=made) if "protocol" in made else made
 
 
 def plan(project: Project, *, new_release: bool = False, run: bool = True) -> Plan:

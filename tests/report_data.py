@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.protocols.stage import Release
-from curvote.reporting.data import SCORE_COLUMNS, CurveSample, PageData
+from curvote.chain.sent import Sent
+from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.reporting.data import SCORE_COLUMNS, PageData
+from curvote.reporting.section import Section
+from curvote.reporting.sections.clients import Clients
+from curvote.reporting.sections.curves import Curves
+from curvote.reporting.sections.none_passed import NonePassed
+from curvote.reporting.sections.sample import CurveSample
+from curvote.reporting.sections.utilities import Utilities
+from curvote.reporting.sections.volunteers import Volunteers
 
 LEARNERS = ("logistic", "cg", "centroid")
 EPSILONS = (0.1, 0.5, 1.0, 5.0)
@@ -42,7 +50,7 @@ def make_scores() -> pd.DataFrame:
         rows.append(
             make_score(epsilon, None, "majority", (0.495, 0.484, 0.481, 0.48)[k])
         )
-    return pd.DataFrame(rows)[list(SCORE_COLUMNS)]
+    return pd.DataFrame(rows)[[*SCORE_COLUMNS, "none_passed"]]
 
 
 def make_score(
@@ -52,10 +60,11 @@ def make_score(
     return {
         "pipeline": "simulated",
         "protocol": "mrma",
-        "epsilon": epsilon,
+        "level": epsilon,
         "learner": learner,
         "method": method,
-        "misclassification": error,
+        "metric": "misclassification",
+        "value": error,
         "se": 0.0008 + 0.012 * (error - 0.1),
         "replicates": 100,
         "none_passed": None,
@@ -77,7 +86,7 @@ def make_utilities(each: int = 400) -> pd.DataFrame:
             tables.append(
                 pd.DataFrame(
                     {"epsilon": epsilon, "learner": learner, "utility": utility}
-                )
+                ).assign(cutoff=0.8)
             )
     return pd.concat(tables, ignore_index=True)
 
@@ -109,29 +118,43 @@ def make_sample(n: int = 80) -> CurveSample:
 
 
 RELEASES = (
-    Release(
+    Sent(
         "each training client",
         "4 noised coordinates and a noised label",
         "laplace, binary_rr",
-        "epsilon in all",
         "each coordinate and the label get epsilon/5",
+        epsilon="epsilon in all",
     ),
-    Release(
+    Sent(
         "each vote client",
         "one bit: was this classifier right for me?",
         "binary_rr",
-        "epsilon",
         "flipped with probability 1/(1 + e^epsilon)",
     ),
-    Release(
+    Sent(
         "each client",
         "a noised report for all data, averaging and voting",
         "laplace, binary_rr",
-        "epsilon in all",
+        epsilon="epsilon in all",
         study_only=True,
     ),
-    Release("each client", "a noised label", "binary_rr", 1.25, study_only=True),
+    Sent("each client", "a noised label", "binary_rr", epsilon=1.25, study_only=True),
 )
+
+
+CLIENTS = Clients(
+    {
+        "train": (500, 500, 500),
+        "vote": (2500, 2500, 2500),
+        "test": (500, 497, 500),
+    }
+)
+
+
+def make_sections(sample: CurveSample | None = None) -> list[Section]:
+    """What MRMA's page shows beside scores."""
+    cutoff, utilities = NonePassed(0.8, make_scores()), Utilities(make_utilities())
+    return [cutoff, utilities, Curves(sample, 0), Volunteers(0), CLIENTS]
 
 
 def make_page(**changes: Any) -> PageData:
@@ -145,36 +168,28 @@ def make_page(**changes: Any) -> PageData:
         generated="2024-08-01",
         run_id="20240801-060000-ab12",
         scores=make_scores(),
-        utilities=make_utilities(),
-        cutoff=0.8,
-        curves=make_sample(),
-        clients={
-            "train": (500, 500, 500),
-            "vote": (2500, 2500, 2500),
-            "test": (500, 497, 500),
-        },
-        groups=None,
+        metrics=[MISCLASSIFICATION],
+        main={"mrma": ["mrma"]},
+        sections=make_sections(make_sample()),
         releases=RELEASES,
         public=(
             "Basis: 4 cubic B-splines on [0, 1], from pipelines.yaml.",
             "Rescaling: tanh with centre 0 and scale 1, from pipelines.yaml.",
         ),
-        volunteers=0,
         notes=("The unit of privacy is one curve.",),
-        bayes_error=0.1,
+        bounds={"misclassification": 0.1},
     )
     return dataclasses.replace(data, **changes)
 
 
 def small(**changes: Any) -> PageData:
     """A page with no figures, quick to write."""
-    nothing = {"scores": make_scores().iloc[:0], "utilities": make_utilities(2)[:0]}
-    return make_page(**({"curves": None} | nothing | changes))
+    nothing = {"scores": make_scores().iloc[:0], "sections": [Curves(None, 0)]}
+    return make_page(**(nothing | changes))
 
 
 def one_learner(**changes: Any) -> PageData:
-    """A page with one learner and few curves, quick to draw."""
-    scores, utilities = make_scores(), make_utilities()
-    mine = scores["learner"].isna() | (scores["learner"] == "cg")
-    few = {"scores": scores[mine], "utilities": utilities[utilities["learner"] == "cg"]}
-    return make_page(**({"curves": None} | few | changes))
+    """A page with one learner and no curves, quick to draw."""
+    scores = make_scores()
+    mine = scores[scores["learner"].isna() | (scores["learner"] == "cg")]
+    return make_page(**({"sections": [Curves(None, 0)], "scores": mine} | changes))

@@ -24,7 +24,7 @@ from curvote.strict_json import canonical
 from curvote.task import Candidates, Task
 
 ENCODING = Encoding(identity(4), "max_abs", feature_map="coefficients")
-REPORTS = Task(encoding=ENCODING, classes=("no", "yes"), epsilon=1.0)
+REPORTS = Task(ENCODING, ("no", "yes"), 1.0, "mrma", "report", mechanism="laplace")
 SERVER = ServerKey(Ed25519PrivateKey.generate())
 PARTS = ("protected", "payload", "signature")
 VOTES = replace(

@@ -16,32 +16,37 @@ from typing import Any
 
 
 class Table:
-    """A stored artifact without the store: facts, and columns by (table, replicate)."""
+    """A stored artifact without the store: facts, and columns by (table, place)."""
 
     def __init__(self, facts: dict[str, Any], columns: dict[Any, Any]) -> None:
         self.facts = facts
         self._columns = columns
 
-    def columns(self, table: str, replicate: int) -> dict[str, Any]:
-        """Return one replicate's columns, or those that all share."""
-        shared = self._columns.get((table, -1))
-        found: dict[str, Any] = shared or self._columns[table, replicate]
+    def columns(self, table: str, place: tuple[int, ...]) -> dict[str, Any]:
+        """Return one repetition's columns, or those that all share."""
+        shared = self._columns.get((table, ()))
+        found: dict[str, Any] = shared or self._columns[table, place]
         return found
 
     def pieces(self, table: str) -> Iterator[dict[str, Any]]:
         """Yield the rows that all share."""
-        yield self._columns[table, -1]
+        yield self._columns[table, ()]
 
 
 def imported(job: dict[str, Any]) -> list[str]:
     """Run the stage of a job and return the modules of curvote that are there then."""
     inputs = {name: Table(*given) for name, given in job["inputs"].items()}
-    stage = import_module(job["module"])
-    facts = stage.facts(inputs, job["params"])
-    if job["shared"] and hasattr(stage, "pieces"):
-        list(stage.pieces(inputs, job["params"], facts))
+    params, stage = job["params"], import_module(job["module"])
+    facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
+    here = import_module("curvote.chain.stage").Here
+    heres = [
+        here(job["stage"], place, job["sizes"], inputs, params, facts)
+        for place in job["places"]
+    ]
+    if job["places"] == ((),) and hasattr(stage, "pieces"):
+        list(stage.pieces(inputs, params, facts))
     else:
-        stage.block(tuple(job["replicates"]), inputs, job["params"], facts)
+        list(map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres))
     return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
 
 

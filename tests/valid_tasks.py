@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from curvote.chain.registry import SYSTEMS
 from curvote.classifier import FEATURE_MAPS
 from curvote.protocols.message import messages
-from curvote.protocols.registry import PROTOCOLS
 from curvote.representation.basis import (
     Projection,
     identity,
@@ -72,11 +72,11 @@ def encodings() -> list[Encoding]:
 def tasks() -> dict[str, Task]:
     """Return tasks by name: each message of each protocol that asks clients."""
     found: dict[str, Task] = {}
-    for protocol in PROTOCOLS:
+    for protocol in SYSTEMS:
         for asks, message in messages(protocol).items():
             for i, encoding in enumerate(encodings()):
-                stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol=protocol)
-                task = message.rehearsal(replace(stated, asks=asks))
+                stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol, asks)
+                task = message.rehearsal(stated)
                 found[f"{protocol}-{task.asks}-{i}"] = task
     report = found["mrma-report-0"]
     for mechanism, params in OF_NUMBERS.items():

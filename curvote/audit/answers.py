@@ -10,11 +10,13 @@ map that is meant.
 
 from __future__ import annotations
 
+import csv
 import hashlib
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from curvote.audit.known_answers import KNOWN
 from curvote.audit.row import Finding
 from curvote.audit.subject import Subject
 from curvote.entropy import SeededEntropy, Words
@@ -25,6 +27,19 @@ _HALF = np.uint64((1 << 32) - 1)
 _ALL = np.uint64((1 << 64) - 1)
 # Where PrivUnit's float arithmetic may differ between processors: far below it.
 DIGITS = 8
+PLACE = Path(__file__).with_name("known_answers.csv")
+
+
+def _known() -> dict[str, str]:
+    (_, *levels), *rows = csv.reader(PLACE.read_text(encoding="utf-8").splitlines())
+    return {
+        f"{name} {level}": answer
+        for name, *row in rows
+        for level, answer in zip(levels, row, strict=True)
+    }
+
+
+KNOWN = _known()
 
 
 class Patterned:
@@ -60,6 +75,18 @@ def check(subject: Subject) -> Finding:
 def key(subject: Subject) -> str:
     """Return the name under which a subject's answers are known."""
     return f"{subject.stands_for} {subject.budget.epsilon!r}"
+
+
+def thresholds(made: Any) -> tuple[int, ...]:
+    """Return the integers that samplers compare words with, of all parts."""
+    own = (getattr(made, name, None) for name in _THRESHOLDS)
+    found = {value for value in own if isinstance(value, int)}
+    parts = (getattr(made, name) for name in _PARTS if hasattr(made, name))
+    return tuple(sorted(found.union(*map(thresholds, parts))))
+
+
+_THRESHOLDS = ("threshold", "own_threshold", "other_threshold")
+_PARTS = ("window", "scalar", "part", "piecewise", "duchi", "label", "features")
 
 
 def digest(subject: Subject) -> str:

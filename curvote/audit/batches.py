@@ -25,19 +25,13 @@ def check(
     """
     for size in SIZES:
         clients = subject.many(ROWS, rng)
-        if clients is None:
-            break
-        outputs = _in_calls(subject, clients, size, entropy)
+        calls = [slice(start, start + size) for start in range(0, ROWS, size)]
+        parts = [subject.send(subject.part(clients, call), entropy) for call in calls]
+        outputs = subject.together(parts)
         why = _fault(subject, outputs, subject.residuals(clients, outputs, rng), alpha)
         if why:
             return Finding("batches", f"in calls for {size} clients {why}")
     return Finding("batches")
-
-
-def _in_calls(subject: Subject, clients: Any, size: int, entropy: Entropy) -> Any:
-    calls = [slice(start, start + size) for start in range(0, ROWS, size)]
-    parts = [subject.send(subject.part(clients, call), entropy) for call in calls]
-    return subject.together(parts)
 
 
 def _fault(
@@ -45,6 +39,4 @@ def _fault(
 ) -> str | None:
     if not np.asarray(subject.possible(outputs)).all():
         return "an output was drawn that the declared law gives for no input"
-    if found is None:
-        return None
-    return excess(found, alpha / len(SIZES))
+    return None if found is None else excess(found, alpha / len(SIZES))

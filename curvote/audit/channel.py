@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -27,24 +26,18 @@ def check(mechanism: Mechanism) -> Finding:
     Labels: every pair and output, as fractions. Finite scalar mechanisms: inputs across
     the domain and every output. Nothing to enumerate: ok.
     """
+    why = None
     if isinstance(mechanism, LabelMechanism):
-        return Finding("channel", _labels(mechanism))
-    if isinstance(mechanism, FiniteMechanism):
-        return Finding("channel", _finite(mechanism))
-    return Finding("channel")
-
-
-def rows(mechanism: LabelMechanism) -> list[list[Fraction]] | None:
-    """Return the channel, None where it is too large to write out."""
-    try:
-        return mechanism.channel()
-    except UserError:
-        return None
+        why = _labels(mechanism)
+    elif isinstance(mechanism, FiniteMechanism):
+        why = _finite(mechanism)
+    return Finding("channel", why)
 
 
 def _labels(mechanism: LabelMechanism) -> str | None:
-    table = rows(mechanism)
-    if table is None:
+    try:
+        table = mechanism.channel()
+    except UserError:  # too large to be written out
         return None
     if any(sum(row) != 1 for row in table):
         return "a row of the channel does not sum to 1"
@@ -59,16 +52,17 @@ def _labels(mechanism: LabelMechanism) -> str | None:
 
 def accepted(mechanism: ScalarMechanism) -> FloatArray:
     """Return inputs across the domain, its ends included, that are not refused."""
-
-    def taken(x: float) -> bool:
-        try:
-            mechanism.clip(np.array([x]))
-        except UserError:
-            return False
-        return True
-
     grid = np.linspace(mechanism.low, mechanism.high, PROBES)
-    return np.array([x for x in grid if taken(x)])
+    return np.array([x for x in grid if takes(mechanism, x)])
+
+
+def takes(mechanism: Mechanism, x: FloatArray) -> bool:
+    """Say whether the mechanism takes the input ``x`` of one client."""
+    try:
+        mechanism.clip(np.asarray(x)[None])
+    except UserError:
+        return False
+    return True
 
 
 def _finite(mechanism: FiniteMechanism) -> str | None:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from curvote.audit import examples, lone_release, table_release
+from curvote.audit import examples
 from curvote.audit.broken.gallery import gallery, gallery_names
 from curvote.audit.leaving import Release
-from curvote.audit.lone_release import sent_alone
-from curvote.audit.mechanism_subject import built
-from curvote.audit.memo import Memo
-from curvote.audit.message_subject import of_message
-from curvote.audit.outbox_memo import PREFIX, outbox_memo
+from curvote.audit.lone_release import lone_release
+from curvote.audit.mechanism_subject import MechanismSubject, built
+from curvote.audit.message_subject import MessageSubject, of_message
+from curvote.audit.outbox_memo import outbox_memo
+from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN, Row
-from curvote.audit.table_release import released_here
+from curvote.audit.table_release import table_release
 from curvote.audit.verdict import SEED, Audited, run
 from curvote.errors import UserError, did_you_mean
 from curvote.mechanisms.making import names
-from curvote.protocols.message import messages
-from curvote.protocols.registry import PROTOCOLS
 from curvote.task import Task
 
 EPSILONS = (0.5, 2.0)
@@ -41,40 +39,41 @@ def of_task(task: Task, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 
 
 def shipped_names() -> list[str]:
-    """Return the mechanisms, the messages, and the outbox that releases each.
+    """Return the mechanisms, the messages, and the ways in which each is released.
 
     A message is ``protocol.message``; ``outbox.protocol.message`` is its release asked
     for again, ``table.protocol.message`` the table of a cohort, and
     ``client.protocol.message`` the command that a lone client calls.
     """
-    sent = drawing_names()
-    again = [PREFIX + name for name in sent if "." in name]
-    return [*sent, *again, *released_here(), *sent_alone()]
+    drawn = drawing_names()
+    sent = [name for name in drawn if "." in name]
+    return [*drawn, *(f"{way}.{name}" for way in _WHOLE for name in sent)]
 
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    sent = [f"{name}.{message}" for name in PROTOCOLS for message in messages(name)]
-    return [*names(), *sent]
+    return [*names(), *(f"{name}.{message}" for name, message in examples.asked())]
 
 
-# What stands for the rest of a name, by what it begins with.
+# What stands for a message's release, by what its name begins with.
 _WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
-    PREFIX: outbox_memo,
-    table_release.PREFIX: table_release.table_release,
-    lone_release.PREFIX: lone_release.lone_release,
+    "outbox": outbox_memo,
+    "table": table_release,
+    "client": lone_release,
 }
 
 
 def shipped(name: str, epsilon: float) -> Audited:
     """Return what ``name`` stands for, at ``epsilon``; a message is of a small task."""
-    for prefix, made in _WHOLE.items():
-        if name.startswith(prefix):
-            return made(name, epsilon)
-    protocol, _, asks = name.partition(".")
-    if not asks:
+    whole = _WHOLE.get(name.partition(".")[0])
+    return whole(name, epsilon) if whole else drawing(name, epsilon)
+
+
+def drawing(name: str, epsilon: float) -> MechanismSubject | MessageSubject:
+    """Return the mechanism or message ``name``, at ``epsilon``."""
+    if "." not in name:
         return built(name, epsilon)
-    return of_message(examples.task(protocol, asks, epsilon))
+    return of_message(examples.named(name, epsilon))
 
 
 def checked(given: Sequence[str]) -> list[str]:
@@ -104,11 +103,10 @@ def jobs(
     for name in checked(given):
         if name.startswith(BROKEN):
             asked.append((gallery(name), min(samples, TWIN_SAMPLES)))
-            continue
-        if name.startswith(tuple(_WHOLE)):
+        elif name.partition(".")[0] in _WHOLE:
             asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
-            continue
-        most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
-        asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]
-        asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
+        else:
+            most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
+            asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]
+            asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
     return asked

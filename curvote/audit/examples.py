@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from curvote.chain.lookup import systems
+from curvote.classes import Classes
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
@@ -26,9 +28,25 @@ def params(epsilon: float) -> dict[str, Any]:
     }
 
 
+def asked() -> list[tuple[str, str]]:
+    """Return (protocol, message) of all that clients are asked for in production.
+
+    What is simulated only sends messages of one of these.
+    """
+    real = [one for one in systems() if one.production]
+    return [(one.name, name) for one in real for name in one.messages]
+
+
 def task(protocol: str, asks: str, epsilon: float) -> Task:
     """Return a task of four coefficients that asks for one message of a protocol."""
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    stated = Task(encoding, ("-1", "+1"), epsilon, protocol=protocol, asks=asks)
+    given = encoding, Classes(("-1", "+1")), epsilon
+    stated = Task(*given, protocol=protocol, asks=asks)
     return messages(protocol)[asks].rehearsal(stated)
+
+
+def named(name: str, epsilon: float) -> Task:
+    """Return the task of ``<protocol>.<message>``, whatever stands before it."""
+    protocol, asks = name.split(".")[-2:]
+    return task(protocol, asks, epsilon)

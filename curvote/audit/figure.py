@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -51,10 +53,10 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
         return []
     paths = [folder / "audit.svg", folder / "audit.png"]
     with mpl.rc_context(RC):
-        figure = Figure(figsize=_size(groups), layout="constrained")
-        for ax, (title, group) in zip(
-            _axes(figure, groups), groups.items(), strict=True
-        ):
+        columns = _columns(groups)
+        figure = Figure(figsize=_size(columns), layout="constrained")
+        axes = _axes(figure, columns)
+        for ax, (title, group) in zip(axes, groups.items(), strict=True):
             _panel(ax, title, group)
         handles, labels = figure.axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=2)
@@ -66,20 +68,16 @@ def _draw(rows: Sequence[Row], folder: Path) -> list[Path]:
 
 def _columns(groups: Mapping[str, list[Row]]) -> list[list[int]]:
     """Return the sizes of the panels in each column: shipped ones, then broken ones."""
-    sizes: dict[bool, list[int]] = {}
-    for group in groups.values():
-        sizes.setdefault(group[0].broken, []).append(len(group))
-    return list(sizes.values())
+    sides = groupby(groups.values(), key=lambda group: group[0].broken)
+    return [[len(group) for group in side] for _, side in sides]
 
 
-def _size(groups: Mapping[str, list[Row]]) -> tuple[float, float]:
-    columns = _columns(groups)
+def _size(columns: list[list[int]]) -> tuple[float, float]:
     tallest = max(ROW_INCHES * sum(sizes) + 0.8 * len(sizes) for sizes in columns)
     return 5.6 * len(columns), tallest + 0.7
 
 
-def _axes(figure: Any, groups: Mapping[str, list[Row]]) -> list[Any]:
-    columns = _columns(groups)
+def _axes(figure: Any, columns: list[list[int]]) -> list[Any]:
     grid = figure.add_gridspec(1, len(columns))
     axes: list[Any] = []
     for i, sizes in enumerate(columns):
@@ -92,19 +90,12 @@ def _axes(figure: Any, groups: Mapping[str, list[Row]]) -> list[Any]:
 def _groups(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """Return the panels: shipped ones by epsilon, then the gallery; worst on top."""
     groups: dict[str, list[Row]] = {}
-    for row in rows:
-        if row.lower_bound is None:
-            continue
-        title = f"shipped, epsilon {row.claimed:g}"
-        if row.broken:
-            title = f"broken on purpose, epsilon {row.claimed:g}"
-        groups.setdefault(title, []).append(row)
-    shipped_first = sorted(groups, key=lambda title: title.startswith("broken"))
-    return {title: sorted(groups[title], key=_proved) for title in shipped_first}
-
-
-def _proved(row: Row) -> tuple[float, str]:
-    return row.lower_bound or 0.0, row.mechanism
+    shown = [row for row in rows if row.lower_bound is not None]
+    for row in sorted(shown, key=lambda row: row.broken):
+        kind = "broken on purpose" if row.broken else "shipped"
+        groups.setdefault(f"{kind}, epsilon {row.claimed:g}", []).append(row)
+    worst = attrgetter("lower_bound", "mechanism")
+    return {title: sorted(group, key=worst) for title, group in groups.items()}
 
 
 def _panel(ax: Any, title: str, rows: Sequence[Row]) -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from curvote.audit.bounds import proportion
 from curvote.audit.row import Finding
 from curvote.audit.subject import Subject
-from curvote.entropy import CLIENT_BLOCK, SystemEntropy
+from curvote.chain.streams import CLIENT_BLOCK
+from curvote.entropy import SystemEntropy
 from curvote.validate import FloatArray
 
 CLIENTS = 20_000

@@ -1,7 +1,8 @@
-"""Whether the sampler follows the law that it declares."""
+"""Whether the sampler follows the law that it declares: in all, and input by input."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,6 +11,7 @@ from curvote.audit.bounds import bernstein, proportion
 from curvote.audit.row import Finding
 from curvote.audit.statistical import Pair
 from curvote.audit.subject import Subject
+from curvote.mechanisms.base import ScalarMechanism
 from curvote.validate import FloatArray
 
 CUTS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -48,11 +50,7 @@ def _tilted(subject: Subject, pair: Pair, alpha: float) -> str | None:
     margin = bernstein(weights, np.exp(cuts), each)
     low, high = proportion(hits.sum(axis=0), len(hits), each / 2)
     expected = weights.mean(axis=0)
-    return _words(low - expected - margin, expected - margin - high, cuts)
-
-
-def _words(below: FloatArray, above: FloatArray, cuts: FloatArray) -> str | None:
-    gap = np.maximum(below, above)
+    gap = np.maximum(low - expected, expected - high) - margin
     if not (gap > 0).any():
         return None
     worst = int(np.argmax(gap))
@@ -60,3 +58,43 @@ def _words(below: FloatArray, above: FloatArray, cuts: FloatArray) -> str | None
         f"P(declared loss <= {cuts[worst]:.3g}) differs by over {gap[worst]:.2g} from"
         " what the declared loss says"
     )
+
+
+def cells(
+    draws: FloatArray, known: FloatArray, declared: FloatArray, alpha: float
+) -> str | None:
+    """Say where the share of an output is not its declared probability, if anywhere.
+
+    ``known`` [m] are the outputs, increasing, ``declared`` [m] their probabilities.
+    """
+    place = np.minimum(np.searchsorted(known, draws), len(known) - 1)
+    if (known[place] != draws).any():
+        return "an output was drawn that the channel does not name"
+    hits = np.bincount(place, minlength=len(known))
+    low, high = proportion(hits, len(draws), alpha / (2 * len(known)))
+    slack = 1e-12  # declared probabilities are rounded to float64
+    wrong = np.flatnonzero((declared < low - slack) | (declared > high + slack))
+    if not wrong.size:
+        return None
+    i = wrong[0]
+    share = hits[i] / len(draws)
+    return f"output {known[i]:g} has share {share:.4g}, declared {declared[i]:.4g}"
+
+
+def distance(
+    mechanism: ScalarMechanism, x: FloatArray, draws: FloatArray, alpha: float
+) -> str | None:
+    """Say how far the distribution function is off, if it is.
+
+    Dvoretzky-Kiefer-Wolfowitz with Massart's constant (1990), jumps included.
+    """
+    at, counts = np.unique(draws, return_counts=True)
+    reached = np.cumsum(counts) / draws.size
+    below = mechanism.cdf(x, np.nextafter(at, -np.inf))
+    gap = max(
+        np.abs(reached - mechanism.cdf(x, at)).max(),
+        np.abs(reached - counts / draws.size - below).max(),
+    )
+    if gap <= math.sqrt(math.log(2 / alpha) / (2 * draws.size)):
+        return None
+    return f"for input {float(x):.3g} the distribution function is off by {gap:.3g}"

@@ -1,18 +1,22 @@
-"""What leaves, as bytes: a whole release as a subject of the audit."""
+"""What leaves, as bytes: a whole release as a subject of the audit.
+
+And what the message draws from the words that were given, to be compared with it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from curvote.audit.tape import Tape
+from curvote.audit.tape import Given, Mismatch, Tape
+from curvote.chain.stage import Columns
+from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, Message, knowledge
-from curvote.protocols.stage import Columns
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -101,16 +105,51 @@ class Release(ABC):
         """Return pairs of clients whose records differ, in words."""
         rng = np.random.default_rng(1)
         base = self.people(1, rng)
-        other = People(self.people(1, rng).curves, -base.labels, base.judge)
-        flat, huge = np.zeros_like(base.curves), 1e6 * base.curves
-        kinds: dict[str, Callable[[], People]] = {
-            "label": lambda: People(base.curves, -base.labels, base.judge),
-            "record": lambda: other,
-            "curve of zeros": lambda: People(flat, base.labels, base.judge),
-            "huge curve": lambda: People(huge, base.labels, base.judge),
+        turned = replace(base, labels=-base.labels)
+        others = {
+            "label": turned,
+            "record": replace(turned, curves=self.people(1, rng).curves),
+            "curve of zeros": replace(base, curves=np.zeros_like(base.curves)),
+            "huge curve": replace(base, curves=1e6 * base.curves),
         }
-        return [(f"another {name}", base, make()) for name, make in kinds.items()]
+        return [(f"another {name}", base, other) for name, other in others.items()]
 
     def close(self) -> None:
         """End what was started to release; here that is nothing."""
         return
+
+
+def people_of(release: Release, n: int, seed: int) -> People:
+    """Return ``n`` clients that a seed names."""
+    return release.people(n, np.random.default_rng([seed, n]))
+
+
+def drawn_from(
+    release: Release, people: People, left: Left
+) -> tuple[Columns, list[bytes]] | None:
+    """Return the table before its rows were put in order, and the answers left over.
+
+    None: no run of answers, used whole and once, leads to what left.
+    """
+    known = release.known(people)
+    for start in range(len(left.asked)):
+        entropy = Given(left.asked[start:])
+        try:
+            table = release.table(release.message.draw(release.task, known, entropy))
+        except (Mismatch, UserError):
+            continue
+        if as_set(table) == as_set(left.rows):
+            return table, left.asked[len(left.asked) - entropy.left :]
+    return None
+
+
+def as_set(table: Columns) -> bytes:
+    """Return the rows in an order of their own: equal for tables of equal rows."""
+    rows = matrix(table)
+    return rows[np.lexsort(rows.T)].tobytes()
+
+
+def matrix(table: Columns) -> FloatArray:
+    """Return all columns side by side, by name, (n, k)."""
+    columns = [np.asarray(table[name], dtype=np.float64) for name in sorted(table)]
+    return np.hstack([c.reshape(len(c), -1) for c in columns])

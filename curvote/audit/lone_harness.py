@@ -12,8 +12,8 @@ import os
 import sys
 import traceback
 from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Any
 from unittest import mock
 
@@ -31,28 +31,20 @@ def serve() -> None:
     os.dup2(2, 1)
     with os.fdopen(out, "w", encoding="utf-8") as answers:
         for line in sys.stdin:
-            print(
-                json.dumps(_answer(entry, json.loads(line))), file=answers, flush=True
-            )
+            asked = json.loads(line)
+            call = partial(run, entry, asked)
+            said = in_child(call) if asked["child"] else call()
+            print(json.dumps(said), file=answers, flush=True)
 
 
-def _answer(entry: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    def call() -> dict[str, Any]:
-        return run(entry, asked["argv"], Path(asked["folder"]), asked)
-
-    return in_child(call) if asked["child"] else call()
-
-
-def run(
-    entry: Any, argv: list[str], folder: Path, asked: dict[str, Any]
-) -> dict[str, Any]:
+def run(entry: Any, asked: dict[str, Any]) -> dict[str, Any]:
     """Return exit code and words of one call, and what the system was asked for."""
     words, complaints = io.StringIO(), io.StringIO()
     tape = Tape(asked["seed"], asked["word"])
-    state = {"XDG_STATE_HOME": str(folder / "state"), "COLUMNS": "200"}
+    state = {"XDG_STATE_HOME": f"{asked['folder']}/state", "COLUMNS": "200"}
     with (
         mock.patch.dict(os.environ, state),
-        mock.patch.object(sys, "argv", [COMMAND, *argv]),
+        mock.patch.object(sys, "argv", [COMMAND, *asked["argv"]]),
         redirect_stdout(words),
         redirect_stderr(complaints),
         playing(tape, world=asked["world"]),

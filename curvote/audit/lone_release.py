@@ -6,25 +6,31 @@ import hashlib
 import json
 import subprocess
 import sys
-from functools import cached_property
+from base64 import urlsafe_b64decode
+from functools import cache, cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from curvote.audit import examples, lone_command
+from curvote.audit import examples
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape
+from curvote.chain.stage import Columns
+from curvote.client.ledger import Ledger
+from curvote.client.standing import POPULATION
 from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError
-from curvote.protocols.message import messages
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Columns
+from curvote.protocols.message import message_of
+from curvote.signed import ServerKey
+from curvote.task import Task
+from curvote.validate import FloatArray
 
-PREFIX = "client."
 # Each answer takes a tenth of a second: a ledger is made, and written to the disk.
 RUNS = 20
+OUTBOX = "outbox"
 # A call that nothing is changed for.
 FREE: dict[str, Any] = {"seed": None, "word": None, "world": 0}
 
@@ -69,7 +75,9 @@ class LoneRelease(Release):
     def _harness(self) -> Harness:
         harness = Harness()
         # Modules that keep a copy of what they import must not keep the tape.
-        self._call(harness, self.people(1, _rng()), child=False, **FREE)
+        self._call(
+            harness, self.people(1, np.random.default_rng(0)), child=False, **FREE
+        )
         return harness
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
@@ -90,7 +98,7 @@ class LoneRelease(Release):
             folder = Path(name)
             person = people.curves[0], float(people.labels[0])
             invited = self._invitations[about]
-            argv = lone_command.argv(folder, self.task, invited, *person)
+            argv = _argv(folder, self.task, invited, *person)
             said = harness(argv=argv, folder=name, **how)
             return _left(said, folder)
 
@@ -99,22 +107,43 @@ class LoneRelease(Release):
         self._harness.close()
 
 
-def _rng() -> np.random.Generator:
-    return np.random.default_rng(0)
+def _argv(
+    folder: Path, task: Task, invitation: Invitation, curve: FloatArray, label: float
+) -> list[str]:
+    """Write the client's files into ``folder`` and return the command's words."""
+    files = {
+        "task.json": _server().sign({"task": task.to_json(), "seal_to": None}).decode(),
+        "invitation.json": json.dumps(invitation.to_json()),
+        "curve.csv": "\n".join(repr(float(value)) for value in curve),
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    with Ledger(folder / "ledger.sqlite") as ledger:  # the consent of this client
+        ledger.set_up(POPULATION, task.budget)
+    given: dict[str, Any] = {Path(name).stem: folder / name for name in files}
+    given |= {"label": task.classes[1 if label > 0 else 0]}
+    given |= {"ledger": folder / "ledger.sqlite", "outbox": folder / OUTBOX}
+    return ["client", "answer", *(f"--{name}={value}" for name, value in given.items())]
+
+
+@cache
+def _server() -> ServerKey:
+    """Return one key for all calls: what is shown must not differ by the server."""
+    return ServerKey(Ed25519PrivateKey.generate())
 
 
 def _left(said: dict[str, Any], folder: Path) -> Left:
-    outbox = folder / lone_command.OUTBOX
     files = {str(p.relative_to(folder)): p for p in folder.rglob("*") if p.is_file()}
-    sent = [p for p in outbox.glob("*.json") if not p.name.startswith(".")]
+    sent = [p for p in (folder / OUTBOX).glob("*.json") if not p.name.startswith(".")]
     rows: Columns = {}
     facts: dict[str, Any] = {"exit code": said["exit"], "files": sorted(files)}
     words = {"words": said["out"], "complaints": said["err"]}
     if len(sent) == 1:
         data = sent[0].read_bytes()
-        message = lone_command.payload(data)
-        rows = lone_command.columns(message)
-        facts |= {"envelope": lone_command.beside(data)}
+        envelope = json.loads(data)
+        message = _message(envelope["payload"])
+        rows = {name: np.array([value]) for name, value in message.items()}
+        facts |= {"envelope": _beside(envelope)}
         facts |= {"message": {k: _shape(v) for k, v in message.items()}}
         digest = hashlib.sha256(data).hexdigest()
         words = {k: v.replace(digest, "DIGEST") for k, v in words.items()}
@@ -123,19 +152,28 @@ def _left(said: dict[str, Any], folder: Path) -> Left:
     return Left(rows, facts | words, [bytes.fromhex(given) for given in said["asked"]])
 
 
+def _message(payload: Any) -> dict[str, Any]:
+    """Return the message in a payload: an object, or a JWS payload (RFC 7515)."""
+    if isinstance(payload, str):
+        text = urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+        payload = json.loads(text)
+    message: dict[str, Any] = payload.get("message", payload)
+    return message
+
+
+def _beside(envelope: dict[str, Any]) -> dict[str, Any]:
+    """Return what an envelope says beside the message and its seal."""
+    sealed = ("payload", "seal", "signature")
+    rest = {name: value for name, value in envelope.items() if name not in sealed}
+    return rest | {"names": sorted(envelope)}
+
+
 def _shape(value: Any) -> str:
     return f"{len(value)} numbers" if isinstance(value, list) else type(value).__name__
 
 
-def sent_alone() -> list[str]:
-    """Return ``client.<protocol>.<message>`` for all that a lone client may send."""
-    return [f"{PREFIX}{p}.{name}" for p in PROTOCOLS for name in messages(p)]
-
-
 def lone_release(name: str, epsilon: float) -> LoneRelease:
     """Return the answer ``client.<protocol>.<message>`` to a small task."""
-    _, protocol, asks = name.split(".")
-    task = examples.task(protocol, asks, epsilon)
-    message, params = messages(protocol)[asks], {"clients": 1}
-    facts = task, message, name, params, task.budget, (1,)
+    task = examples.named(name, epsilon)
+    facts = task, message_of(task), name, {"clients": 1}, task.budget, (1,)
     return LoneRelease(*facts, ordered=True, runs=RUNS)

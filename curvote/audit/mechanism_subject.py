@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from curvote.audit import (
     channel,
-    declared,
     examples,
     interior,
+    law,
     oddities,
     primitives,
     residuals,
     sampler,
 )
-from curvote.audit.deciding import thresholds
+from curvote.audit.answers import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
 from curvote.entropy import Entropy
@@ -80,24 +80,12 @@ class MechanismSubject(Subject):
 
     def _places(self, rng: np.random.Generator) -> list[FloatArray]:
         low, high, shape = _domain(self.mechanism)
-        middle = (low + high) / 2
-        places = [
-            np.full(shape, low),
-            np.full(shape, high),
-            np.full(shape, middle),
-            rng.uniform(low, high, shape),
-            np.full(shape, high + 2 * (high - low)),  # to be clipped
-        ]
+        places = [np.full(shape, value) for value in (low, high, (low + high) / 2)]
+        places.append(rng.uniform(low, high, shape))
+        places.append(np.full(shape, high + 2 * (high - low)))  # to be clipped
         if shape:
             places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
-        return [place for place in places if self._taken(place)]
-
-    def _taken(self, x: FloatArray) -> bool:
-        try:
-            self.mechanism.clip(x[None])
-        except UserError:
-            return False
-        return True
+        return [place for place in places if channel.takes(self.mechanism, place)]
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
         """Return the outputs of ``n`` clients that all hold ``x``."""
@@ -113,9 +101,8 @@ class MechanismSubject(Subject):
             return rng.integers(self.mechanism.n_classes, size=n).astype(np.float64)
         _, _, shape = _domain(self.mechanism)
         numbers = interior.values((n, *shape), rng)
-        if isinstance(self.mechanism, BinaryRR):
-            return np.where(numbers < 0, -1.0, 1.0)
-        return numbers
+        binary = isinstance(self.mechanism, BinaryRR)
+        return np.where(numbers < 0, -1.0, 1.0) if binary else numbers
 
     def part(self, many: FloatArray, rows: slice) -> FloatArray:
         """Return some rows."""
@@ -167,32 +154,17 @@ class MechanismSubject(Subject):
 
     def law_gap(self, x: FloatArray, outputs: NDArray[Any], alpha: float) -> str | None:
         """Compare with the declared channel or distribution function."""
-        if isinstance(self.mechanism, FiniteMechanism):
-            shares = self.mechanism.probabilities(x)
-            return declared.cells(outputs, self.mechanism.outputs, shares, alpha)
-        if isinstance(self.mechanism, LabelMechanism):
-            return self._label_gap(self.mechanism, x, outputs, alpha)
-        if isinstance(self.mechanism, ScalarMechanism):
-            return declared.distance(self.mechanism, x, outputs, alpha)
+        mechanism = self.mechanism
+        if isinstance(mechanism, FiniteMechanism):
+            shares = mechanism.probabilities(x)
+            return law.cells(outputs, mechanism.outputs, shares, alpha)
+        if isinstance(mechanism, LabelMechanism):
+            named = residuals.outputs(mechanism, np.atleast_1d(x))
+            drawn = residuals.as_numbers(mechanism, outputs)
+            return named and law.cells(drawn, named[0], named[1][0], alpha)
+        if isinstance(mechanism, ScalarMechanism):
+            return law.distance(mechanism, x, outputs, alpha)
         return None
-
-    def _label_gap(
-        self,
-        mechanism: LabelMechanism,
-        x: FloatArray,
-        outputs: NDArray[Any],
-        alpha: float,
-    ) -> str | None:
-        try:
-            codes = mechanism.outputs()
-        except UserError:
-            return None
-        # Rows of codes or bits as single numbers: both have at most 12 bits here.
-        weights = 2.0 ** np.arange(self.view(codes[:1]).shape[1])
-        known, drawn = self.view(codes) @ weights, self.view(outputs) @ weights
-        order = np.argsort(known)
-        shares = mechanism.probabilities(np.atleast_1d(x))[0][order]
-        return declared.cells(drawn, known[order], shares, alpha)
 
     def own_checks(self) -> list[Finding]:
         """Check the channel by brute force and the sampler word by word."""
@@ -209,7 +181,7 @@ class MechanismSubject(Subject):
 
     def release(self, given: Any, entropy: Entropy) -> bytes:
         """Return the bytes that the mechanism makes of ``given``."""
-        return np.asarray(self.mechanism.randomize(given, entropy)).tobytes()
+        return np.asarray(self.send(given, entropy)).tobytes()
 
 
 def repeat(x: FloatArray, n: int) -> FloatArray:
@@ -227,13 +199,10 @@ def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
 
 def built(name: str, epsilon: float) -> MechanismSubject:
     """Return the shipped mechanism ``name`` as a subject, built as in ``examples``."""
-    known = inspect.signature(kind(name)).parameters
-    needed = [
-        param
-        for param, fact in known.items()
-        if fact.default is fact.empty and param != "epsilon"
-    ]
-    params = {param: examples.params(epsilon)[param] for param in needed}
+    known = inspect.signature(kind(name)).parameters.values()
+    needed = [one.name for one in known if one.default is one.empty]
+    given = examples.params(epsilon)
+    params = {param: given[param] for param in needed if param != "epsilon"}
     return subject_of(make(name, epsilon=epsilon, **params), name, params)
 
 

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from curvote.audit import residuals
+from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.message import Known, Message, message_of
-from curvote.protocols.stage import Columns
 from curvote.representation.direction import Whitening
 from curvote.task import Task
 from curvote.validate import FloatArray

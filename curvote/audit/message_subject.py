@@ -10,15 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.audit import examples, interior, message_residuals, split
-from curvote.audit.deciding import thresholds
+from curvote.audit.answers import thresholds
 from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
+from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, Message, message_of
-from curvote.protocols.stage import Columns
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -66,14 +66,21 @@ class MessageSubject(Subject):
         d = self.task.encoding.d
         one = np.ones(d)
         flipped = np.where(np.arange(d) == 0, -one, one)
+        first, *_, last = self._labels
         places = [
-            (-one, -1.0),
-            (one, 1.0),
-            (flipped, 1.0),
-            (np.zeros(d), 1.0),
-            (rng.uniform(-1, 1, d), -1.0),
+            (-one, first),
+            (one, last),
+            (flipped, last),
+            (np.zeros(d), last),
+            (rng.uniform(-1, 1, d), first),
         ]
         return [self._known(z, label) for z, label in places]
+
+    @property
+    def _labels(self) -> tuple[float, ...]:
+        """The labels: signs of two classes, the places of more."""
+        k = len(self.task.classes)
+        return (-1.0, 1.0) if k == 2 else tuple(map(float, range(k)))
 
     def _known(self, z: FloatArray, label: float) -> Known:
         judge = None if self.task.candidates is None else np.zeros(1, dtype=np.int64)
@@ -90,15 +97,15 @@ class MessageSubject(Subject):
     def many(self, n: int, rng: np.random.Generator) -> Known:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
         z = interior.values((n, self.task.encoding.d), rng)
-        labels = np.where(rng.random(n) < 0.5, -1.0, 1.0)
+        which = (rng.random(n) * len(self._labels)).astype(np.int64)
+        labels = np.array(self._labels)[which]
         up = self.task.candidates
         judge = None if up is None else rng.integers(len(up.coef), size=n)
         return Known(z, z, labels, judge)
 
     def part(self, many: Known, rows: slice) -> Known:
         """Return some of these clients."""
-        judge = None if many.judge is None else many.judge[rows]
-        return Known(many.coefficients[rows], many.z[rows], many.labels[rows], judge)
+        return many.of(rows)
 
     def together(self, outputs: list[Columns]) -> Columns:
         """Return the messages of several calls as those of one."""
@@ -143,9 +150,10 @@ class MessageSubject(Subject):
     def odd_inputs(self) -> list[OddInput]:
         """Return records with no number, no label, or out of bounds."""
         good = self._known(np.full(self.task.encoding.d, 0.25), 1.0)
+        between = (self._labels[0] + self._labels[1]) / 2
         odd = [
             OddInput(f"a label of {bad:g}", replace(good, labels=np.array([bad])))
-            for bad in (np.nan, 0.0, 2.0, np.inf)
+            for bad in (np.nan, between, self._labels[-1] + 1, np.inf)
         ]
         if self.task.candidates is not None:
             return odd
@@ -160,19 +168,13 @@ class MessageSubject(Subject):
 
     def release(self, given: Known, entropy: Entropy) -> bytes:
         """Return the bytes of the messages that ``given`` leads to."""
-        sent = self.message.draw(self.task, given, entropy)
-        return b"".join(np.asarray(column).tobytes() for column in sent.values())
+        sent = self.send(given, entropy).values()
+        return b"".join(np.asarray(column).tobytes() for column in sent)
 
 
 def _times(x: Known, n: int) -> Known:
     """Return ``n`` clients who know what one knows."""
-    judge = None if x.judge is None else np.repeat(x.judge, n)
-    return Known(
-        np.repeat(x.coefficients, n, axis=0),
-        np.repeat(x.z, n, axis=0),
-        np.repeat(x.labels, n),
-        judge,
-    )
+    return x.of(np.zeros(n, dtype=np.int64))
 
 
 def of_message(task: Task) -> MessageSubject:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.audit.subject import OddInput
 from curvote.mechanisms.base import (
@@ -87,18 +86,10 @@ def _types(record: FloatArray) -> Iterator[OddInput]:
 
 def _shapes(mechanism: Mechanism, record: FloatArray) -> Iterator[OddInput]:
     if isinstance(mechanism, VectorMechanism):
-        yield OddInput("one more coordinate", _odd_row(np.append(record, 0.0)))
+        yield OddInput("one more coordinate", np.append(record, 0.0)[None])
         yield OddInput("no coordinate", np.empty((1, 0)))
         yield OddInput("a record without its batch", record.tolist())
     elif isinstance(mechanism, LabelMechanism):
         yield OddInput("a column of labels", record[:, None])
-    empty: NDArray[np.float64] = np.empty((0, *record.shape)[: _depth(mechanism)])
-    yield OddInput("no client", empty, empty.copy())
-
-
-def _odd_row(row: FloatArray) -> FloatArray:
-    return row[None]
-
-
-def _depth(mechanism: Mechanism) -> int:
-    return 2 if isinstance(mechanism, VectorMechanism) else 1
+    shape = record.shape if isinstance(mechanism, VectorMechanism) else ()
+    yield OddInput("no client", np.empty((0, *shape)), np.empty((0, *shape)))

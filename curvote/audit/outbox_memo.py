@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from curvote.audit import examples
-from curvote.audit.memo import Memo
+from curvote.audit.reruns import Memo
 from curvote.client import outbox
 from curvote.client.register import books
 from curvote.client.standing import POPULATION
@@ -20,15 +20,13 @@ from curvote.protocols.message import knowledge, message_of, row
 from curvote.task import Task
 from curvote.validate import FloatArray
 
-PREFIX = "outbox."
 # The example's curve, on the grid of 30 points.
 _CURVE = np.sin(np.linspace(0, 3, 30))[None]
 
 
 def outbox_memo(name: str, epsilon: float) -> Memo:
     """Return the release of message ``outbox.<protocol>.<message>`` as a subject."""
-    _, protocol, asks = name.split(".")
-    task = examples.task(protocol, asks, epsilon)
+    task = examples.named(name, epsilon)
     judge = None if task.candidates is None else np.zeros(1, dtype=np.int64)
     known = knowledge(task, _CURVE, np.ones(1), judge)
     truth = known.z[0] if judge is None else np.zeros(1)

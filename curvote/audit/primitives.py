@@ -12,27 +12,13 @@ from decimal import Decimal
 import numpy as np
 
 from curvote.audit.row import Finding
-from curvote.entropy import SeededEntropy, Words
-from curvote.errors import InternalError
+from curvote.audit.tape import Given
+from curvote.entropy import SeededEntropy
 from curvote.mechanisms import bits, exact
 
 WORDS = 1 << 64
 NEAR = (-(1 << 33), -1, 0, 1, 1 << 33)
 _CONTEXT = decimal.Context(prec=60)
-
-
-class Chosen:
-    """Hands out chosen words, in order, and nothing beyond them."""
-
-    def __init__(self, words: list[int]) -> None:
-        self._left = words
-
-    def words(self, n: int) -> Words:
-        """Return the next ``n`` words."""
-        if n > len(self._left):
-            raise InternalError("more words were asked for than are chosen")
-        taken, self._left = self._left[:n], self._left[n:]
-        return np.array(taken, dtype=np.uint64)
 
 
 def check() -> Finding:
@@ -75,12 +61,17 @@ def _power(k: int) -> str | None:
     return None
 
 
+def _chosen(*answers: list[int]) -> Given:
+    """Return entropy that gives these words, in calls that ask for as many."""
+    return Given([np.array(words, dtype=np.uint64).tobytes() for words in answers])
+
+
 def _modulus(n: int) -> str | None:
     whole = WORDS // n * n
     for word in (0, 1, n - 1, n, whole - 1):
-        if exact.below(n, 1, Chosen([word]))[0] != word % n:
+        if exact.below(n, 1, _chosen([word]))[0] != word % n:
             return f"below({n}) does not use the whole word {word}"
-    if whole < WORDS and exact.below(n, 1, Chosen([whole, 5]))[0] != 5 % n:
+    if whole < WORDS and exact.below(n, 1, _chosen([whole], [5]))[0] != 5 % n:
         return f"below({n}) takes a word of the last, incomplete run"
     return None
 
@@ -90,8 +81,8 @@ def _coin(threshold: int) -> str | None:
     lead, rest = divmod(threshold, 1 << 56)
     for off in (-1, 0):
         further = (rest + off) % (1 << 56)
-        chosen = [lead * 0x0101010101010101, *[further << 8] * 8]
-        found = bits.bernoulli(threshold, 8, Chosen(chosen))
+        chosen = _chosen([lead * 0x0101010101010101], [further << 8] * 8)
+        found = bits.bernoulli(threshold, 8, chosen)
         if rest and (found != (off < 0)).any():
             return f"bernoulli({threshold}) is not settled by all 64 bits"
     return None

@@ -6,19 +6,18 @@ operating system gave. So a release can add nothing to the message and take noth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 
 from curvote.audit import interior, lags, message_residuals
-from curvote.audit.leaving import Left, People, Release
-from curvote.audit.redrawn import drawn_from, people_of
+from curvote.audit.leaving import People, Release, drawn_from, people_of
 from curvote.audit.row import Finding
 from curvote.audit.row_order import LARGE, order, placed
 from curvote.audit.tape import Tape
+from curvote.chain.stage import Columns
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.stage import Columns
 from curvote.validate import FloatArray
 
 ALPHA = 1e-8
@@ -30,14 +29,7 @@ BITS = {"label", "learner", "positive", "none other"}
 
 def every(release: Release, samples: int, seed: int) -> list[Finding]:
     """Return the finding of each check; without ``samples`` only those of one draw."""
-    checks: list[Callable[[Release, int], str | None]] = [
-        source,
-        words,
-        forks,
-        observables,
-    ]
-    if samples:
-        checks += [order, payload]
+    checks = [source, words, forks, observables, *([order, payload] if samples else [])]
     return [Finding(check.__name__, check(release, seed)) for check in checks]
 
 
@@ -108,29 +100,22 @@ def forks(release: Release, seed: int) -> str | None:
     taken = [b"".join(left.asked) for left in family]
     if len(set(taken)) < len(taken):
         return "a child of a fork was given the words of its parent or its sibling"
-    shared = max(_shared(family[i].rows, family[j].rows) for i, j in _pairs(family))
-    return (
-        f"processes of one fork share {shared:.0%} of their noise" if shared else None
-    )
-
-
-def _pairs(family: list[Left]) -> Iterator[tuple[int, int]]:
-    yield from ((i, j) for j in range(len(family)) for i in range(j))
+    rows = [left.rows for left in family]
+    shared = max(_shared(one, other) for one, other in combinations(rows, 2))
+    if not shared:
+        return None
+    return f"processes of one fork share {shared:.0%} of their noise"
 
 
 def observables(release: Release, seed: int) -> str | None:
     """Ask whether anything but the noised numbers tells two records apart."""
     for name, one, other in release.neighbours():
-        seen = [dict(release.leave(p, Tape(seed)).facts) for p in (one, other)]
-        told = [fact for fact in seen[0].keys() | seen[1] if _differs(fact, seen)]
-        if told:
-            values = " and ".join(repr(s.get(min(told)))[:60] for s in seen)
-            return f"{name}: {min(told)} tells it: {values}"
+        seen, seen2 = (release.leave(p, Tape(seed)).facts for p in (one, other))
+        for fact in sorted(seen.keys() | seen2):
+            if seen.get(fact) != seen2.get(fact):
+                values = " and ".join(repr(s.get(fact))[:60] for s in (seen, seen2))
+                return f"{name}: {fact} tells it: {values}"
     return None
-
-
-def _differs(fact: str, seen: list[dict[str, object]]) -> bool:
-    return seen[0].get(fact) != seen[1].get(fact)
 
 
 def payload(release: Release, seed: int) -> str | None:

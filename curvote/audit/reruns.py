@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,21 @@ from curvote.privacy import Budget
 from curvote.validate import FloatArray
 
 CALLS = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Memo:
+    """A way to release one client's record that claims to spend ``budget`` once.
+
+    ``release(seed)`` returns the function that is called 1,000 times; ``truth`` is what
+    a release without noise would be.
+    """
+
+    name: str
+    params: Mapping[str, Any]
+    budget: Budget
+    truth: FloatArray
+    release: Callable[[int], Callable[[], FloatArray]]
 
 
 def check(

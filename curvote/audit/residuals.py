@@ -58,16 +58,12 @@ def coin(hit: NDArray[np.bool_], share: Any, rng: np.random.Generator) -> FloatA
 def _scalar(
     mechanism: ScalarMechanism, x: FloatArray, out: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
-    parts = [slice(at, at + _CHUNK) for at in range(0, len(out), _CHUNK)]
-    found = [_integral(mechanism, x[part], out[part], rng) for part in parts]
+    found = []
+    for at in range(0, len(out), _CHUNK):
+        given, seen = x[at : at + _CHUNK], out[at : at + _CHUNK]
+        below = mechanism.cdf(given, np.nextafter(seen, -np.inf))
+        found.append(between(below, mechanism.cdf(given, seen), rng))
     return np.concatenate(found).reshape(len(out), -1)
-
-
-def _integral(
-    mechanism: ScalarMechanism, x: FloatArray, out: FloatArray, rng: np.random.Generator
-) -> FloatArray:
-    below = mechanism.cdf(x, np.nextafter(out, -np.inf))
-    return between(below, mechanism.cdf(x, out), rng)
 
 
 @of.register
@@ -154,19 +150,31 @@ def _label(
     out: NDArray[Any],
     rng: np.random.Generator,
 ) -> FloatArray | None:
-    try:
-        codes = mechanism.outputs()
-    except UserError:
+    named = outputs(mechanism, np.arange(mechanism.n_classes))
+    if named is None:
         return None
-    known, seen = as_numbers(mechanism, codes), as_numbers(mechanism, out)
-    order = np.argsort(known)
-    place = np.minimum(np.searchsorted(known[order], seen), len(known) - 1)
-    shares = mechanism.probabilities(np.arange(mechanism.n_classes))[:, order]
+    (known, shares), seen = named, as_numbers(mechanism, out)
+    place = np.minimum(np.searchsorted(known, seen), len(known) - 1)
     reached = np.hstack([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)])
     labels = x.astype(int)
     found = between(reached[labels, place], reached[labels, place + 1], rng)
     # What the channel does not name is as far from its law as can be.
-    return np.where(known[order][place] == seen, found, 0.0)[:, None]
+    return np.where(known[place] == seen, found, 0.0)[:, None]
+
+
+def outputs(
+    mechanism: LabelMechanism, labels: NDArray[Any]
+) -> tuple[FloatArray, FloatArray] | None:
+    """Return all outputs as increasing numbers [m], and P(output | label), (n, m).
+
+    None where there are too many to list.
+    """
+    try:
+        known = as_numbers(mechanism, mechanism.outputs())
+    except UserError:
+        return None
+    order = np.argsort(known)
+    return known[order], mechanism.probabilities(labels)[:, order]
 
 
 def as_numbers(mechanism: LabelMechanism, outputs: NDArray[Any]) -> FloatArray:

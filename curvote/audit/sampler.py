@@ -17,6 +17,7 @@ import numpy as np
 from curvote.audit.bounds import exceeds
 from curvote.audit.channel import accepted
 from curvote.audit.row import Finding
+from curvote.audit.tape import Given, Mismatch
 from curvote.entropy import SeededEntropy, Words
 from curvote.mechanisms.base import FiniteMechanism, LabelMechanism, Mechanism
 from curvote.validate import FloatArray
@@ -28,24 +29,6 @@ NEAR = 3
 # So many that a request of one word for each is told from one of packed bits.
 CLIENTS = 61
 SEED = 1
-
-
-class MoreWords(Exception):  # noqa: N818 - an observation, not an error
-    """The sampler asked for more than one word a client."""
-
-
-class Chosen:
-    """Hands out the chosen words, once."""
-
-    def __init__(self, words: Words) -> None:
-        self._left: Words | None = words
-
-    def words(self, n: int) -> Words:
-        """Return the chosen words; anything but all of them at once is refused."""
-        if self._left is None or len(self._left) != n:
-            raise MoreWords
-        taken, self._left = self._left, None
-        return taken
 
 
 class Planted:
@@ -116,7 +99,7 @@ def _channel(mechanism: FiniteMechanism) -> str | None:
         return None
     try:
         found = [_recovered(mechanism, x) for x in inputs]
-    except MoreWords:
+    except Mismatch:  # it asks for more than one word a client
         return None
     worst = max(
         Fraction(one.get(output, 0), other.get(output, 0) or 1)
@@ -134,7 +117,7 @@ def _recovered(mechanism: FiniteMechanism, x: float) -> dict[float, int]:
     """Return how many of the 2^64 words lead from ``x`` to each output."""
 
     def at(words: Words) -> FloatArray:
-        return mechanism.randomize(np.full(len(words), x), Chosen(words))
+        return mechanism.randomize(np.full(len(words), x), Given([words.tobytes()]))
 
     scan = np.append(
         np.arange(0, WORDS, SPACING, dtype=np.uint64), np.uint64(WORDS - 1)

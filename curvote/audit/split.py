@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import cast
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from curvote.audit.interior import excess
 from curvote.audit.row import Finding
 from curvote.client.report import Reporter
 from curvote.entropy import SeededEntropy
-from curvote.errors import InternalError, UserError
+from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.laplace import Laplace
@@ -50,9 +51,10 @@ def _sums(task: Task, share: float | str) -> str | None:
     whole = Fraction(task.epsilon)
     for d in DIMENSIONS:
         try:
-            label, numbers = _split(task, d, share)
+            given = Reporter.build(d, task.epsilon, Laplace.name, share)
         except UserError:
             continue  # too little is left for a number: refused, nothing is drawn
+        label, numbers = given.label, cast("PerCoordinate", given.features)
         asked = Fraction(1, d + 1) if share == "equal" else Fraction(share)
         if abs(Fraction(label.epsilon) / (asked * whole) - 1) > SLACK:
             return f"with {d} numbers the label gets {label.epsilon:.6g}"
@@ -62,13 +64,6 @@ def _sums(task: Task, share: float | str) -> str | None:
         if exceeds(label.worst_ratio(), label.epsilon):
             return f"with {d} numbers the label loses more than its part"
     return None
-
-
-def _split(task: Task, d: int, share: float | str) -> tuple[BinaryRR, PerCoordinate]:
-    given = Reporter.build(d, task.epsilon, Laplace.name, share)
-    if not isinstance(given.features, PerCoordinate):
-        raise InternalError(f"{Laplace.name} takes one number at a time")
-    return given.label, given.features
 
 
 def _drawn(task: Task, message: Message, share: float | str) -> str | None:

@@ -49,19 +49,19 @@ class Subject(ABC):
     budget: Budget
 
     @property
+    @abstractmethod
     def stands_for(self) -> str:
         """The shipped name whose answers to chosen words it must give; "" for none."""
-        return ""
 
     @property
+    @abstractmethod
     def deciding(self) -> tuple[int, ...]:
         """The words at which the output changes, as far as they are declared."""
-        return ()
 
     @property
+    @abstractmethod
     def rejects(self) -> bool:
         """Whether candidates are drawn until one fits the input, as is documented."""
-        return False
 
     @abstractmethod
     def inputs(self, rng: np.random.Generator) -> list[Any]:
@@ -99,32 +99,31 @@ class Subject(ABC):
     def release(self, given: Any, entropy: Entropy) -> bytes:
         """Release exactly ``given`` (an odd input or its twin) and return the bytes."""
 
+    @abstractmethod
     def many(self, n: int, rng: np.random.Generator) -> Any:
-        """Return ``n`` clients with inputs from everywhere; None here: no such form."""
-        del n, rng
-        return None
+        """Return ``n`` clients with inputs from everywhere."""
 
+    @abstractmethod
     def send(self, many: Any, entropy: Entropy) -> Any:
         """Return the outputs of such clients, in one call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def part(self, many: Any, rows: slice) -> Any:
         """Return some of such clients."""
-        raise NotImplementedError
 
+    @abstractmethod
     def together(self, outputs: list[Any]) -> Any:
         """Return the outputs of several calls as those of one."""
-        raise NotImplementedError
 
+    @abstractmethod
     def places(self, many: Any) -> FloatArray:
         """Return the numbers, (n, k), by which such clients' inputs are told apart."""
-        raise NotImplementedError
 
+    @abstractmethod
     def residuals(
         self, many: Any, outputs: Any, rng: np.random.Generator
     ) -> FloatArray | None:
         """Return outputs with the inputs taken out, (n, k): see `residuals`."""
-        raise NotImplementedError
 
     def law_gap(self, x: Any, outputs: Any, alpha: float) -> str | None:
         """Say how ``outputs`` depart from the declared law of ``x``, if they do.
@@ -134,6 +133,6 @@ class Subject(ABC):
         del x, outputs, alpha
         return None
 
+    @abstractmethod
     def own_checks(self) -> list[Finding]:
         """Return what only this kind of subject can be checked for."""
-        return []

@@ -1,4 +1,4 @@
-"""A whole table of a production run as a subject of the audit: `released.block`."""
+"""A whole table of a production run as a subject of the audit: `released.one`."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from curvote.audit import examples
 from curvote.audit.forks import in_child
 from curvote.audit.leaving import Left, People, Release
 from curvote.audit.tape import Tape, playing
+from curvote.chain.lookup import system
+from curvote.chain.stage import Columns, Here, Place
+from curvote.chain.streams import generator
 from curvote.errors import InternalError
-from curvote.protocols.message import Message, messages
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.roles import ROLES, split
-from curvote.protocols.stage import Columns, Stage
+from curvote.protocols.message import dealt, message_of
+from curvote.protocols.roles import ROLES, Senders, split
 
-PREFIX = "table."
 SIZES = (1, 5, 17, 70_000)
 SEED = 1
 
@@ -28,15 +28,24 @@ class TableRelease(Release):
 
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
         """Release a cohort of just these people."""
-        stage = stage_of(self.task.protocol, self.message)
-        block = import_module(stage.module).block
-        params = self._params(len(people))
-        count = sum(params["clients"].values())
-        source = {"ingest": _Source(people, self._mine(len(people)), count)}
+        declared, sizes = (
+            system(self.task.protocol).production,
+            self._sizes(len(people)),
+        )
+        stage = next(each for each in declared if each.message == self.message.name)
+        one = import_module(stage.module).one
+        source = {"ingest": _Source(people, self.message.senders, sizes)}
+        params = {
+            "protocol": self.task.protocol,
+            "message": self.message.name,
+            "seed": SEED,
+            "source.groups": False,
+            "clients": sizes,
+        }
         facts = {"task": self.task.to_json()}
         with playing(tape, world=world):
-            tables = block([0], source, params, facts)
-        (rows,) = tables[self.message.table]
+            tables = one(Here(stage.name, (0,), (1,), source, params, facts))
+        rows = tables[self.message.table]
         seen = {name: (v.dtype.str, v.shape) for name, v in rows.items()}
         return Left(rows, {"tables": sorted(tables)} | seen, tape.asked)
 
@@ -49,26 +58,11 @@ class TableRelease(Release):
 
     def judge(self, n: int) -> Any:
         """Return the candidates as the stage deals them out: no secret."""
-        up = self.task.candidates
-        if up is None:
-            return None
-        from curvote.entropy import generator
-
-        dealt = generator(SEED, "evaluate", "split", 0)
-        return np.asarray(dealt.permutation(np.arange(n) % len(up.coef)))
+        return dealt(self.task, n, generator(SEED, self.message.stage, "split", 0))
 
     def table(self, drawn: Columns) -> Columns:
         """Return the server's table of these messages."""
         return self.message.gather(self.task, drawn)
-
-    def _params(self, n: int) -> dict[str, Any]:
-        return {
-            "protocol": self.task.protocol,
-            "message": self.message.name,
-            "seed": SEED,
-            "source.groups": False,
-            "clients": self._sizes(n),
-        }
 
     def _sizes(self, n: int) -> dict[str, int]:
         """Return sizes of the roles at which ``n`` clients send."""
@@ -81,67 +75,32 @@ class TableRelease(Release):
                 return found
         raise InternalError(f"no cohort of {self.name} has {n} senders")
 
-    def _mine(self, n: int) -> Any:
-        sizes = self._sizes(n)
-        return self.message.senders.rows(split(SEED, 0, sum(sizes.values()), sizes))
-
 
 class _Source:
     """An ingest artifact that holds these people in the rows of the senders."""
 
-    def __init__(self, people: People, mine: Any, count: int) -> None:
-        self._columns = _spread(people, mine, count)
+    def __init__(self, people: People, senders: Senders, sizes: dict[str, int]) -> None:
+        count = sum(sizes.values())
+        mine = senders.rows(split(SEED, 0, count, sizes))
+        curves = np.zeros((count, people.curves.shape[1]))
+        labels = np.zeros(count, dtype=np.int64)
+        curves[mine], labels[mine] = people.curves, people.labels > 0
+        ids = np.array([f"client {i}" for i in range(count)])
+        self._columns = {"client_id": ids, "label": labels, "curve": curves}
         self.facts: dict[str, Any] = {}
 
-    def columns(self, table: str, replicate: int) -> Columns:
+    def columns(self, table: str, place: Place) -> Columns:
         """Return the clients."""
-        del table, replicate
+        del table, place
         return self._columns
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the clients."""
-        yield self.columns(table, 0)
-
-
-def _spread(people: People, mine: Any, count: int) -> Columns:
-    curves = np.zeros((count, people.curves.shape[1]))
-    labels = np.zeros(count, dtype=np.int64)
-    curves[mine], labels[mine] = people.curves, (people.labels > 0).astype(np.int64)
-    ids = np.array([f"client {i}" for i in range(count)])
-    return {"client_id": ids, "label": labels, "curve": curves}
-
-
-def _stages(protocol: str, message: Message) -> list[Stage]:
-    declared = getattr(import_module(PROTOCOLS[protocol]), "PRODUCTION", ())
-    return [stage for stage in declared if stage.name == message.stage]
-
-
-def stage_of(protocol: str, message: Message) -> Stage:
-    """Return the stage of production in which clients send ``message``."""
-    return _stages(protocol, message)[0]
-
-
-def released_here() -> list[str]:
-    """Return ``table.<protocol>.<message>`` for all that leaves in production."""
-    return [
-        f"{PREFIX}{protocol}.{name}"
-        for protocol in PROTOCOLS
-        for name, message in messages(protocol).items()
-        if _stages(protocol, message)
-    ]
+        yield self._columns
 
 
 def table_release(name: str, epsilon: float) -> TableRelease:
     """Return the table ``table.<protocol>.<message>`` of a small task."""
-    _, protocol, asks = name.split(".")
-    task = examples.task(protocol, asks, epsilon)
-    message = messages(protocol)[asks]
-    return TableRelease(
-        task,
-        message,
-        name,
-        {"rows": SIZES},
-        task.budget,
-        SIZES,
-        ordered=task.candidates is None,
-    )
+    task = examples.named(name, epsilon)
+    facts = task, message_of(task), name, {"rows": SIZES}, task.budget, SIZES
+    return TableRelease(*facts, ordered=task.candidates is None)

@@ -67,13 +67,10 @@ class Given:
 
     def words(self, n: int) -> Words:
         """Return the next answer as ``n`` words; one of another length: Mismatch."""
-        if n == 0:
-            # Whether nothing was asked for tells nothing.
-            if self._left and not self._left[0]:
-                self._left.pop(0)
-            return np.empty(0, dtype=np.uint64)
-        while self._left and not self._left[0]:
+        while self._left and not self._left[0]:  # that nothing was asked tells nothing
             self._left.pop(0)
+        if n == 0:
+            return np.empty(0, dtype=np.uint64)
         if not self._left or len(self._left[0]) != WORD * n:
             raise Mismatch
         return np.frombuffer(self._left.pop(0), dtype=np.uint64)

@@ -26,7 +26,7 @@ from curvote.audit import (
     work,
 )
 from curvote.audit.leaving import Release
-from curvote.audit.memo import Memo
+from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN, Finding, Row, ratio_text
 from curvote.audit.statistical import Pair
 from curvote.audit.subject import Loss, Subject

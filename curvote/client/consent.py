@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from curvote.classes import Classes
 from curvote.client.standing import Standing
 from curvote.client.words import factor, printable, said
 from curvote.errors import UserError
@@ -21,7 +22,7 @@ def refuse_server(standing: Standing, server: str) -> None:
         )
 
 
-def refuse_classes(agreed: tuple[str, str] | None, asked: tuple[str, str]) -> None:
+def refuse_classes(agreed: Classes | None, asked: Classes) -> None:
     """Refuse other classes than those ``agreed`` to, None: any, before the record.
 
     A list without one of the words would else be refused by those with this label

@@ -91,7 +91,7 @@ class Ledger(LedgerReader):
         if not name:
             raise InternalError("a setting has no name")
         with self._transaction("IMMEDIATE"):
-            known = self._setting(name)
+            known = self.setting(name)
             if known is None:
                 self._db.execute("INSERT INTO settings VALUES (?, ?)", (name, value))
                 ledger_chain.append(self._db, "setting", name, value=value)
@@ -126,7 +126,7 @@ class Ledger(LedgerReader):
         cohort = ledger_rows.names(clients)
         need = Amount.of(budget)
         with self._transaction("IMMEDIATE"):
-            cap = _known_cap(ledger_rows.cap(self._db, population), population)
+            cap = self._known_cap(population)
             cap = cap.least(Amount.of(limit)) if limit else cap
             row = _row(need, cap, facts) | {"n_clients": len(cohort)}
             found = self.entry(release)
@@ -136,9 +136,8 @@ class Ledger(LedgerReader):
             number = ledger_rows.enter(self._db, release, row, population, cohort)
             before = ledger_rows.balances(self._db, number)
             ledger_rows.check_room(before, need, cap, population)
-            ledger_rows.move(
-                self._db, number, {b.id: b.amount.plus(need) for b in before}
-            )
+            steps = {b.id: b.amount.plus(need) for b in before}
+            ledger_rows.move(self._db, number, steps)
             about = {"population": population, "clients": ledger_chain.digest(cohort)}
             ledger_chain.append(self._db, "reserved", release, **row, **about)
 
@@ -159,9 +158,8 @@ class Ledger(LedgerReader):
         with self._transaction("IMMEDIATE"):
             number, amount = self._settle(release, CANCELLED)
             before = ledger_rows.balances(self._db, number)
-            ledger_rows.move(
-                self._db, number, {b.id: b.amount.minus(amount) for b in before}
-            )
+            steps = {b.id: b.amount.minus(amount) for b in before}
+            ledger_rows.move(self._db, number, steps)
 
     def spend(self, release: str, reason: str) -> None:
         """Let a reserved release count for ever, as nobody knows whether it left.
@@ -171,29 +169,30 @@ class Ledger(LedgerReader):
         with self._transaction("IMMEDIATE"):
             self._settle(release, SPENT, reason=reason)
 
-    def _settle(
-        self,
-        release: str,
-        state: str,
-        *,
-        place: str | None = None,
-        digest: str | None = None,
-        reason: str | None = None,
-    ) -> tuple[int, Amount]:
+    def _known_cap(self, population: str) -> Amount:
+        cap = ledger_rows.cap(self._db, population)
+        if cap is None:
+            raise UserError(
+                f"the ledger has no cap for population {population!r}; nothing is"
+                " released before one is set."
+            )
+        return cap
+
+    def _settle(self, release: str, state: str, **how: str) -> tuple[int, Amount]:
         """Leave the state reserved; return the release's number and budget."""
-        columns = (state, ledger_chain.now(), place, digest, reason)
+        columns: dict[str, str | None] = dict.fromkeys(ledger_chain.SETTLED)
+        columns |= {"state": state, "settled": ledger_chain.now(), **how}
         row = self._db.execute(
             """UPDATE releases SET state = ?, settled = ?, place = ?, digest = ?,
             reason = ? WHERE release = ? AND state = 'reserved'
             RETURNING number, epsilon, delta""",
-            (*columns, release),
+            (*columns.values(), release),
         ).fetchone()
         if row is None:
             found = self.entry(release)
             now = f"is {found.state}" if found else "is not in the ledger"
             raise InternalError(f"release {release} {now}: it cannot become {state}")
-        told = dict(zip(ledger_chain.SETTLED, columns, strict=True))
-        ledger_chain.append(self._db, "settled", release, **told)
+        ledger_chain.append(self._db, "settled", release, **columns)
         return row[0], Amount.read(*row[1:])
 
 
@@ -203,27 +202,14 @@ def existing(path: Path) -> Ledger | None:
     return Ledger(path) if left else None
 
 
-def _known_cap(cap: Amount | None, population: str) -> Amount:
-    if cap is None:
-        raise UserError(
-            f"the ledger has no cap for population {population!r}; nothing is released"
-            " before one is set."
-        )
-    return cap
-
-
 def _row(need: Amount, cap: Amount, facts: Facts) -> dict[str, str | int | None]:
     """Return the columns of a new release."""
     if any(isinstance(v, float) and not math.isfinite(v) for v in facts.values()):
         raise InternalError("a fact of a release is not finite")
-    epsilon, delta = need.texts()
-    cap_epsilon, cap_delta = cap.texts()
+    amounts = ("epsilon", "delta", "cap_epsilon", "cap_delta")
     return {
         "state": RESERVED,
-        "epsilon": epsilon,
-        "delta": delta,
-        "cap_epsilon": cap_epsilon,
-        "cap_delta": cap_delta,
+        **dict(zip(amounts, need.texts() + cap.texts(), strict=True)),
         "facts": json.dumps(dict(facts), sort_keys=True),
         "reserved": ledger_chain.now(),
     }

@@ -67,18 +67,6 @@ def head(db: sqlite3.Connection) -> str:
     return str(found[0]) if found else ""
 
 
-def origin(db: sqlite3.Connection) -> str:
-    """Return the first link, which no two ledgers share unless one is a copy."""
-    found = db.execute("SELECT link FROM chain WHERE number = 1").fetchone()
-    return str(found[0]) if found else ""
-
-
-def knows(db: sqlite3.Connection, link: str) -> bool:
-    """Say whether ``link`` was ever the newest."""
-    query = "SELECT 1 FROM chain WHERE link = ?"
-    return db.execute(query, (link,)).fetchone() is not None
-
-
 def movements(db: sqlite3.Connection) -> Iterator[Movement]:
     """Yield the reservations and settlements, in the order in which they were made."""
     about: dict[str, dict[str, Any]] = {}
@@ -86,10 +74,9 @@ def movements(db: sqlite3.Connection) -> Iterator[Movement]:
         event = json.loads(text)
         if event["kind"] in {"reserved", "settled"}:
             name = event["name"]
-            about[name] = about.get(name, {}) | event["said"]
-            said = about[name]
-            amounts = said["epsilon"], said["delta"]
+            said = about[name] = about.get(name, {}) | event["said"]
             of = said["population"], said["n_clients"]
+            amounts = said["epsilon"], said["delta"]
             yield Movement(name, *of, *amounts, said["state"], link)
 
 
@@ -118,6 +105,12 @@ _LATEST_CAPS: Final = """SELECT name, cap_epsilon, cap_delta FROM releases
 JOIN populations ON populations.id = population
 WHERE number IN (SELECT max(number) FROM releases WHERE cap_epsilon IS NOT NULL
   AND instr(facts, '"outbox":') = 0 GROUP BY population)"""
+
+
+def caps(db: sqlite3.Connection) -> dict[str, tuple[str, str]]:
+    """Return the cap of every population that has one, as its two texts."""
+    query = "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
+    return {name: (epsilon, delta) for name, epsilon, delta in db.execute(query)}
 
 
 def write_cap(
@@ -166,10 +159,9 @@ def _untold(db: sqlite3.Connection, events: Sequence[dict[str, Any]]) -> Iterato
     for release in sorted(told.releases.keys() | there.keys()):
         if told.releases.get(release) != there.get(release):
             yield f"release {release}: its entry is not what the chain says"
-    query = "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
-    caps = {name: (epsilon, delta) for name, epsilon, delta in db.execute(query)}
-    for name in sorted(caps.keys() | told.caps.keys()):
-        if caps.get(name) != told.caps.get(name):
+    stated = caps(db)
+    for name in sorted(stated.keys() | told.caps.keys()):
+        if stated.get(name) != told.caps.get(name):
             yield f"the cap of population {name!r} is not what the chain says"
     if dict(db.execute("SELECT name, value FROM settings")) != told.settings:
         yield "the settings are not what the chain says"

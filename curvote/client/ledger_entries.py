@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, Final
 
 import numpy as np
@@ -74,22 +75,18 @@ def read(row: Any) -> Entry:
     """Return the entry of a row that `SELECT` found."""
     release, population, state, epsilon, delta, cap_epsilon, cap_delta = row[:7]
     n_clients, facts, *rest = row[7:]
-    return Entry(
-        release,
-        population,
-        state,
-        Amount.read(epsilon, delta).budget(),
-        None if cap_epsilon is None else Amount.read(cap_epsilon, cap_delta).budget(),
-        n_clients,
-        json.loads(facts),
-        *rest,
-    )
+    budget = Amount.read(epsilon, delta).budget()
+    cap = None if cap_epsilon is None else Amount.read(cap_epsilon, cap_delta).budget()
+    about = release, population, state
+    return Entry(*about, budget, cap, n_clients, json.loads(facts), *rest)
 
 
 def total(entries: Iterable[Entry]) -> tuple[float, float]:
     """Return the epsilon and delta that releases about one client add up to."""
-    amount = Amount()
-    for entry in entries:
-        if entry.counts:
-            amount = amount.plus(Amount.of(entry.budget))
-    return amount.floats()
+    return exact_total(entries).floats()
+
+
+def exact_total(entries: Iterable[Entry]) -> Amount:
+    """Return the exact sum of those that count."""
+    counting = (Amount.of(entry.budget) for entry in entries if entry.counts)
+    return reduce(Amount.plus, counting, Amount())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +14,19 @@ from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
 from curvote.client.ledger_entries import SELECT, Entry, Spent, read
 from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
+from curvote.durable import DurableFile
 from curvote.identifier import normal
 from curvote.privacy import Budget
 
 
-class LedgerReader:
-    """The questions of a `Ledger`; each sees one state of the file."""
+class Book:
+    """A durable file of the kind ``FILE`` that is open."""
+
+    FILE: ClassVar[DurableFile]
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._db = LEDGER.connect(self.path)
+        self._db = self.FILE.connect(self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -34,6 +37,21 @@ class LedgerReader:
     def close(self) -> None:
         """Close the file; closing twice is no error."""
         self._db.close()
+
+    def _rows(self, query: str, *values: str | int) -> list[Any]:
+        with self.FILE.errors(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _transaction(
+        self, kind: Literal["IMMEDIATE", "DEFERRED"]
+    ) -> AbstractContextManager[None]:
+        return self.FILE.transaction(self._db, self.path, kind)
+
+
+class LedgerReader(Book):
+    """The questions of a `Ledger`; each sees one state of the file."""
+
+    FILE = LEDGER
 
     def entry(self, release: str) -> Entry | None:
         """Return one release, or None if it was never reserved."""
@@ -92,17 +110,14 @@ class LedgerReader:
 
     def caps(self) -> dict[str, Budget]:
         """Return the cap of every population that has one."""
-        query = (
-            "SELECT name, epsilon, delta FROM caps JOIN populations ON id = population"
-        )
         with LEDGER.errors(self.path):
-            rows = self._db.execute(query).fetchall()
-            return {name: Amount.read(*texts).budget() for name, *texts in rows}
+            found = ledger_chain.caps(self._db).items()
+            return {name: Amount.read(*texts).budget() for name, texts in found}
 
     def setting(self, name: str) -> str | None:
         """Return what was settled once under ``name``, or None."""
-        with LEDGER.errors(self.path):
-            return self._setting(name)
+        rows = self._rows("SELECT value FROM settings WHERE name = ?", name)
+        return rows[0][0] if rows else None
 
     def head(self) -> str:
         """Return the newest link of the chain over all that was ever entered."""
@@ -111,13 +126,12 @@ class LedgerReader:
 
     def origin(self) -> str:
         """Return the first link of the chain: it names this ledger and its copies."""
-        with LEDGER.errors(self.path):
-            return ledger_chain.origin(self._db)
+        rows = self._rows("SELECT link FROM chain WHERE number = 1")
+        return str(rows[0][0]) if rows else ""
 
     def knows(self, head: str) -> bool:
         """Say whether ``head`` was ever the newest link: else the ledger is older."""
-        with LEDGER.errors(self.path):
-            return ledger_chain.knows(self._db, head)
+        return bool(self._rows("SELECT 1 FROM chain WHERE link = ?", head))
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""
@@ -142,20 +156,6 @@ class LedgerReader:
         with self._transaction("DEFERRED"):
             return ledger_problems.problems(self._db)
 
-    def _setting(self, name: str) -> str | None:
-        rows = self._db.execute("SELECT value FROM settings WHERE name = ?", (name,))
-        found = rows.fetchone()
-        return found[0] if found else None
-
     def _entries(self, rest: str, *values: str) -> list[Entry]:
         with LEDGER.errors(self.path):
             return [read(row) for row in self._rows(f"{SELECT} {rest}", *values)]
-
-    def _rows(self, query: str, *values: str | int) -> list[Any]:
-        with LEDGER.errors(self.path):
-            return self._db.execute(query, values).fetchall()
-
-    def _transaction(
-        self, kind: Literal["IMMEDIATE", "DEFERRED"]
-    ) -> AbstractContextManager[None]:
-        return LEDGER.transaction(self._db, self.path, kind)

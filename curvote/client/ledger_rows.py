@@ -123,12 +123,8 @@ def _population(db: sqlite3.Connection, name: str) -> int:
 
 def cap(db: sqlite3.Connection, population: str) -> Amount | None:
     """Return the cap of a population, if one was set."""
-    row = db.execute(
-        """SELECT epsilon, delta FROM caps JOIN populations ON id = population
-        WHERE name = ?""",
-        (population,),
-    ).fetchone()
-    return Amount.read(*row) if row else None
+    texts = ledger_chain.caps(db).get(population)
+    return Amount.read(*texts) if texts else None
 
 
 def set_cap(db: sqlite3.Connection, population: str, amount: Amount) -> None:

@@ -175,7 +175,7 @@ def _publish(
 
 
 def _give_back(books: Books, place: _Place) -> None:
-    """Undo what was refused before anything was published."""
+    """Undo what was not published; the file, which proves it, goes last."""
     ledger, register = books
     entry = ledger.entry(place.release)
     if entry is not None and entry.state == RESERVED:
@@ -209,15 +209,12 @@ def _home(entry: Entry, here: Path) -> Path:
 
 
 def _settle(books: Books, entry: Entry, home: Path) -> None:
-    ledger, register = books
-    place = _place(entry, home)
+    ledger, place = books[0], _place(entry, home)
     if place.final.exists():
         sync_folder(home)
         _confirm(ledger, entry.release, place.final)
     elif place.temporary.exists():
-        register.withdraw(place.attempt)
-        ledger.cancel(entry.release)  # first: the file proves that nothing left
-        place.temporary.unlink()
+        _give_back(books, place)
     else:
         ledger.spend(entry.release, "reserved, but neither file is in the outbox")
 

@@ -8,15 +8,25 @@ goes to the owner alone.
 
 from __future__ import annotations
 
+import csv
+import math
 from dataclasses import dataclass
+from decimal import Decimal
+from numbers import Real
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote import validate
-from curvote.client.curve_file import read_values
+from curvote.errors import UserError
 from curvote.task import Task
+
+READERS = (".csv", ".parquet")
+# What else than an empty place says that a value is missing.
+MISSING = ("", "na", "n/a", "null", "none", "<na>", "nan", "-nan", "+nan", "nat")
+Rows = list[list[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,5 +41,94 @@ def read_form(path: Path, label: str, task: Task) -> Given:
     """Return the owner's record for ``task``; UserError: it is not in its form."""
     validate.one_of(task.classes, label=label)
     points = task.encoding.projection.matrix.shape[1]
-    sign = 1.0 if label == task.classes[1] else -1.0
-    return Given(read_values(path, points), sign)
+    _, positive = task.classes.two
+    return Given(read_values(path, points), 1.0 if label == positive else -1.0)
+
+
+def read_values(path: Path, points: int) -> NDArray[np.float64]:
+    """Return the ``points`` values (T,) in a CSV or Parquet file, NaN where missing.
+
+    The file holds one row or one column, with or without a header of words. Each cell
+    is a number, however large, or says that it is missing. Anything else is a UserError
+    about the file's form; it says no value, and depends on none.
+    """
+    rows = _values(path, points)
+    width = max((len(row) for row in rows), default=0)
+    if min(len(rows), width) != 1:
+        raise UserError(
+            f"{path} holds {len(rows)} rows and {width} columns of values; a curve is"
+            " one row or one column (a header may stand above it, if it is words)."
+        )
+    cells = rows[0] if len(rows) == 1 else [row[0] for row in rows]
+    if len(cells) != points:
+        raise UserError(
+            f"{path} holds {len(cells)} values; the task's grid has {points} points."
+        )
+    return np.array([_number(path, i, cell) for i, cell in enumerate(cells)])
+
+
+def _values(path: Path, points: int) -> Rows:
+    """Return the rows of values, without the empty lines that end a file."""
+    rows = _rows(path)
+    if max((len(row) for row in rows), default=0) > 1:
+        return [row for row in rows if row]
+    while len(rows) > points and not rows[-1]:
+        rows = rows[:-1]
+    return [row or [""] for row in rows]  # a value is missing where a line is empty
+
+
+def _rows(path: Path) -> Rows:
+    """Return the cells of every row; neither a header nor names of columns are one."""
+    reader = _TABLES.get(path.suffix.lower())
+    if reader is None:
+        raise UserError(f"{path} must end in one of {', '.join(READERS)}.")
+    try:
+        return reader(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # noqa: BLE001 - a reader's errors are of any kind
+        kind = type(error).__name__
+        raise UserError(f"{path} is no such table: {kind} while reading it.") from None
+
+
+def _csv(path: Path) -> Rows:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        rows: Rows = list(csv.reader(stream, skipinitialspace=True, strict=True))
+    if not rows or len({len(row) for row in rows if row}) > 1:
+        raise ValueError("no rows, or rows of different lengths")
+    header = rows[0] and all(_number_of(cell) is None for cell in rows[0])
+    return rows[1:] if header and len(rows) > 1 else rows
+
+
+def _parquet(path: Path) -> Rows:
+    import pandas as pd
+
+    rows: Rows = pd.read_parquet(path).to_numpy(dtype=object).tolist()
+    return rows
+
+
+_TABLES = {".csv": _csv, ".parquet": _parquet}
+
+
+def _number_of(cell: Any) -> float | None:
+    """Return the number in a cell, NaN if it is missing, None if it is neither."""
+    if str(cell).strip().lower() in MISSING:
+        return math.nan
+    if not isinstance(cell, str | Real | Decimal):
+        return None
+    try:
+        return float(cell)
+    except OverflowError:  # a number beyond what a float can hold
+        return -math.inf if str(cell).startswith("-") else math.inf
+    except ValueError:
+        return None
+
+
+def _number(path: Path, index: int, cell: Any) -> float:
+    value = _number_of(cell)
+    if value is None:
+        raise UserError(
+            f"{path}: value {index} (counted from 0) is no number, and does not say"
+            " that it is missing (an empty place or NaN)."
+        )
+    return value

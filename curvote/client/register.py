@@ -7,12 +7,13 @@ second one, an older copy or a new file in the place of a lost one is recognised
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
-from datetime import UTC, datetime
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from curvote.client.ledger import Ledger
+from curvote.client.ledger_chain import now
+from curvote.client.ledger_reading import Book
 from curvote.durable import DurableFile
 from curvote.errors import UserError
 
@@ -40,22 +41,14 @@ REGISTER: Final = DurableFile(
 )
 
 
-class Register:
+class Register(Book):
     """The register in the SQLite file ``path``, which is created if there is none.
 
     Any number of processes may use one file. A file that is damaged, foreign or cannot
     be written is a UserError and stays as it is: nothing is released without it.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = Path(path)
-        self._db = REGISTER.connect(self.path)
-
-    def __enter__(self) -> Register:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._db.close()
+    FILE = REGISTER
 
     def check_place(self, ledger: Path) -> None:
         """Refuse to begin a new ledger where one stood from which was answered."""
@@ -104,14 +97,14 @@ class Register:
 
     def enter(self, invitation: str, attempt: str, ledger: Ledger) -> None:
         """Claim an ``invitation`` before its noise is drawn; UserError: answered."""
-        with self._transaction():  # what was checked before may have changed
+        with self._transaction("IMMEDIATE"):  # what was checked before may have changed
             self._refuse_older(ledger)
             self.refuse_answered(invitation, attempt)
             self._insert([(invitation, attempt)], ledger)
 
     def withdraw(self, attempt: str) -> None:
         """Give back what an ``attempt`` has claimed, as its noise never left."""
-        with self._transaction():
+        with self._transaction("IMMEDIATE"):
             self._db.execute("DELETE FROM answers WHERE attempt = ?", (attempt,))
 
     def _take_in(self, ledger: Ledger) -> None:
@@ -122,12 +115,12 @@ class Register:
             for e in answered
             if "invitation" in e.facts
         ]
-        with self._transaction():
+        with self._transaction("IMMEDIATE"):
             self._insert(pairs, ledger)
 
     def _insert(self, pairs: Iterable[tuple[str, str]], ledger: Ledger) -> None:
         place = str(ledger.path.resolve())
-        rest = place, ledger.origin(), ledger.head(), _now()
+        rest = place, ledger.origin(), ledger.head(), now()
         self._db.executemany(
             "INSERT OR IGNORE INTO answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
             ((*pair, *rest) for pair in pairs),
@@ -144,13 +137,6 @@ class Register:
         )
         return rows[0] if rows else None
 
-    def _rows(self, query: str, *values: str) -> list[Any]:
-        with REGISTER.errors(self.path):
-            return self._db.execute(query, values).fetchall()
-
-    def _transaction(self) -> AbstractContextManager[None]:
-        return REGISTER.transaction(self._db, self.path, "IMMEDIATE")
-
 
 @contextmanager
 def books(ledger: Path, register: Path) -> Iterator[tuple[Ledger, Register]]:
@@ -163,7 +149,3 @@ def books(ledger: Path, register: Path) -> Iterator[tuple[Ledger, Register]]:
         with Ledger(ledger) as own:
             known.check_ledger(own)
             yield own, known
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -57,13 +57,8 @@ class Reporter:
     @classmethod
     def of(cls, task: Task) -> Reporter:
         """Return the reporter that a published task asks for."""
-        return cls.build(
-            task.encoding.d,
-            task.epsilon,
-            task.mechanism,
-            task.label_share,
-            task.params,
-        )
+        d, share = task.encoding.d, task.label_share
+        return cls.build(d, task.epsilon, task.mechanism, share, task.params)
 
     def release(
         self,

@@ -12,6 +12,7 @@ from typing import Final
 from curvote import validate
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
+from curvote.client.ledger_entries import exact_total
 from curvote.client.ledger_rows import names
 from curvote.client.words import said
 from curvote.errors import UserError
@@ -49,10 +50,7 @@ class Standing:
         """
         name = _owner(ledger) if name is None else _named(ledger, name)
         cap = ledger.cap(POPULATION)
-        spent = Amount()
-        for entry in ledger.releases_of(POPULATION, name):
-            if entry.counts:
-                spent = spent.plus(Amount.of(entry.budget))
+        spent = exact_total(ledger.releases_of(POPULATION, name))
         chosen = cap is not None
         return cls(name, cap or HOUSE, chosen, ledger.setting(_SERVER), spent)
 

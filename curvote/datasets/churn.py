@@ -7,27 +7,20 @@ unit of privacy is one customer.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import sources
-from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature, category
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
-from curvote.datasets.unpack import read
+from curvote.datasets.tables.published import PublishedTable
+from curvote.datasets.tables.tabular import TableParameters, TableSchema
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from curvote.datasets.sources import Source
-
 SIMULATED = False
-TITLE = "Bank customer churn (Kaggle, Churn_Modelling.csv)"
 SHOWN = 10
 
 _ATTRIBUTE = "the categories of the publisher's attribute list (Kaggle)"
@@ -80,68 +73,31 @@ class Parameters(TableParameters):
     name: Literal["churn"] = "churn"
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the name of the one raw file."""
-    return ("churn",)
-
-
-def size(parameters: Parameters) -> int:
-    """Return how many clients there are by the published counts, loading nothing."""
-    return sources.find("churn").rows
-
-
-def width(_parameters: Parameters) -> int:
-    """Return how many features a customer has by the public schema."""
-    return len(SCHEMA.features)
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the customers, as plain JSON values."""
-    prepared = _prepared(parameters, paths)
-    notes = [
+class _Churn(PublishedTable[Parameters]):
+    file, title = "churn", "Bank customer churn (Kaggle, Churn_Modelling.csv)"
+    schema, allowed = SCHEMA, ALLOWED
+    notes = (
         "The unit of privacy is one customer.",
         "A balance of 0 is real, not missing.",
         "Codes of text categories follow the alphabet; their order has no meaning.",
-    ]
-    return tabular.facts(SCHEMA, prepared, TITLE, notes, parameters)
+    )
 
+    def parse(self, data: bytes, schema: TableSchema) -> pd.DataFrame:
+        """Return the text cells; UserError for the marks that a bad merge left."""
+        lines = [i for i, row in enumerate(data.split(b"\n"), 1) if _MARKS.search(row)]
+        if lines:
+            shown = ", ".join(map(str, lines[:SHOWN]))
+            raise UserError(
+                f"{len(lines)} lines carry marks of a merge or a patch (<<<<<<<,"
+                f" =======, >>>>>>>, +++): {shown}{', ...' * (len(lines) > SHOWN)}."
+                " This copy was damaged by version control; take the publisher's file."
+            )
+        return super().parse(data, schema)
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id (the RowNumber), label, group (n,) and curve (n, 10)."""
-    return _prepared(parameters, paths).columns()
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless schema, rows and class counts are those published."""
-    frame = _parse(data)
-    _table(frame)
-    tabular.check_counts(frame[SCHEMA.label], source)
-
-
-def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
-    frame = _table(_parse(read(paths["churn"])))
-    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)
-
-
-def _parse(data: bytes) -> pd.DataFrame:
-    """Return the text cells; UserError for the marks that a bad merge left behind."""
-    lines = [i for i, line in enumerate(data.split(b"\n"), 1) if _MARKS.search(line)]
-    if lines:
-        shown = ", ".join(map(str, lines[:SHOWN]))
-        raise UserError(
-            f"{len(lines)} lines carry marks of a merge or a patch (<<<<<<<, =======,"
-            f" >>>>>>>, +++): {shown}{', ...' * (len(lines) > SHOWN)}. This copy was"
-            " damaged by version control; take the publisher's file."
-        )
-    return tabular.parse(data, SCHEMA)
-
-
-def _table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the checked table of text cells ``frame``, indexed by RowNumber."""
-    table = tabular.checked(frame, SCHEMA, ALLOWED)
-    return table.set_axis(_row_numbers(frame["RowNumber"]), axis="index")
+    def checked(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+        """Return the numbers, indexed by RowNumber."""
+        table = super().checked(frame, schema)
+        return table.set_axis(_row_numbers(frame["RowNumber"]), axis="index")
 
 
 def _row_numbers(column: pd.Series[str]) -> NDArray[np.int64]:
@@ -156,3 +112,8 @@ def _row_numbers(column: pd.Series[str]) -> NDArray[np.int64]:
             f" {column.index[first]}. A row was added, lost or moved in this copy."
         )
     return rows
+
+
+TABLE = _Churn()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check

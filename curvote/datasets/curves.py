@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.datasets import frames
 from curvote.datasets.own.long_parameters import Parameters
 from curvote.datasets.own.long_scan import Scan
 
@@ -26,14 +27,7 @@ SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the one key of ``paths``: the user's file."""
-    return ("path",)
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: nobody published how many clients the file has."""
-    return None
+files, size = frames.own_file, frames.no_size
 
 
 def width(parameters: Parameters) -> int:
@@ -51,23 +45,19 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         UserError: everything that is wrong with the file, at once.
     """
     scan = Scan(parameters, paths["path"])
-    positives = [int(block.positive.sum()) for block in scan.blocks()]
-    kept = scan.tally["kept"]
-    counts = [kept - sum(positives), sum(positives)]
+    positives = sum(int(block.positive.sum()) for block in scan.blocks())
     lower, upper = parameters.bounds
-    return {
-        "title": f"Curves of {paths['path'].name}",
-        "grid": parameters.points.tolist(),
-        "domain": [parameters.grid.start, parameters.grid.stop],
-        "unit": parameters.unit,
-        "classes": [scan.negative, parameters.positive],
-        "rows": kept,
-        "counts": dict(zip([scan.negative, parameters.positive], counts, strict=True)),
-        "simulated": SIMULATED,
-        "bounds": {"lower": lower, "upper": upper, "why": "stated by the user"},
-        "gaps": {"most": parameters.gaps.most, **scan.tally},
-        "notes": scan.notes(),
-    }
+    return frames.facts(
+        (scan.tally["kept"] - positives, positives),
+        (scan.negative, parameters.positive),
+        title=f"Curves of {paths['path'].name}",
+        grid=parameters.points.tolist(),
+        domain=[parameters.grid.start, parameters.grid.stop],
+        unit=parameters.unit,
+        bounds={"lower": lower, "upper": upper, "why": "stated by the user"},
+        gaps={"most": parameters.gaps.most, **scan.tally},
+        notes=scan.notes(),
+    )
 
 
 def pieces(
@@ -84,12 +74,9 @@ def pieces(
         n = len(block.ids)
         if not n:
             continue
-        yield {
-            "client_id": block.ids,
-            "label": block.positive.astype(np.int64),
-            "group": np.arange(begin, begin + n),
-            "curve": block.segments.on(parameters.points),
-        }
+        curves, labels = block.segments.on(parameters.points), block.positive
+        groups = np.arange(begin, begin + n)
+        yield frames.columns(curves, labels.astype(np.int64), block.ids, groups)
         begin += n
 
 

@@ -8,17 +8,12 @@ diabetes mellitus, Proc. Symp. Computer Applications in Medical Care, 261-265.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
-from typing import Any, Literal
-
-from numpy.typing import NDArray
+from typing import Literal
 
 from curvote.datasets import sources
-from curvote.datasets.sources import Source
-from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.published import PublishedTable, Told
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
 SIMULATED = False
@@ -36,93 +31,53 @@ NOTES = {
     "pima": ["The unit of privacy is one row of the table."],
 }
 
+_ORAL = "2 hours after oral glucose"
+_PREGNANCIES = (
+    "great grand multiparity begins at 10 births; the upper bound is twice that."
+    " Centre: US women of the 1950s and 1960s had about 3 (NCHS, Vital Statistics)"
+)
+_GLUCOSE = (
+    "below 54 is serious hypoglycaemia, 200 and more means diabetes. Centre: normal"
+    " tolerance ends at 140 (American Diabetes Association, Standards of Care)"
+)
+_PRESSURE = (
+    "above 120 is a hypertensive crisis, below 60 is low. Centre: the middle of the"
+    " normal 60 to 80 (ACC/AHA guideline 2017)"
+)
+_SKIN = (
+    "NHANES III, 7870 women: 1.9 to 48.5, the limit of the caliper; centre: their mean"
+    " (Institute of Medicine, Dietary Reference Intakes for Energy, table H-1)"
+)
+_INSULIN = (
+    "the reference range at 2 hours is 16 to 166 (Medscape, Insulin); resistance to"
+    " insulin raises it, so the upper bound is five times 166. Centre: the middle of"
+    " that range"
+)
+_BMI = (
+    "about 12 is the limit of survival (Henry 1990); NHANES III, women: 11.7 to 79.6."
+    " Centre: obesity begins at 30 (WHO)"
+)
+_PEDIGREE = (
+    "(sum K (88 - age at diagnosis) + 20) / (sum K (age - 14) + 50) over relatives with"
+    " and without diabetes, K = 1/2 for the nearest (Smith et al. 1988): four nearest"
+    " diagnosed at 38 give 2.4. Centre: no relatives"
+)
+_AGE = (
+    "adults; surveys such as NHANES group those above 80 to 85. Centre: screening for"
+    " diabetes begins at 35 (American Diabetes Association)"
+)
+
 _ZERO = (0.0,)
 SCHEMA = TableSchema(
     features=(
-        Feature(
-            "Pregnancies",
-            "times",
-            lower=0,
-            upper=20,
-            why="great grand multiparity begins at 10 births; the upper bound is twice"
-            " that. Centre: US women of the 1950s and 1960s had about 3 (NCHS, Vital"
-            " Statistics)",
-            centre=3,
-            whole=True,
-        ),
-        Feature(
-            "Glucose",
-            "mg/dL in plasma, 2 hours after oral glucose",
-            lower=40,
-            upper=250,
-            why="below 54 is serious hypoglycaemia, 200 and more means diabetes."
-            " Centre: normal tolerance ends at 140 (American Diabetes Association,"
-            " Standards of Care)",
-            centre=140,
-            missing=_ZERO,
-        ),
-        Feature(
-            "BloodPressure",
-            "mmHg, diastolic",
-            lower=40,
-            upper=130,
-            why="above 120 is a hypertensive crisis, below 60 is low. Centre: the"
-            " middle of the normal 60 to 80 (ACC/AHA guideline 2017)",
-            centre=70,
-            missing=_ZERO,
-        ),
-        Feature(
-            "SkinThickness",
-            "mm, triceps skinfold",
-            lower=2,
-            upper=50,
-            why="NHANES III, 7870 women: 1.9 to 48.5, the limit of the caliper; centre:"
-            " their mean (Institute of Medicine, Dietary Reference Intakes for"
-            " Energy, table H-1)",
-            centre=23.5,
-            missing=_ZERO,
-        ),
-        Feature(
-            "Insulin",
-            "mu U/mL in serum, 2 hours after oral glucose",
-            lower=0,
-            upper=830,
-            why="the reference range at 2 hours is 16 to 166 (Medscape, Insulin);"
-            " resistance to insulin raises it, so the upper bound is five times 166."
-            " Centre: the middle of that range",
-            centre=91,
-            missing=_ZERO,
-        ),
-        Feature(
-            "BMI",
-            "kg/m2",
-            lower=12,
-            upper=70,
-            why="about 12 is the limit of survival (Henry 1990); NHANES III, women:"
-            " 11.7 to 79.6. Centre: obesity begins at 30 (WHO)",
-            centre=30,
-            missing=_ZERO,
-        ),
-        Feature(
-            "DiabetesPedigreeFunction",
-            "score",
-            lower=0,
-            upper=2.5,
-            why="(sum K (88 - age at diagnosis) + 20) / (sum K (age - 14) + 50) over"
-            " relatives with and without diabetes, K = 1/2 for the nearest (Smith et"
-            " al. 1988): four nearest diagnosed at 38 give 2.4. Centre: no relatives",
-            centre=0.4,
-        ),
-        Feature(
-            "Age",
-            "years",
-            lower=18,
-            upper=90,
-            why="adults; surveys such as NHANES group those above 80 to 85. Centre:"
-            " screening for diabetes begins at 35 (American Diabetes Association)",
-            centre=35,
-            whole=True,
-        ),
+        Feature("Pregnancies", "times", 0, 20, _PREGNANCIES, centre=3, whole=True),
+        Feature("Glucose", f"mg/dL in plasma, {_ORAL}", 40, 250, _GLUCOSE, 140, _ZERO),
+        Feature("BloodPressure", "mmHg, diastolic", 40, 130, _PRESSURE, 70, _ZERO),
+        Feature("SkinThickness", "mm, triceps skinfold", 2, 50, _SKIN, 23.5, _ZERO),
+        Feature("Insulin", f"mu U/mL in serum, {_ORAL}", 0, 830, _INSULIN, 91, _ZERO),
+        Feature("BMI", "kg/m2", 12, 70, _BMI, 30, _ZERO),
+        Feature("DiabetesPedigreeFunction", "score", 0, 2.5, _PEDIGREE, centre=0.4),
+        Feature("Age", "years", 18, 90, _AGE, centre=35, whole=True),
     ),
     label="Outcome",
     labels={"0": 0, "1": 1},
@@ -148,49 +103,29 @@ class Parameters(TableParameters):
     variant: Literal["healthcare", "pima"] = "healthcare"
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the name of the raw file in data/sources.toml."""
-    return (FILES[parameters.variant],)
+class _Diabetes(PublishedTable[Parameters]):
+    schema, allowed = SCHEMA, ALLOWED
+
+    def files(self, parameters: Parameters) -> tuple[str, ...]:
+        return (FILES[parameters.variant],)
+
+    def size(self, parameters: Parameters) -> int | None:
+        """Return the published counts, None if some rows drop."""
+        if parameters.missing == "drop":
+            return None
+        if parameters.duplicates == "distinct":
+            return DISTINCT[parameters.variant]
+        return sources.find(FILES[parameters.variant]).rows
+
+    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+        return TITLE[parameters.variant], NOTES[parameters.variant]
+
+    def layout(self, file: str) -> TableSchema:
+        """Return the schema of a raw file: only the enlarged copy has a column Id."""
+        enlarged = file == FILES["healthcare"]
+        return replace(SCHEMA, ignored=("Id",)) if enlarged else SCHEMA
 
 
-def size(parameters: Parameters) -> int | None:
-    """Return how many clients there are by the published counts, None if some drop."""
-    if parameters.missing == "drop":
-        return None
-    if parameters.duplicates == "distinct":
-        return DISTINCT[parameters.variant]
-    return sources.find(FILES[parameters.variant]).rows
-
-
-def width(_parameters: Parameters) -> int:
-    """Return how many features a woman has by the public schema."""
-    return len(SCHEMA.features)
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the clients, as plain JSON values."""
-    variant, prepared = parameters.variant, _prepared(parameters, paths)
-    return tabular.facts(SCHEMA, prepared, TITLE[variant], NOTES[variant], parameters)
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return the columns client_id, label, group (n,) and curve (n, 8)."""
-    return _prepared(parameters, paths).columns()
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless ``data`` has the published schema, rows and counts."""
-    tabular.check(data, source, schema(source.name), ALLOWED)
-
-
-def schema(file: str) -> TableSchema:
-    """Return the schema of a raw file: only the enlarged copy has a column Id."""
-    return replace(SCHEMA, ignored=("Id",)) if file == FILES["healthcare"] else SCHEMA
-
-
-def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
-    (file,) = files(parameters)
-    frame = tabular.load(paths[file], schema(file), ALLOWED)
-    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)
+TABLE = _Diabetes()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check

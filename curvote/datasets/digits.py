@@ -13,13 +13,14 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from curvote.datasets.sources import Source
+from curvote.chain.settings import Strict
+from curvote.datasets import frames
 from curvote.datasets.tables.features import Feature
-from curvote.errors import UserError
 
+Paths = Mapping[str, Path]
 Digit = Annotated[int, Field(ge=0, le=9, strict=True)]
 Part = Literal["train", "test"]
 PARTS: dict[str, tuple[Part, ...]] = {
@@ -29,10 +30,8 @@ PARTS: dict[str, tuple[Part, ...]] = {
 }
 
 
-class DigitParameters(BaseModel):
+class DigitParameters(Strict):
     """What ``source:`` may say: the two digits, and which part of the data."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     negative: Digit = 3
     positive: Digit = 8
@@ -59,7 +58,9 @@ class Digits:
 class Edition:
     """One collection: its pixels and bounds, and how a part is read.
 
-    ``side`` is the images' height and width.
+    ``names`` says which raw files a part has, ``counts`` how often each digit is in it
+    by the published counts, None if that is unknown. ``side`` is the images' height
+    and width, ``notes`` what a report must state beside the unit of privacy.
     """
 
     title: str
@@ -67,7 +68,69 @@ class Edition:
     lower: float
     upper: float
     why: str
-    read: Callable[[Part, Mapping[str, Path]], Digits]
+    names: Callable[[Part], tuple[str, ...]]
+    counts: Callable[[Part], Mapping[str, int] | None]
+    read: Callable[[Part, Paths], Digits]
+    notes: Callable[[DigitParameters, Paths], list[str]] = lambda *_: []
+
+    def files(self, parameters: DigitParameters) -> tuple[str, ...]:
+        """Return the names of the raw files in data/sources.toml."""
+        return tuple(
+            name for part in PARTS[parameters.part] for name in self.names(part)
+        )
+
+    def size(self, parameters: DigitParameters) -> int | None:
+        """Return how many images there are by the published counts, None if unknown.
+
+        Nothing is loaded.
+        """
+        counts = [self.counts(part) for part in PARTS[parameters.part]]
+        if any(count is None for count in counts):
+            return None
+        chosen = str(parameters.negative), str(parameters.positive)
+        return sum(count[digit] for count in counts if count for digit in chosen)
+
+    def width(self, _parameters: DigitParameters) -> int:
+        """Return how many pixels an image has by the published layout."""
+        return self.side**2
+
+    def clients(
+        self, parameters: DigitParameters, paths: Paths
+    ) -> dict[str, NDArray[Any]]:
+        """Return client_id, label, group (n,) and curve (n, p) of the two digits.
+
+        An image's id is its place in the publisher's file, counted from 0; those of
+        the test file go on after the publisher's images for training.
+        """
+        parts = [self.read(part, paths) for part in PARTS[parameters.part]]
+        labels = np.concatenate([part.labels for part in parts])
+        chosen = np.isin(labels, (parameters.negative, parameters.positive))
+        pixels = np.concatenate([part.pixels for part in parts])[chosen]
+        return frames.columns(
+            pixels.astype(np.float64),
+            (labels[chosen] == parameters.positive).astype(np.int64),
+            np.concatenate([part.ids for part in parts])[chosen],
+        )
+
+    def facts(self, parameters: DigitParameters, paths: Paths) -> dict[str, Any]:
+        """Return what is public about the images, as plain JSON values."""
+        table = self.clients(parameters, paths)
+        classes = [str(parameters.negative), str(parameters.positive)]
+        n, p = table["curve"].shape
+        both = {"rows": n, "distinct": distinct(table["curve"], table["label"])}
+        notes = self.notes(parameters, paths)
+        return frames.facts(
+            frames.count(table["label"]),
+            classes,
+            title=f"{self.title}: {classes[1]} against {classes[0]}",
+            grid=list(range(p)),
+            domain=[0, p - 1],
+            unit="pixel",
+            notes=["The unit of privacy is one image.", *notes],
+            features=self.features(),
+            duplicates={"policy": "keep", **both},
+            missing={"policy": "keep", "counts": {}},
+        )
 
     def features(self) -> list[dict[str, Any]]:
         """Return name, unit and public bounds of every pixel, row by row."""
@@ -81,69 +144,7 @@ class Edition:
         ]
 
 
-def columns(
-    edition: Edition, parameters: DigitParameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group (n,) and curve (n, p) of the two digits."""
-    parts = [edition.read(part, paths) for part in PARTS[parameters.part]]
-    labels = np.concatenate([part.labels for part in parts])
-    chosen = np.isin(labels, (parameters.negative, parameters.positive))
-    pixels = np.concatenate([part.pixels for part in parts])[chosen]
-    return {
-        "client_id": np.concatenate([part.ids for part in parts])[chosen],
-        "label": (labels[chosen] == parameters.positive).astype(np.int64),
-        "group": np.arange(len(pixels)),
-        "curve": pixels.astype(np.float64),
-    }
-
-
-def facts(
-    edition: Edition,
-    parameters: DigitParameters,
-    paths: Mapping[str, Path],
-    notes: list[str],
-) -> dict[str, Any]:
-    """Return what is public about the images, as plain JSON values."""
-    table = columns(edition, parameters, paths)
-    classes = [str(parameters.negative), str(parameters.positive)]
-    counts = np.bincount(table["label"], minlength=2).tolist()
-    n, p = table["curve"].shape
-    both = {"rows": n, "distinct": distinct(table["curve"], table["label"])}
-    return {
-        "title": f"{edition.title}: {classes[1]} against {classes[0]}",
-        "grid": list(range(p)),
-        "domain": [0, p - 1],
-        "unit": "pixel",
-        "classes": classes,
-        "rows": n,
-        "counts": dict(zip(classes, counts, strict=True)),
-        "simulated": False,
-        "notes": ["The unit of privacy is one image.", *notes],
-        "features": edition.features(),
-        "duplicates": {"policy": "keep", **both},
-        "missing": {"policy": "keep", "counts": {}},
-    }
-
-
 def distinct(pixels: NDArray[np.float64], labels: NDArray[np.int64]) -> int:
     """Return how many pairs of image and label differ from each other."""
     rows = np.column_stack([pixels, labels])
     return len(np.unique(rows.view(f"V{rows.shape[1] * rows.itemsize}")))
-
-
-def check_digits(labels: NDArray[np.int64], source: Source) -> None:
-    """Raise a UserError unless each digit comes as often as published."""
-    found = np.bincount(labels, minlength=10).tolist()
-    wrong = [
-        f"{digit} {n} instead of {source.counts.get(str(digit), 0)}"
-        for digit, n in enumerate(found)
-        if n != source.counts.get(str(digit), 0)
-    ]
-    if wrong:
-        raise UserError(f"wrong counts: {', '.join(wrong)}.")
-
-
-def check_rows(n: int, source: Source) -> None:
-    """Raise a UserError unless there are as many rows as published."""
-    if n != source.rows:
-        raise UserError(f"wrong counts: {n} rows instead of {source.rows}.")

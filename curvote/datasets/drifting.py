@@ -14,9 +14,11 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from curvote.datasets import simulated
+from curvote.chain.settings import Count, Strict, Whole
+from curvote.datasets import frames, simulated
+from curvote.datasets.frames import Points
 
 Array = NDArray[np.float64]
 
@@ -25,35 +27,21 @@ SIMULATED = True
 _ZETA = np.array([1.0, -0.5])  # standard deviations of a curve along phi_1 and phi_2
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` of a pipeline may say.
 
     Clients come in ``periods`` arrivals of equal shares. From arrival ``since`` on
     (numbered from 0; ``periods``: never) the slope is turned by ``turn`` degrees.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: Literal["drifting"] = "drifting"
-    points: Annotated[int, Field(ge=2, strict=True)] = simulated.POINTS
-    periods: Annotated[int, Field(ge=1, strict=True)] = 6
+    points: Points = simulated.POINTS
+    periods: Whole = 6
     turn: Annotated[float, Field(ge=-180, le=180)] = 90.0
-    since: Annotated[int, Field(ge=0, strict=True)] = 3
+    since: Count = 3
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return nothing: there is no raw file."""
-    return ()
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: there are as many clients as a pipeline asks for."""
-    return None
-
-
-def width(parameters: Parameters) -> int:
-    """Return how many grid points a curve has by the pipeline."""
-    return parameters.points
+files, size, width = frames.no_files, frames.no_size, frames.points
 
 
 def facts(
@@ -65,8 +53,6 @@ def facts(
     return simulated.FACTS | {
         "title": "Simulated curves whose slope turns",
         "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
-        "rows": None,
-        "counts": {},
         "notes": [f"Clients come in arrivals 0 to {last}; the slope turns {when}."],
         "periods": parameters.periods,
     }
@@ -80,14 +66,13 @@ def clients(
     Client i belongs to arrival ``group`` = i mod periods. Curves and the uniforms
     behind the labels do not depend on ``turn``, ``since`` or ``periods``.
     """
-    ids = np.arange(n)
-    group = ids % parameters.periods
+    group = np.arange(n) % parameters.periods
     same = deepcopy(generator)
     curve, before = simulated.generate(generator, n, parameters.points)
     slope = turned(parameters.turn)
     _, after = simulated.generate(same, n, parameters.points, slope)
     label = np.where(group < parameters.since, before, after)
-    return {"client_id": ids, "label": label, "group": group, "curve": curve}
+    return frames.columns(curve, label, group=group)
 
 
 def turned(degrees: float) -> Array:

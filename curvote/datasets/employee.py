@@ -6,26 +6,15 @@ The unit of privacy is one row. Source: Elmetwally (2023), Employee dataset, Kag
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
-from numpy.typing import NDArray
-
-from curvote.datasets import sources
-from curvote.datasets.sources import Source
-from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature, category
 from curvote.datasets.tables.one_hot import one_hot, one_hot_schema
+from curvote.datasets.tables.published import Coded, Paths, PublishedTable, Told
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 SIMULATED = False
-FILE = "employee"
 DISTINCT = 2764
-TITLE = "Employees (stay or leave)"
 NOTES = {
     "codes": "Each text category is an integer code in alphabetical order, which sets"
     " an order and distances that it does not have; one person changes 1 coordinate of"
@@ -36,50 +25,30 @@ NOTES = {
 }
 
 _STATED = "the publisher's list of categories"
+_JOINING = (
+    "published in 2023; employees stay with an employer for 4.1 years in the median (US"
+    " Bureau of Labor Statistics, Employee Tenure 2022), and the lower bound allows"
+    " about three times as long"
+)
+_TIER = "the publisher's description: three tiers of salary"
+_AGE = (
+    "adults; of the employees of a large Indian company 1.1 % are older than 50."
+    " Centre: 53 % of them are younger than 30 (Tata Consultancy Services, annual"
+    " report 2023)"
+)
+_EXPERIENCE = (
+    "ten years make an expert (Ericsson, Krampe, Tesch-Roemer 1993); more counts as ten"
+)
 SCHEMA = TableSchema(
     features=(
         category("Education", ("Bachelors", "Masters", "PHD"), _STATED),
-        Feature(
-            "JoiningYear",
-            "calendar year",
-            lower=2011,
-            upper=2023,
-            why="published in 2023; employees stay with an employer for 4.1 years in"
-            " the median (US Bureau of Labor Statistics, Employee Tenure 2022), and"
-            " the lower bound allows about three times as long",
-            whole=True,
-        ),
+        Feature("JoiningYear", "calendar year", 2011, 2023, _JOINING, whole=True),
         category("City", ("Bangalore", "New Delhi", "Pune"), _STATED),
-        Feature(
-            "PaymentTier",
-            "tier, 1 to 3",
-            lower=1,
-            upper=3,
-            why="the publisher's description: three tiers of salary",
-            whole=True,
-        ),
-        Feature(
-            "Age",
-            "years",
-            lower=18,
-            upper=50,
-            why="adults; of the employees of a large Indian company 1.1 % are older"
-            " than 50. Centre: 53 % of them are younger than 30 (Tata Consultancy"
-            " Services, annual report 2023)",
-            centre=30,
-            whole=True,
-        ),
+        Feature("PaymentTier", "tier, 1 to 3", 1, 3, _TIER, whole=True),
+        Feature("Age", "years", 18, 50, _AGE, centre=30, whole=True),
         category("Gender", ("Female", "Male"), _STATED),
         category("EverBenched", ("No", "Yes"), _STATED),
-        Feature(
-            "ExperienceInCurrentDomain",
-            "years",
-            lower=0,
-            upper=10,
-            why="ten years make an expert (Ericsson, Krampe, Tesch-Roemer 1993); more"
-            " counts as ten",
-            whole=True,
-        ),
+        Feature("ExperienceInCurrentDomain", "years", 0, 10, _EXPERIENCE, whole=True),
     ),
     label="LeaveOrNot",
     labels={"0": 0, "1": 1},
@@ -104,53 +73,28 @@ class Parameters(TableParameters):
     encoding: Literal["codes", "one_hot"] = "codes"
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the name of the raw file in data/sources.toml."""
-    return (FILE,)
+class _Employee(PublishedTable[Parameters]):
+    file, title = "employee", "Employees (stay or leave)"
+    schema, allowed = SCHEMA, ALLOWED
+
+    def size(self, parameters: Parameters) -> int | None:
+        """Return the published counts; nothing is missing."""
+        distinct = parameters.duplicates == "distinct"
+        return DISTINCT if distinct else super().size(parameters)
+
+    def width(self, parameters: Parameters) -> int:
+        coded = parameters.encoding == "codes"
+        return len((SCHEMA if coded else one_hot_schema(SCHEMA)).features)
+
+    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+        unit = "The unit of privacy is one row of the table."
+        return self.title, [unit, NOTES[parameters.encoding]]
+
+    def table(self, parameters: Parameters, paths: Paths) -> Coded:
+        coded = super().table(parameters, paths)
+        return coded if parameters.encoding == "codes" else one_hot(*coded)
 
 
-def size(parameters: Parameters) -> int | None:
-    """Return how many clients there are by the published counts; nothing is missing."""
-    distinct = parameters.duplicates == "distinct"
-    return DISTINCT if distinct else sources.find(FILE).rows
-
-
-def width(parameters: Parameters) -> int:
-    """Return how many features a row has by the public schema, in its encoding."""
-    schema = one_hot_schema(SCHEMA) if parameters.encoding == "one_hot" else SCHEMA
-    return len(schema.features)
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the clients, as plain JSON values."""
-    frame, schema = _table(parameters, paths)
-    prepared = _prepared(frame, schema, parameters)
-    notes = ["The unit of privacy is one row of the table.", NOTES[parameters.encoding]]
-    return tabular.facts(schema, prepared, TITLE, notes, parameters)
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group (n,) and curve (n, 8), or (n, 14) one-hot."""
-    return _prepared(*_table(parameters, paths), parameters).columns()
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless ``data`` has the published schema, rows and counts."""
-    tabular.check(data, source, SCHEMA, ALLOWED)
-
-
-def _table(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> tuple[pd.DataFrame, TableSchema]:
-    frame = tabular.load(paths[FILE], SCHEMA, ALLOWED)
-    return (
-        one_hot(frame, SCHEMA) if parameters.encoding == "one_hot" else (frame, SCHEMA)
-    )
-
-
-def _prepared(
-    frame: pd.DataFrame, schema: TableSchema, parameters: Parameters
-) -> Prepared:
-    return tabular.prepare(frame, schema, parameters.duplicates, parameters.missing)
+TABLE = _Employee()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check

@@ -6,9 +6,7 @@ num > 0. The unit of privacy is one patient; the group is the hospital.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from numpy.typing import NDArray
@@ -17,16 +15,13 @@ from pydantic_core import PydanticCustomError
 
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.published import Paths, PublishedTable
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
-from curvote.datasets.unpack import read
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from curvote.datasets.sources import Source
-
 SIMULATED = False
-TITLE = "Heart disease at four hospitals (UCI)"
 Hospital = Literal["cleveland", "hungarian", "switzerland", "va"]
 Rule = Literal["complete_with_restecg", "complete", "all"]
 HOSPITALS: tuple[Hospital, ...] = get_args(Hospital)
@@ -136,81 +131,66 @@ class _Chosen:
     distinct: int
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the names of the raw files, one a hospital."""
-    return tuple(f"heart-{hospital}" for hospital in parameters.hospitals)
+class _Heart(PublishedTable[Parameters]):
+    title = "Heart disease at four hospitals (UCI)"
+    schema, allowed = _CLIENT, ALLOWED
 
+    def files(self, parameters: Parameters) -> tuple[str, ...]:
+        """Return the names of the raw files, one a hospital."""
+        return tuple(f"heart-{hospital}" for hospital in parameters.hospitals)
 
-def size(parameters: Parameters) -> int:
-    """Return how many clients there are by the published counts, loading nothing."""
-    drop = parameters.missing == "drop"
-    rule = "complete" if drop and parameters.rule == "all" else parameters.rule
-    indices = [HOSPITALS.index(hospital) for hospital in parameters.hospitals]
-    n = sum(_ROWS[rule][i] for i in indices)
-    if parameters.duplicates == "distinct":
-        n -= sum(_REPEATED[i] for i in indices)
-    return n - sum(_ZERO_TRESTBPS[i] for i in indices) * drop
+    def size(self, parameters: Parameters) -> int | None:
+        drop = parameters.missing == "drop"
+        rule = "complete" if drop and parameters.rule == "all" else parameters.rule
+        indices = [HOSPITALS.index(hospital) for hospital in parameters.hospitals]
+        n = sum(_ROWS[rule][i] for i in indices)
+        if parameters.duplicates == "distinct":
+            n -= sum(_REPEATED[i] for i in indices)
+        return n - sum(_ZERO_TRESTBPS[i] for i in indices) * drop
 
+    def facts(self, parameters: Parameters, paths: Paths) -> dict[str, Any]:
+        prepared, chosen = self._patients(parameters, paths)
+        notes = _notes(parameters, chosen)
+        return tabular.facts(_CLIENT, prepared, self.title, notes, parameters)
 
-def width(_parameters: Parameters) -> int:
-    """Return how many features a patient has by the public schema."""
-    return len(_CLIENT.features)
+    def clients(self, parameters: Parameters, paths: Paths) -> dict[str, NDArray[Any]]:
+        """Return the columns; groups index HOSPITALS.
 
+        client_id is 1000 times that index, plus the row in the file from 1 on.
+        """
+        columns = self._patients(parameters, paths)[0].columns()
+        return columns | {"group": columns["client_id"] // STRIDE}
 
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the patients, as plain JSON values."""
-    prepared, chosen = _prepared(parameters, paths)
-    notes = _notes(parameters, chosen)
-    return tabular.facts(_CLIENT, prepared, TITLE, notes, parameters)
+    def layout(self, file: str) -> TableSchema:
+        """Return the layout of one file; Hungary says only whether there is disease."""
+        said = file == "heart-hungarian"
+        return replace(_FILE, labels={"0": 0, "1": 1}) if said else _FILE
 
+    def _patients(
+        self, parameters: Parameters, paths: Paths
+    ) -> tuple[Prepared, list[_Chosen]]:
+        """Return the clients; rows repeat where all 14 columns do, in one hospital."""
+        import pandas as pd
 
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group (n,) and curve (n, 7); groups index HOSPITALS.
-
-    client_id is 1000 times the hospital's index, plus the row in its file from 1 on.
-    """
-    columns = _prepared(parameters, paths)[0].columns()
-    return columns | {"group": columns["client_id"] // STRIDE}
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless schema, rows and class counts are those published."""
-    schema = _schema(source.name.removeprefix("heart-"))
-    tabular.check(data, source, schema, ALLOWED)
-
-
-def _schema(hospital: str) -> TableSchema:
-    """Return the layout of one file; Hungary says only whether there is disease."""
-    return replace(_FILE, labels={"0": 0, "1": 1}) if hospital == "hungarian" else _FILE
-
-
-def _prepared(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> tuple[Prepared, list[_Chosen]]:
-    """Return the clients; rows repeat where all 14 columns do, in one hospital."""
-    import pandas as pd
-
-    found = [
-        _choose(parameters, hospital, paths[f"heart-{hospital}"])
-        for hospital in parameters.hospitals
-    ]
-    rows = pd.concat([frame for frame, _ in found])[[*SEVEN, "num"]]
-    counts = [one for _, one in found]
-    return replace(
-        tabular.prepare(rows, _CLIENT, "keep", parameters.missing),
-        rows=sum(one.ruled for one in counts),
-        distinct=sum(one.distinct for one in counts),
-    ), counts
+        found = [
+            _choose(parameters, hospital, self.load(file, paths[file]))
+            for hospital, file in zip(
+                parameters.hospitals, self.files(parameters), strict=True
+            )
+        ]
+        rows = pd.concat([frame for frame, _ in found])[[*SEVEN, "num"]]
+        counts = [one for _, one in found]
+        return replace(
+            tabular.prepare(rows, _CLIENT, "keep", parameters.missing),
+            rows=sum(one.ruled for one in counts),
+            distinct=sum(one.distinct for one in counts),
+        ), counts
 
 
 def _choose(
-    parameters: Parameters, hospital: Hospital, path: Path
+    parameters: Parameters, hospital: Hospital, frame: pd.DataFrame
 ) -> tuple[pd.DataFrame, _Chosen]:
     """Return the chosen rows of one file, indexed by client_id, and their counts."""
-    schema = _schema(hospital)
-    frame = tabular.checked(tabular.parse(read(path), schema), schema, ALLOWED)
     frame.index += STRIDE * HOSPITALS.index(hospital)
     ruled = frame.dropna(subset=_needed(parameters.rule))
     distinct = ruled.drop_duplicates()
@@ -235,3 +215,8 @@ def _notes(parameters: Parameters, chosen: list[_Chosen]) -> list[str]:
     ]
     special = [note for name, note in _SPECIAL.items() if name in parameters.hospitals]
     return notes + special
+
+
+TABLE = _Heart()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check

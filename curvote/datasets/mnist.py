@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import digits, sources
+from curvote.datasets import frames, sources
 from curvote.datasets.digits import PARTS, DigitParameters, Digits, Edition, Part
 from curvote.datasets.sources import Source
+from curvote.datasets.tables import tabular
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
@@ -25,7 +26,8 @@ SIDE = 28
 IMAGES, LABELS = 2051, 2049
 FIRST_TEST_ID = 60_000  # the publisher has so many training images
 # Digits 0 to 9 among the first 10,000 training labels.
-FIRST_10000 = (1001, 1127, 991, 1032, 980, 863, 1014, 1070, 944, 978)
+_FIRST = (1001, 1127, 991, 1032, 980, 863, 1014, 1070, 944, 978)
+FIRST_10000 = {str(digit): n for digit, n in enumerate(_FIRST)}
 DERIVED = (
     "The training images are a copy of the publisher's first 10,000 that was put back"
     " in order by their labels; the order within a digit is assumed."
@@ -38,55 +40,12 @@ class Parameters(DigitParameters):
     name: Literal["mnist"] = "mnist"
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the names of the raw files in data/sources.toml."""
-    parts = PARTS[parameters.part]
-    return tuple(name for part in parts for name in _names(part))
-
-
-def size(parameters: Parameters) -> int | None:
-    """Return how many images there are by the published counts, loading nothing.
-
-    None if the training images are neither all nor the first 10,000.
-    """
-    counts = [_counts(part) for part in PARTS[parameters.part]]
-    chosen = (parameters.negative, parameters.positive)
-    if any(count is None for count in counts):
-        return None
-    return sum(count[digit] for count in counts if count for digit in chosen)
-
-
-def width(_parameters: Parameters) -> int:
-    """Return how many pixels an image has by the published layout."""
-    return SIDE**2
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the images, as plain JSON values."""
-    training = "train" in PARTS[parameters.part]
-    derived = training and len(_images("train", paths)) < FIRST_TEST_ID
-    return digits.facts(EDITION, parameters, paths, [DERIVED] * derived)
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group (n,) and curve (n, 784), grey values 0 to 255.
-
-    An image's id is its place in the publisher's file, counted from 0; those of the
-    test file go on after the 60,000 of training.
-    """
-    return digits.columns(EDITION, parameters, paths)
-
-
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless ``data`` is the idx file that ``source`` describes."""
     if source.name.endswith("-images"):
-        digits.check_rows(len(images(data)), source)
-        return
-    found = labels(data)
-    digits.check_rows(len(found), source)
-    digits.check_digits(found, source)
+        frames.check_rows(len(images(data)), source)
+    else:
+        tabular.check_counts(map(str, labels(data)), source)
 
 
 def images(data: bytes) -> NDArray[np.uint8]:
@@ -133,13 +92,12 @@ def _names(part: Part) -> tuple[str, str]:
     return f"mnist-{part}-images", f"mnist-{part}-labels"
 
 
-def _counts(part: Part) -> list[int] | None:
+def _counts(part: Part) -> Mapping[str, int] | None:
+    """Return them if training has all images, or the first 10,000."""
     images_file, labels_file = map(sources.find, _names(part))
-    if images_file.rows == sum(FIRST_10000) and part == "train":
-        return list(FIRST_10000)
-    if images_file.rows != labels_file.rows:
-        return None
-    return [labels_file.counts[str(digit)] for digit in range(10)]
+    if images_file.rows == sum(_FIRST) and part == "train":
+        return FIRST_10000
+    return labels_file.counts if images_file.rows == labels_file.rows else None
 
 
 def _images(part: Part, paths: Mapping[str, Path]) -> NDArray[np.uint8]:
@@ -156,11 +114,21 @@ def _read(part: Part, paths: Mapping[str, Path]) -> Digits:
     return Digits(pixels, found[:n], np.arange(first, first + n))
 
 
+def _notes(parameters: DigitParameters, paths: Mapping[str, Path]) -> list[str]:
+    training = "train" in PARTS[parameters.part]
+    return [DERIVED] * (training and len(_images("train", paths)) < FIRST_TEST_ID)
+
+
 EDITION = Edition(
     title="MNIST digits",
     side=SIDE,
     lower=0,
     upper=255,
     why="one byte a pixel: 0 is background, 255 is ink",
+    names=_names,
+    counts=_counts,
     read=_read,
+    notes=_notes,
 )
+files, size, width = EDITION.files, EDITION.size, EDITION.width
+facts, clients = EDITION.facts, EDITION.clients

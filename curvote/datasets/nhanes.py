@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from curvote.datasets import nhanes_hours, xport
+from curvote.chain.settings import Strict
+from curvote.datasets import frames, nhanes_hours, xport
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
 from curvote.datasets.tables.tabular import TableSchema
@@ -78,15 +79,13 @@ _ACTIVITY = TableSchema(
 )
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` of a pipeline may say: which hours, days and women count.
 
     An hour counts with at least ``valid_minutes`` minutes that are valid and worn (30:
     half of it), a day with at least ``valid_hours`` such hours (16, as in GGIR), a
     woman with at least ``days`` such days (1) that cover every hour of the day.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     name: Literal["nhanes"] = "nhanes"
     valid_minutes: Annotated[int, Field(ge=1, le=60, strict=True)] = 30
@@ -112,9 +111,7 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
     return FILES
 
 
-def size(_parameters: Parameters) -> int | None:
-    """Return None: how many women have valid days is known from the file only."""
-    return None
+size = frames.no_size  # how many women have valid days is known from the file only
 
 
 def width(_parameters: Parameters) -> int:
@@ -125,22 +122,19 @@ def width(_parameters: Parameters) -> int:
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     cohort = load(parameters, paths)
-    counts = np.bincount(cohort.labels, minlength=2).tolist()
     n, distinct = len(cohort.ids), len(np.unique(cohort.curves, axis=0))
-    return {
-        "title": "NHANES 2013-2014: hourly MIMS of women aged 20 or older",
-        "grid": list(range(24)),
-        "domain": [0, 23],
-        "unit": "hour",
-        "classes": list(CLASSES),
-        "rows": n,
-        "counts": dict(zip(CLASSES, counts, strict=True)),
-        "simulated": SIMULATED,
-        "bounds": BOUNDS,
-        "notes": list(_notes(parameters, cohort)),
-        "duplicates": {"policy": "keep", "rows": n, "distinct": distinct},
-        "missing": {"policy": "drop", "counts": cohort.dropped},
-    }
+    return frames.facts(
+        frames.count(cohort.labels),
+        CLASSES,
+        title="NHANES 2013-2014: hourly MIMS of women aged 20 or older",
+        grid=list(range(24)),
+        domain=[0, 23],
+        unit="hour",
+        bounds=BOUNDS,
+        notes=list(_notes(parameters, cohort)),
+        duplicates={"policy": "keep", "rows": n, "distinct": distinct},
+        missing={"policy": "drop", "counts": cohort.dropped},
+    )
 
 
 def clients(
@@ -148,12 +142,8 @@ def clients(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns client_id (SEQN), label, group (n,) and curve (n, 24)."""
     cohort = load(parameters, paths)
-    return {
-        "client_id": cohort.ids.copy(),
-        "label": cohort.labels.copy(),
-        "group": np.arange(len(cohort.ids)),
-        "curve": cohort.curves.copy(),
-    }
+    ids, labels = cohort.ids.copy(), cohort.labels.copy()
+    return frames.columns(cohort.curves.copy(), labels, ids)
 
 
 def check(data: bytes, source: Source) -> None:
@@ -164,8 +154,7 @@ def check(data: bytes, source: Source) -> None:
         rows = nhanes_hours.check(data)
     else:
         rows = len(_persons(source.name, data))
-    if rows != source.rows:
-        raise UserError(f"wrong counts: {rows} rows instead of {source.rows}.")
+    frames.check_rows(rows, source)
 
 
 def load(parameters: Parameters, paths: Mapping[str, Path]) -> Cohort:

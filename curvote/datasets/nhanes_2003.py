@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
+from curvote.chain.settings import Strict
+from curvote.datasets import frames
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
 from curvote.datasets.tables.tabular import TableSchema
@@ -51,14 +53,12 @@ _SCHEMA = TableSchema(
 _LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.features}
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` of a pipeline may say: whose curves.
 
     HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
     judged by the own sex. ``minimum_age`` is in years; the table starts at 30.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     name: Literal["nhanes-2003"] = "nhanes-2003"
     sex: Literal["female", "male", "both"] = "female"
@@ -70,9 +70,7 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
     return (FILE,)
 
 
-def size(_parameters: Parameters) -> int | None:
-    """Return None: who has both HDL and activity is known from the file only."""
-    return None
+size = frames.no_size  # who has both HDL and activity is known from the file only
 
 
 def width(_parameters: Parameters) -> int:
@@ -83,23 +81,20 @@ def width(_parameters: Parameters) -> int:
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
     people, dropped = _load(parameters, paths)
-    counts = np.bincount(_labels(people), minlength=2).tolist()
     n, distinct = len(people), len(people.drop_duplicates(BINS))
     who = {"female": "women", "male": "men", "both": "adults"}[parameters.sex]
-    return {
-        "title": f"NHANES 2003-2006: 2-hour log activity of {who}",
-        "grid": list(range(1, 24, 2)),
-        "domain": [1, 23],
-        "unit": "hour",
-        "classes": list(CLASSES),
-        "rows": n,
-        "counts": dict(zip(CLASSES, counts, strict=True)),
-        "simulated": SIMULATED,
-        "bounds": {"lower": 0.0, "upper": UPPER, "why": WHY},
-        "notes": [_note(parameters, dropped)],
-        "duplicates": {"policy": "keep", "rows": n, "distinct": distinct},
-        "missing": {"policy": "drop", "counts": dropped},
-    }
+    return frames.facts(
+        frames.count(_labels(people)),
+        CLASSES,
+        title=f"NHANES 2003-2006: 2-hour log activity of {who}",
+        grid=list(range(1, 24, 2)),
+        domain=[1, 23],
+        unit="hour",
+        bounds={"lower": 0.0, "upper": UPPER, "why": WHY},
+        notes=[_note(parameters, dropped)],
+        duplicates={"policy": "keep", "rows": n, "distinct": distinct},
+        missing={"policy": "drop", "counts": dropped},
+    )
 
 
 def clients(
@@ -107,19 +102,14 @@ def clients(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns client_id (seqn), label, group (n,) and curve (n, 12)."""
     people, _ = _load(parameters, paths)
-    return {
-        "client_id": people["seqn"].to_numpy(dtype=np.int64),
-        "label": _labels(people),
-        "group": np.arange(len(people)),
-        "curve": people[BINS].to_numpy(dtype=np.float64),
-    }
+    curves = people[BINS].to_numpy(dtype=np.float64)
+    ids = people["seqn"].to_numpy(dtype=np.int64)
+    return frames.columns(curves, _labels(people), ids)
 
 
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless the table has the published schema and rows."""
-    frame = _checked(tabular.parse(data, _SCHEMA))
-    if len(frame) != source.rows:
-        raise UserError(f"wrong counts: {len(frame)} rows instead of {source.rows}.")
+    frames.check_rows(len(_checked(tabular.parse(data, _SCHEMA))), source)
 
 
 def _load(

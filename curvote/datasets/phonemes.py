@@ -7,20 +7,21 @@ The unit of privacy is one curve; a speaker has several.
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from curvote import validate
-from curvote.datasets import sources
+from curvote.chain.settings import Strict
+from curvote.datasets import frames, sources
 from curvote.datasets.sources import Source
+from curvote.datasets.tables import tabular
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
@@ -40,13 +41,11 @@ _CURVE = [f"x.{i}" for i in range(1, POINTS + 1)]
 _COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` of a pipeline may say: two phonemes, whole speakers or not.
 
     ``negative: rest`` sets one phoneme against the four others.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     name: Literal["phonemes"] = "phonemes"
     positive: Label = "sh"
@@ -76,10 +75,8 @@ class ClientTable:
     groups: NDArray[np.int64]
     grid: NDArray[np.float64]
     domain: tuple[float, float]
-    unit: str
     classes: tuple[str, str]
-    title: str
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
 def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
@@ -100,9 +97,7 @@ def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
         groups=np.asarray(speakers, dtype=np.int64),
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
-        unit="kHz",
         classes=classes,
-        title=TITLE,
         notes=[_unit_of_privacy(speakers)],
     )
 
@@ -128,18 +123,15 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the chosen curves, as plain JSON values."""
     table = load(paths[FILE], parameters.positive, parameters.negative)
-    counts = np.bincount(table.labels, minlength=2).tolist()
-    return {
-        "title": table.title,
-        "grid": table.grid.tolist(),
-        "domain": list(table.domain),
-        "unit": table.unit,
-        "classes": list(table.classes),
-        "rows": len(table.labels),
-        "counts": dict(zip(table.classes, counts, strict=True)),
-        "simulated": SIMULATED,
-        "notes": table.notes,
-    }
+    return frames.facts(
+        frames.count(table.labels),
+        table.classes,
+        title=TITLE,
+        grid=table.grid.tolist(),
+        domain=list(table.domain),
+        unit="kHz",
+        notes=table.notes,
+    )
 
 
 def clients(
@@ -147,12 +139,7 @@ def clients(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns client_id, label, group (n,) and curve (n, T)."""
     table = load(paths[FILE], parameters.positive, parameters.negative)
-    return {
-        "client_id": table.ids,
-        "label": table.labels,
-        "group": table.groups,
-        "curve": table.curves,
-    }
+    return frames.columns(table.curves, table.labels, table.ids, table.groups)
 
 
 def check_labels(
@@ -168,7 +155,7 @@ def check_labels(
 
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless schema, rows and class counts are those published."""
-    check_counts(check_schema(parse(data)), source.rows, source.counts)
+    tabular.check_counts(check_schema(parse(data))["g"], source)
 
 
 def parse(data: bytes) -> pd.DataFrame:
@@ -197,18 +184,6 @@ def check_schema(frame: pd.DataFrame) -> pd.DataFrame:
         cases = error.failure_cases.to_dict("records")
         raise UserError(_explain(cases)) from error
     return checked
-
-
-def check_counts(frame: pd.DataFrame, rows: int, counts: Mapping[str, int]) -> None:
-    """Raise a UserError unless ``frame`` has so many rows in all and of each class."""
-    problems = [f"{len(frame)} rows instead of {rows}"] if len(frame) != rows else []
-    found = Counter(frame["g"].tolist())
-    for label in sorted({*counts, *found}):
-        given, published = found[label], counts.get(label, 0)
-        if given != published:
-            problems.append(f"{label} {given} instead of {published}")
-    if problems:
-        raise UserError(f"wrong counts: {', '.join(problems)}.")
 
 
 def _schema() -> Any:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, field_validator
+from pydantic import FiniteFloat, field_validator
 from pydantic_core import PydanticCustomError
+
+from curvote.chain.settings import Strict
+from curvote.datasets import frames
+from curvote.datasets.frames import Points
 
 SIMULATED = True  # there is no file to fetch, check or fingerprint
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` may say: grid and classes, which every client must share."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: Literal["remote"] = "remote"
-    points: Annotated[int, Field(ge=2, strict=True)]
+    points: Points
     domain: tuple[FiniteFloat, FiniteFloat] = (0.0, 1.0)
     unit: str = "time"
     negative: str
@@ -34,19 +36,8 @@ class Parameters(BaseModel):
         return domain
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return nothing: there is no raw file."""
-    return ()
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: whoever is invited may take part."""
-    return None
-
-
-def width(parameters: Parameters) -> int:
-    """Return how many grid points every curve has by the pipeline."""
-    return parameters.points
+# Whoever is invited may take part.
+files, size, width = frames.no_files, frames.no_size, frames.points
 
 
 def facts(
@@ -70,10 +61,5 @@ def clients(
     parameters: Parameters, _n: int, _generator: np.random.Generator
 ) -> dict[str, NDArray[Any]]:
     """Return the columns of the table ``clients`` without a single row."""
-    none = np.empty(0, dtype=np.int64)
-    return {
-        "client_id": none,
-        "label": none,
-        "group": none,
-        "curve": np.empty((0, parameters.points)),
-    }
+    curves = np.empty((0, parameters.points))
+    return frames.columns(curves, np.empty(0, dtype=np.int64))

@@ -9,9 +9,12 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, FiniteFloat, Tag
+from pydantic import Discriminator, Field, FiniteFloat, Tag
 
 from curvote import validate
+from curvote.chain.settings import Strict
+from curvote.datasets import frames
+from curvote.datasets.frames import Points
 
 Array = NDArray[np.float64]
 Slope = Literal["decaying"] | tuple[float, ...]
@@ -20,11 +23,12 @@ SIMULATED = True
 POINTS = 100
 FACTS: dict[str, Any] = {
     "title": "Simulated curves (MRMA section 6)",
-    "grid": np.linspace(0.0, 1.0, POINTS).tolist(),
     "domain": [0.0, 1.0],
     "unit": "time",
     "classes": ["-1", "+1"],
     "simulated": SIMULATED,
+    "rows": None,
+    "counts": {},
 }
 
 _J = np.arange(1, 51)
@@ -41,17 +45,15 @@ _Number = Annotated[FiniteFloat, Field(ge=-1e6, le=1e6)]
 _Numbers = Annotated[tuple[_Number, ...], Field(max_length=len(_J))]
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` of a pipeline may say: the grid points, and the label's law.
 
     ``slope`` is `BETA` (decaying) or at most 50 coefficients on phi_1, phi_2, ..., each
     at most 1e6 in size; those that are missing are 0. ``intercept`` is alpha0.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: Literal["simulated"] = "simulated"
-    points: Annotated[int, Field(ge=2, strict=True)] = POINTS
+    points: Points = POINTS
     slope: Annotated[
         Annotated[Literal["decaying"], Tag("word")] | Annotated[_Numbers, Tag("list")],
         Discriminator(lambda given: "word" if isinstance(given, str) else "list"),
@@ -59,30 +61,15 @@ class Parameters(BaseModel):
     intercept: FiniteFloat = INTERCEPT
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return nothing: there is no raw file."""
-    return ()
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: there are as many clients as a pipeline asks for."""
-    return None
-
-
-def width(parameters: Parameters) -> int:
-    """Return how many grid points a curve has by the pipeline."""
-    return parameters.points
+files, size, width = frames.no_files, frames.no_size, frames.points
 
 
 def facts(
     parameters: Parameters, _paths: Mapping[str, Path] | None = None
 ) -> dict[str, Any]:
     """Return what is public about the curves, as plain JSON values."""
-    grid = np.linspace(0.0, 1.0, parameters.points).tolist()
     return FACTS | {
-        "grid": grid,
-        "rows": None,
-        "counts": {},
+        "grid": np.linspace(0.0, 1.0, parameters.points).tolist(),
         "notes": _notes(parameters),
         "bayes_error": bayes_error(parameters.slope, parameters.intercept),
     }
@@ -94,8 +81,7 @@ def clients(
     """Return ``n`` new clients: client_id, label, group (n,) and curve (n, T)."""
     law = _stated(parameters)
     curves, labels = generate(generator, n, parameters.points, **law)
-    ids = np.arange(n)
-    return {"client_id": ids, "label": labels, "group": ids, "curve": curves}
+    return frames.columns(curves, labels)
 
 
 def generate(

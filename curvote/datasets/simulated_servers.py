@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import model_validator
 
-from curvote.datasets import simulated
+from curvote.chain.settings import Count, Strict
+from curvote.datasets import frames, simulated
+from curvote.datasets.frames import Points
 
 Array = NDArray[np.float64]
-Whole = Annotated[int, Field(ge=0, strict=True)]
 
 SIMULATED = True
 _RATE = 15.0
@@ -25,14 +26,12 @@ _NOTES = (
 )
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` may say: the grid points, and how many servers a group has."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: Literal["simulated_servers"] = "simulated_servers"
-    points: Annotated[int, Field(ge=2, strict=True)] = simulated.POINTS
-    servers: tuple[Whole, Whole, Whole] = (10, 5, 10)
+    points: Points = simulated.POINTS
+    servers: tuple[Count, Count, Count] = (10, 5, 10)
 
     @model_validator(mode="after")
     def _somebody(self) -> Parameters:
@@ -41,19 +40,7 @@ class Parameters(BaseModel):
         return self
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return nothing: there is no raw file."""
-    return ()
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: there are as many clients as a pipeline asks for."""
-    return None
-
-
-def width(parameters: Parameters) -> int:
-    """Return how many grid points a curve has by the pipeline."""
-    return parameters.points
+files, size, width = frames.no_files, frames.no_size, frames.points
 
 
 def servers(parameters: Parameters) -> int:
@@ -95,8 +82,7 @@ def clients(
     group = group_of(parameters, instance % servers(parameters))
     beta = slope(generator, group)
     curves, labels = simulated.generate(generator, n, parameters.points, beta)
-    ids = np.arange(n)
-    return {"client_id": ids, "label": labels, "group": ids, "curve": curves}
+    return frames.columns(curves, labels)
 
 
 def slope(generator: np.random.Generator, group: int) -> Array:

@@ -6,27 +6,21 @@ privacy is one person.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets import sources
-from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.published import PublishedTable, Told
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
-from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from curvote.datasets.sources import Source
-
 SIMULATED = False
-TITLE = "Stroke Prediction (Kaggle, fedesoriano)"
 _WITHOUT_BMI = 201
 
 _ATTRIBUTE = "the categories of the publisher's attribute list (Kaggle)"
@@ -82,54 +76,27 @@ class Parameters(TableParameters):
     name: Literal["stroke"] = "stroke"
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the name of the one raw file."""
-    return ("stroke",)
+class _Stroke(PublishedTable[Parameters]):
+    file, title = "stroke", "Stroke Prediction (Kaggle, fedesoriano)"
+    schema, allowed = SCHEMA, ALLOWED
 
+    def size(self, parameters: Parameters) -> int | None:
+        rows = sources.find(self.file).rows
+        return rows - _WITHOUT_BMI * (parameters.missing == "drop")
 
-def size(parameters: Parameters) -> int:
-    """Return how many clients there are by the published counts, loading nothing."""
-    return sources.find("stroke").rows - _WITHOUT_BMI * (parameters.missing == "drop")
+    def checked(self, frame: pd.DataFrame, schema: TableSchema) -> pd.DataFrame:
+        """Return the numbers, indexed by the publisher's ids."""
+        table = super().checked(frame, schema)
+        gaps = table.drop(columns="bmi").isna().sum()
+        if gaps.any():
+            found = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
+            raise UserError(
+                f"in the published file only bmi has gaps; here {found}, too."
+            )
+        return table.set_axis(_ids(frame["id"]), axis="index")
 
-
-def width(_parameters: Parameters) -> int:
-    """Return how many features a person has by the public schema."""
-    return len(SCHEMA.features)
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the persons, as plain JSON values."""
-    prepared = _prepared(parameters, paths)
-    return tabular.facts(SCHEMA, prepared, TITLE, _notes(prepared.labels), parameters)
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id (the publisher's id), label, group (n,) and curve (n, 10)."""
-    return _prepared(parameters, paths).columns()
-
-
-def check(data: bytes, source: Source) -> None:
-    """Raise a UserError unless schema, rows and class counts are those published."""
-    frame = tabular.parse(data, SCHEMA)
-    _table(frame)
-    tabular.check_counts(frame[SCHEMA.label], source)
-
-
-def _prepared(parameters: Parameters, paths: Mapping[str, Path]) -> Prepared:
-    frame = _table(tabular.parse(read(paths["stroke"]), SCHEMA))
-    return tabular.prepare(frame, SCHEMA, parameters.duplicates, parameters.missing)
-
-
-def _table(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the checked table of text cells ``frame``, indexed by the ids."""
-    table = tabular.checked(frame, SCHEMA, ALLOWED)
-    gaps = table.drop(columns="bmi").isna().sum()
-    if gaps.any():
-        found = ", ".join(f"{name} {n}" for name, n in gaps[gaps > 0].items())
-        raise UserError(f"in the published file only bmi has gaps; here {found}, too.")
-    return table.set_axis(_ids(frame["id"]), axis="index")
+    def told(self, parameters: Parameters, prepared: Prepared) -> Told:
+        return self.title, _notes(prepared.labels)
 
 
 def _ids(column: pd.Series[str]) -> NDArray[np.int64]:
@@ -153,3 +120,8 @@ def _notes(labels: NDArray[np.int64]) -> list[str]:
         "Codes of text categories follow the alphabet; their order has no meaning.",
         "'Unknown' smoking is a category of its own.",
     ]
+
+
+TABLE = _Stroke()
+files, size, width = TABLE.files, TABLE.size, TABLE.width
+facts, clients, check = TABLE.facts, TABLE.clients, TABLE.check

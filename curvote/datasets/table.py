@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
+from curvote.datasets import frames
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own.arrow_cells import Floats, Integers
 from curvote.datasets.own.given import (
@@ -77,14 +78,7 @@ class Parameters(TableParameters):
         return name
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return the one key of ``paths``: the user's file."""
-    return ("path",)
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: nobody published how many rows the file has."""
-    return None
+files, size = frames.own_file, frames.no_size
 
 
 def width(parameters: Parameters) -> int:
@@ -157,10 +151,11 @@ def _columns(
 
 def _numbers(name: str, column: Any, violations: Violations) -> Floats:
     """Return a feature, NaN where it is missing; count cells that are no number."""
+    import pyarrow as pa
     import pyarrow.compute as pc
 
     if cells.is_text(column):
-        marked = pc.is_in(pc.utf8_trim_whitespace(column), _marks())
+        marked = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(MARKS))
         column = pc.if_else(marked, None, column)
     with usable(violations.path, name, column):
         values = cells.numbers(column)
@@ -198,12 +193,6 @@ def _count(
         for row in rows
     )
     violations.add(what, len(rows), texts)
-
-
-def _marks() -> Any:
-    import pyarrow as pa
-
-    return pa.array(MARKS)
 
 
 def _schema(parameters: Parameters, known: Mapping[str, int]) -> TableSchema:

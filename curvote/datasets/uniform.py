@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import FiniteFloat
 from scipy.special import expit
 
+from curvote.chain.settings import Strict, Whole
+from curvote.datasets import frames
 from curvote.datasets.tables.features import Feature
 
 Array = NDArray[np.float64]
@@ -21,24 +23,15 @@ Array = NDArray[np.float64]
 SIMULATED = True
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` of a pipeline may say: how many numbers, how clear a label."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
     name: Literal["uniform"] = "uniform"
-    d: Annotated[int, Field(ge=1, strict=True)] = 1
-    slope: Annotated[float, Field(allow_inf_nan=False)] = 4.0
+    d: Whole = 1
+    slope: FiniteFloat = 4.0
 
 
-def files(_parameters: Parameters) -> tuple[str, ...]:
-    """Return nothing: there is no raw file."""
-    return ()
-
-
-def size(_parameters: Parameters) -> int | None:
-    """Return None: there are as many clients as a pipeline asks for."""
-    return None
+files, size = frames.no_files, frames.no_size
 
 
 def width(parameters: Parameters) -> int:
@@ -76,8 +69,7 @@ def clients(
     values = generator.uniform(-1, 1, size=(n, parameters.d))
     chance = positive(values[:, 0], parameters.slope)
     labels = (generator.random(n) < chance).astype(np.int64)
-    ids = np.arange(n)
-    return {"client_id": ids, "label": labels, "group": ids, "curve": values}
+    return frames.columns(values, labels)
 
 
 def positive(first: Array, slope: float) -> Array:

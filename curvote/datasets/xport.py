@@ -164,12 +164,8 @@ def _checked(
             f"wrong values in rows {start + 1} to {start + len(frame)}:"
             f" {'; '.join(problems)}."
         )
-    whole = {column.name: np.int64 for column in columns if _is_int(column)}
-    return pd.DataFrame(numbers).astype(whole)
-
-
-def _is_int(column: Column) -> bool:
-    return column.whole and not column.missing
+    whole = [c.name for c in columns if c.whole and not c.missing]
+    return pd.DataFrame(numbers).astype(dict.fromkeys(whole, np.int64))
 
 
 def _numbers(cells: pd.Series[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

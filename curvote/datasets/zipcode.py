@@ -9,15 +9,16 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.datasets import digits, sources
-from curvote.datasets.digits import PARTS, DigitParameters, Digits, Edition, Part
+from curvote.datasets import sources
+from curvote.datasets.digits import DigitParameters, Digits, Edition, Part
 from curvote.datasets.own.given import EXAMPLES
 from curvote.datasets.sources import Source
+from curvote.datasets.tables import tabular
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
@@ -32,44 +33,9 @@ class Parameters(DigitParameters):
     name: Literal["zip"] = "zip"
 
 
-def files(parameters: Parameters) -> tuple[str, ...]:
-    """Return the names of the raw files in data/sources.toml."""
-    return tuple(f"zip-{part}" for part in PARTS[parameters.part])
-
-
-def size(parameters: Parameters) -> int | None:
-    """Return how many images there are by the published counts, loading nothing."""
-    chosen = (str(parameters.negative), str(parameters.positive))
-    counts = [sources.find(file).counts for file in files(parameters)]
-    return sum(count[digit] for count in counts for digit in chosen)
-
-
-def width(_parameters: Parameters) -> int:
-    """Return how many pixels an image has by the published layout."""
-    return SIDE**2
-
-
-def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
-    """Return what is public about the images, as plain JSON values."""
-    return digits.facts(EDITION, parameters, paths, [])
-
-
-def clients(
-    parameters: Parameters, paths: Mapping[str, Path]
-) -> dict[str, NDArray[Any]]:
-    """Return client_id, label, group (n,) and curve (n, 256), grey values in [-1, 1].
-
-    An image's id is its line, counted from 0; those of the test file go on after the
-    7291 of training.
-    """
-    return digits.columns(EDITION, parameters, paths)
-
-
 def check(data: bytes, source: Source) -> None:
     """Raise a UserError unless ``data`` has the published form, rows and counts."""
-    _, labels = parse(data)
-    digits.check_rows(len(labels), source)
-    digits.check_digits(labels, source)
+    tabular.check_counts(map(str, parse(data)[1]), source)
 
 
 def parse(data: bytes) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -108,8 +74,12 @@ def _table(data: bytes) -> NDArray[np.float64]:
     return table
 
 
+def _file(part: Part) -> str:
+    return f"zip-{part}"
+
+
 def _read(part: Part, paths: Mapping[str, Path]) -> Digits:
-    pixels, labels = parse(read(paths[f"zip-{part}"]))
+    pixels, labels = parse(read(paths[_file(part)]))
     first = FIRST_TEST_ID if part == "test" else 0
     return Digits(pixels, labels, np.arange(first, first + len(labels)))
 
@@ -120,5 +90,9 @@ EDITION = Edition(
     lower=-1,
     upper=1,
     why="the publisher scaled grey values to [-1, 1]",
+    names=lambda part: (_file(part),),
+    counts=lambda part: sources.find(_file(part)).counts,
     read=_read,
 )
+files, size, width = EDITION.files, EDITION.size, EDITION.width
+facts, clients = EDITION.facts, EDITION.clients

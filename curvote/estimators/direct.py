@@ -8,16 +8,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.client.direction import DirectionReporter
-from curvote.entropy import Entropy
+from curvote.chain.stage import Columns
+from curvote.entropy import Entropy, SeededEntropy, StudyStreams
 from curvote.estimators.shared import BothSides, Line
 from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import SHARES, from_params
-from curvote.protocols.message import messages
-from curvote.protocols.roles import Senders
-from curvote.representation.direction import Directions
+from curvote.protocols.classifiers import line_in
+from curvote.protocols.direct import aggregate
+from curvote.protocols.direct.arms import SHARES
+from curvote.protocols.direct_two import combine, whiten
+from curvote.protocols.message import Known, Message, messages
+from curvote.protocols.stages.stated import public
 from curvote.representation.encoding import Encoded
-from curvote.server.directions import Sum, one_round, two_rounds, whitening
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -86,6 +87,7 @@ class DirectClassifier(BothSides):
     epsilon 4 True
     """
 
+    protocol = "direct"
     of_curves = "standard"
 
     def __init__(
@@ -127,8 +129,8 @@ class DirectClassifier(BothSides):
         self.noise_, self.reason_ = rule.noise, rule.reason
         self.task_ = self._task(stated)
         rng, noise = self._draws()
-        crowd = _Crowd(encoded.z, labels, rng.permutation(n), self.epsilon, noise)
-        return self._line(from_params(d, self.task_.params), crowd)
+        own = Known(encoded.coefficients, encoded.z, labels)
+        return line_in(self._decoded(_Crowd(own, rng.permutation(n), noise)))
 
     def _task(self, stated: Task) -> Task:
         """Return the first round's task: what its message makes of arm and s."""
@@ -136,39 +138,36 @@ class DirectClassifier(BothSides):
             validate.one_of((AUTO,), intercept=self.intercept)
         own = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = "direct_two" if self.arm_ == "two" else "direct"
-        report = messages(protocol)["report"]
-        terms = report.terms(own.__getitem__)
-        return report.task(replace(stated, protocol=protocol, **terms), {})
+        terms = messages(protocol)["report"].terms(own.__getitem__, stated.encoding)
+        return replace(stated, protocol=protocol, **terms)
 
-    def _line(self, given: Directions, crowd: _Crowd) -> Line:
+    def _decoded(self, crowd: _Crowd) -> Columns:
+        """Return the table ``classifier`` that the server makes of all rounds."""
         report, *later = messages(self.task_.protocol).values()
-        study = self.random_state is not None
-        first = crowd.reports(report.senders, given, study=study)
+        first, known = crowd.reports(report, self.task_), public(self.task_)
         if not later:
-            return one_round(first, given, self.epsilon)
-        made = whitening(first, given, self.epsilon)
-        whitened = replace(crowd, z=made.apply(crowd.z))
-        own = later[0].senders, given.whitened
-        second = whitened.reports(*own, study=study)
-        return two_rounds((first, second), made, given, self.epsilon)
+            return aggregate.decoded(first, known)
+        made = whiten.whitened(first, known)
+        task = later[0].task(self.task_, lambda *_: made)
+        return combine.decoded(first, crowd.reports(later[0], task), made, known)
 
 
 @dataclass(frozen=True)
 class _Crowd:
-    """Clients in memory: z (n, d), labels (n,), a random order, where noise comes from.
+    """Clients in memory: what they know, a random order, where noise comes from."""
 
-    ``epsilon`` is what each of them spends.
-    """
-
-    z: Array
-    labels: Array
+    known: Known
     order: NDArray[np.int64]
-    epsilon: float
     noise: Entropy
 
-    def reports(self, senders: Senders, given: Directions, *, study: bool) -> Sum:
+    def reports(self, kind: Message, task: Task) -> Columns:
         """Return what reaches the server of the senders' reports."""
-        rows = senders.rows({"train": self.order, "vote": self.order[:0]})
-        reporter = DirectionReporter.build(given, self.epsilon)
-        own = self.z[rows], self.labels[rows], self.noise
-        return Sum.of(reporter.release(*own, study=study))
+        rows = kind.senders.rows({"train": self.order, "vote": self.order[:0]})
+        return kind.gather(task, kind.draw(task, self.known.of(rows), self._study))
+
+    @property
+    def _study(self) -> Entropy:
+        seeded = self.noise
+        if not isinstance(seeded, SeededEntropy):
+            return seeded
+        return StudyStreams(lambda _: seeded)

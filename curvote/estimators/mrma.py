@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.client.report import Reporter
-from curvote.client.vote import decisions, vote
+from curvote.chain.stage import Columns
 from curvote.errors import UserError
 from curvote.estimators.shared import BothSides, Line
-from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.classifiers import averaged
+from curvote.protocols.message import Known
+from curvote.protocols.mrma.aggregate import ensemble
+from curvote.protocols.mrma.messages import MESSAGES
+from curvote.protocols.mrma.tables import variant
+from curvote.protocols.mrma.train import fitted, problem, weak_table
 from curvote.representation.basis import roughness
-from curvote.representation.encoding import Encoded, Encoding
+from curvote.representation.encoding import Encoded
 from curvote.representation.rescale import UNBOUNDED
-from curvote.server.averaging import average, weights
-from curvote.server.reversal import reverse, reversed_utility
-from curvote.server.utility import estimate
-from curvote.server.weak import draw, fit_problems
+from curvote.server.weak import draw
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -82,6 +82,7 @@ class MRMAClassifier(BothSides):
     epsilon 4 True
     """
 
+    protocol = "mrma"
     of_curves = "tanh"
 
     def __init__(
@@ -133,47 +134,38 @@ class MRMAClassifier(BothSides):
             stated, mechanism=self.mechanism, label_share=self.label_share
         )
         rng, entropy = self._draws()
-        order = rng.permutation(len(labels))
-        train, voters = np.split(order, [self._n_train(len(labels))])
-        noised = Reporter.of(self.task_).release(
-            encoded.z[train], labels[train], entropy, entropy
-        )
-        fits = self._weak(rng, *noised, stated.encoding)
-        judge = np.arange(len(voters)) % len(fits.coef)
-        features = stated.encoding.judged(encoded)[voters]
-        decision = decisions(features, fits.coef, fits.intercept, judge)
-        positive = vote(decision, labels[voters], self.epsilon, entropy)
-        return self._aggregate(fits, judge, positive)
+        everybody = Known(encoded.coefficients, encoded.z, labels)
+        order, n_train = rng.permutation(len(labels)), self._n_train(len(labels))
+        train, voters = everybody.of(order[:n_train]), everybody.of(order[n_train:])
+        report, vote = MESSAGES["report"], MESSAGES["vote"]
+        reports = report.gather(self.task_, report.draw(self.task_, train, entropy))
+        weak = self._weak(rng, reports)
+        task = vote.task(self.task_, lambda _stage, _table: weak)
+        judge = np.arange(len(voters.labels)) % len(weak["coef"])
+        bits = vote.draw(task, replace(voters, judge=judge), entropy)
+        return self._aggregate(weak, vote.gather(task, bits))
 
     def _n_train(self, n: int) -> int:
         share = validate.fraction(train_share=self.train_share)
         return min(max(2, round(n * share)), n - 1)
 
-    def _weak(
-        self, rng: np.random.Generator, z: Array, labels: Array, encoding: Encoding
-    ) -> Any:
-        count = validate.at_least(1, n_learners=self.n_learners)
-        size = min(validate.at_least(2, n_per_learner=self.n_per_learner), len(z))
-        problems = [(z[i], labels[i]) for i in draw(rng, len(z), count, size)]
-        basis = encoding.projection
-        public = {"gram": basis.gram, "roughness": roughness(basis)}
-        return fit_problems(self.learner, problems, **public)
+    def _weak(self, rng: np.random.Generator, reports: Columns) -> Columns:
+        count, n = validate.at_least(1, n_learners=self.n_learners), len(reports["z"])
+        size = min(validate.at_least(2, n_per_learner=self.n_per_learner), n)
+        problems = [problem(reports, rows) for rows in draw(rng, n, count, size)]
+        learner = {"learner": self.learner, "params": {}}
+        basis = self.task_.encoding.projection
+        known = {"gram": basis.gram, "roughness": roughness(basis)}
+        (fits,) = fitted([problems], known, learner)
+        return weak_table(np.zeros(count, dtype=np.int8), fits)
 
-    def _aggregate(
-        self, fits: Any, judge: NDArray[np.int64], positive: NDArray[np.bool_]
-    ) -> Line:
-        n = np.bincount(judge, minlength=len(fits.coef))
-        right = np.bincount(judge, weights=positive, minlength=len(fits.coef))
-        asked = n > 0
-        keep = BinaryRR(epsilon=self.epsilon).keep
-        flipped = reverse(right[asked], n[asked])
-        self.utility_ = estimate(right[asked], n[asked], keep).value
-        weight, self.none_passed_ = weights(
-            reversed_utility(self.utility_, flipped), self.cutoff, self.when_none_pass
-        )
-        self.weight_, self.reversed_ = weight, flipped
-        turned = np.where(flipped, -weight, weight)
-        return average(fits.coef[asked], fits.intercept[asked], turned)
+    def _aggregate(self, weak: Columns, votes: Columns) -> Line:
+        rule = {name: getattr(self, name) for name in ("cutoff", "when_none_pass")}
+        made = ensemble(votes, self.epsilon, rule | {"weights": "excess"})
+        self.none_passed_ = bool(made["none_passed"][0])
+        self.utility_, self.weight_ = made["utility"], made["weight"]
+        self.reversed_ = made["reversed"]
+        return averaged(variant(weak, "weak"), made)
 
 
 def _check_bounded(rescale: str) -> None:

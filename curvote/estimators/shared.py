@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
+from curvote.classes import Classes
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
@@ -34,6 +35,7 @@ COORDINATES = ("coefficients", "orthonormal")
 class BothSides(ClassifierMixin, BaseEstimator, ABC):
     """A linear classifier that a subclass learns by playing clients and server."""
 
+    protocol: ClassVar[str]
     # The rescaling of curves where none is named.
     of_curves: ClassVar[str]
 
@@ -73,8 +75,8 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         self.classes_, codes = np.unique(y, return_inverse=True)
         check_two(self.classes_)
         encoding = self._encoding(X.shape[1], grid)
-        names = (str(self.classes_[0]), str(self.classes_[1]))
-        stated = Task(encoding, names, self.epsilon)
+        names = Classes(map(str, self.classes_))
+        stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         labels = np.where(codes == 1, 1.0, -1.0)
         coef, intercept = self._learn(stated, encoding.encode(X), labels)
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.mrma import aggregate
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the rule that turned utilities into weights."""
-    return aggregate.facts(_votes(inputs), _second(params))
+    """Return the rule that turns utilities into weights."""
+    second = {"aggregate.cutoff": params["federation.cutoff"]}
+    return aggregate.facts(inputs, {**params, **second})
 
 
-def block(
-    instances: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``ensemble``: one row for each classifier a server accepted.
 
     It is the single server's rule with the cutoff r0* (MRMA section 3.6). Without an
     exchange (``single``) nobody votes again, and the own classifier stands.
     """
-    if params["federation.split"] == "single":
-        votes = (inputs["reevaluate"].columns("votes", i) for i in instances)
-        return {"ensemble": [_alone(rows) for rows in votes]}
-    return aggregate.block(instances, _votes(inputs), _second(params), facts)
-
-
-def _votes(inputs: Inputs) -> Inputs:
-    return {"evaluate": inputs["reevaluate"]}
-
-
-def _second(params: Params) -> Params:
-    return {**params, "aggregate.cutoff": params["federation.cutoff"]}
+    votes = here.rows("reevaluate", "votes")
+    if here.params["federation.split"] == "single":
+        return {"ensemble": _alone(votes)}
+    epsilon = here.inputs["reevaluate"].facts["epsilon"]
+    return {"ensemble": aggregate.ensemble(votes, epsilon, here.facts)}
 
 
 def _alone(votes: Columns) -> Columns:

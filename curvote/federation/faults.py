@@ -10,27 +10,11 @@ from curvote.federation.offers import Offer
 Message = dict[str, Any]
 
 
-def _nan(message: Message) -> Message:
-    return message | {"coef": [float("nan")] * len(message["coef"])}
-
-
-def _dimension(message: Message) -> Message:
-    return message | {"coef": [*message["coef"], 1.0]}
-
-
-def _huge(message: Message) -> Message:
-    return message | {"coef": [1e9 * value for value in message["coef"]]}
-
-
-def _weights(message: Message) -> Message:
-    return message | {"weights": [-1e9 * value for value in message["weights"]]}
-
-
 FAULTS: Final[dict[str, Callable[[Message], Message] | None]] = {
-    "nan": _nan,
-    "dimension": _dimension,
-    "huge": _huge,
-    "weights": _weights,
+    "nan": lambda told: told | {"coef": [float("nan")] * len(told["coef"])},
+    "dimension": lambda told: told | {"coef": [*told["coef"], 1.0]},
+    "huge": lambda told: told | {"coef": [1e9 * each for each in told["coef"]]},
+    "weights": lambda told: told | {"weights": [-1e9 * w for w in told["weights"]]},
     "silent": None,
 }
 

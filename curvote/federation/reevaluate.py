@@ -2,39 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 
-from curvote.federation.poll import budget, remaining
-from curvote.protocols.poll import dealt, poll
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import study_clients
+import numpy as np
+
+from curvote.chain.stage import Here, Rows
+from curvote.federation.poll import asked, facts, remaining, votes
+from curvote.protocols.message import dealt
+from curvote.protocols.study import clients_of
+from curvote.task import Candidates
+
+__all__ = ["facts", "one"]
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the vote's budget and the probability that a bit is told as it is."""
-    return budget(params)
-
-
-def block(
-    instances: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``votes``: learner is the server that offered a classifier."""
-    votes = [_votes(i, inputs, params, facts["epsilon"]) for i in instances]
-    return {"votes": votes}
-
-
-def _votes(instance: int, inputs: Inputs, params: Params, epsilon: float) -> Columns:
-    clients = study_clients(inputs["project"], params, instance)
-    features, labels = clients.judged(params["project.judge"], "vote")
-    offers = inputs["exchange"].columns("offers", instance)
+    clients, offers = clients_of(here), here.rows("exchange", "offers")
     kept = offers["accepted"]
-    voters = remaining(params, instance, len(labels))
-    place = params["seed"], "reevaluate", instance
-    counts = poll(
-        place,
-        (features[voters], labels[voters]),
-        (offers["coef"][kept], offers["intercept"][kept]),
-        dealt(place, len(voters), int(kept.sum())),
-        epsilon,
-    )
-    return {"learner": offers["server"][kept]} | counts
+    up = Candidates(offers["coef"][kept], offers["intercept"][kept])
+    task = replace(asked(here.inputs, here.params), candidates=up)
+    voters = remaining(here, len(clients.roles["vote"]))
+    judge = np.asarray(dealt(task, len(voters), here.generator("split")))
+    counts = votes(here, task, clients, voters, judge)
+    return {"votes": counts | {"learner": offers["sender"][kept]}}

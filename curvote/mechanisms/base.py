@@ -92,11 +92,17 @@ class Mechanism(ABC):
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the exact variance of the output for each input."""
 
-    @abstractmethod
-    def log_ratio(
-        self, x: ArrayLike, x2: ArrayLike, at: NDArray[Any] | ArrayLike
-    ) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), one number a client."""
+    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x) - ln P(at | x2), one number a client.
+
+        For possible outputs ``at``.
+        """
+        first, second = (self._log_likelihood(value, at) for value in (x, x2))
+        return np.asarray(first - second)
+
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return ln P(at | x), but for what does not depend on x."""
+        raise NotImplementedError
 
     def worst_ratio(self) -> Fraction | None:
         """Return the largest P(at | x) / P(at | x2) as the integers make it.
@@ -169,13 +175,9 @@ class FiniteMechanism(ScalarMechanism):
         reached = self.outputs <= np.asarray(at)[..., None]
         return np.asarray(np.sum(self.probabilities(x) * reached, axis=-1))
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2) for ``at`` among ``outputs``."""
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         hit = self.outputs == np.asarray(at)[..., None]
-        first, second = (
-            np.sum(self.probabilities(value) * hit, axis=-1) for value in (x, x2)
-        )
-        return np.asarray(np.log(first) - np.log(second))
+        return np.asarray(np.log(np.sum(self.probabilities(x) * hit, axis=-1)))
 
 
 class LabelMechanism(Mechanism):

@@ -12,6 +12,7 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import FiniteMechanism
+from curvote.mechanisms.exact import WORDS
 from curvote.validate import FloatArray
 
 
@@ -35,12 +36,12 @@ class BinaryRR(FiniteMechanism):
     @property
     def flip_threshold(self) -> int:
         """The number of words, out of 2^64, that flip a label."""
-        return (1 << exact.WORD_BITS) - self.threshold
+        return WORDS - self.threshold
 
     @property
     def keep(self) -> float:
         """The probability q that a label is kept."""
-        return self.threshold / (1 << exact.WORD_BITS)
+        return self.threshold / WORDS
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the labels as float64; anything but -1 and +1 is a UserError."""
@@ -53,7 +54,7 @@ class BinaryRR(FiniteMechanism):
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return P(-1) and P(+1), [..., 2], for each label [...]."""
         labels, _ = self.clip(x)
-        flip = self.flip_threshold / (1 << exact.WORD_BITS)
+        flip = self.flip_threshold / WORDS
         return np.where(labels[..., None] == self.outputs, self.keep, flip)
 
     def worst_ratio(self) -> Fraction:
@@ -71,6 +72,3 @@ def signs(values: ArrayLike) -> FloatArray:
             f" {labels.flat[wrong[0]]!r}; labels are -1 or +1."
         )
     return labels
-
-
-MECHANISM = BinaryRR

@@ -11,17 +11,10 @@ from numpy.typing import NDArray
 
 from curvote.entropy import Entropy, Words
 from curvote.errors import InternalError
-from curvote.mechanisms.exact import (
-    MARGIN,
-    MOST_BITS,
-    WORD_BITS,
-    DiscreteLaplace,
-    LazyUniform,
-)
+from curvote.mechanisms import exact
+from curvote.mechanisms.exact import MARGIN, MOST_BITS, DiscreteLaplace
 from curvote.validate import FloatArray
 
-# Candidates worked on at once: their arrays stay in the processor's cache.
-_CHUNK = 1 << 14
 # Below it the law is no longer nearly the continuous one.
 SMALLEST_SIGMA = 16.0
 LARGEST_SIGMA = 2.0**MOST_BITS
@@ -71,14 +64,8 @@ class DiscreteGaussian:
 
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
-        drawn, filled = np.empty(n, dtype=np.int64), 0
-        while filled < n:
-            # 1.6 > 1 / 0.64, the mean number of candidates for each draw.
-            candidates = min(_CHUNK, int(1.6 * (n - filled)) + 16)
-            some = self._attempt(candidates, entropy)[: n - filled]
-            drawn[filled : filled + some.size] = some
-            filled += some.size
-        return drawn
+        # 1.6 > 1 / 0.64, the mean number of candidates for each draw.
+        return exact.gathered(n, 1.6, lambda some: self._attempt(some, entropy))
 
     def _attempt(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         y = self.proposal.sample(candidates, entropy)
@@ -92,11 +79,11 @@ class DiscreteGaussian:
         The error of E is below 2^-51 times the sum of its terms, which exp(-E) keeps
         below 4; with exp's own 2^-51 that is far inside ``MARGIN``.
         """
-        gap = np.exp(-self._exponent(y)) - words * 2.0**-WORD_BITS
+        gap = np.exp(-self._exponent(y)) - words * 2.0**-exact.WORD_BITS
         kept: NDArray[np.bool_] = gap > 0
         for i in np.flatnonzero(np.abs(gap) <= MARGIN):
             exponent = self._exact_exponent(int(y[i]))
-            uniform = LazyUniform(int(words[i]), entropy)
+            uniform = exact.LazyUniform(int(words[i]), entropy)
             kept[i] = uniform.below_exp(exponent.numerator, exponent.denominator)
         return kept
 

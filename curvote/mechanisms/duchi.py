@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import FiniteMechanism
+from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
 from curvote.validate import FloatArray
 
@@ -30,8 +31,7 @@ class Duchi(FiniteMechanism):
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
         self.threshold = exact.logistic_threshold(self.epsilon)
-        total = 1 << exact.WORD_BITS
-        self.largest = total / (2 * self.threshold - total)
+        self.largest = WORDS / (2 * self.threshold - WORDS)
         self.outputs = np.array([-self.largest, self.largest])
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
@@ -43,15 +43,11 @@ class Duchi(FiniteMechanism):
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return P(-C) and P(+C), [..., 2], for each input [...]."""
-        total = 1 << exact.WORD_BITS
-        kept, flipped = self.threshold / total, (total - self.threshold) / total
+        kept, flipped = self.threshold / WORDS, (WORDS - self.threshold) / WORDS
         up = (grid_index(self.clip(x)[0]) + ONE) / (2 * ONE)
         sides = up * flipped + (1 - up) * kept, up * kept + (1 - up) * flipped
         return np.stack(sides, axis=-1)
 
     def worst_ratio(self) -> Fraction:
         """Return q / (1 - q) as the integers make it."""
-        return Fraction(self.threshold, (1 << exact.WORD_BITS) - self.threshold)
-
-
-MECHANISM = Duchi
+        return Fraction(self.threshold, WORDS - self.threshold)

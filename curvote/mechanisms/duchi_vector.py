@@ -12,10 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
+from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
 from curvote.validate import FloatArray
-
-_TOTAL = 1 << exact.WORD_BITS
 
 
 class DuchiVector(VectorMechanism):
@@ -42,8 +41,8 @@ class DuchiVector(VectorMechanism):
         self.threshold = exact.logistic_threshold(
             self.epsilon, self.inside, self.outside
         )
-        near = Fraction(self.threshold, _TOTAL * self.inside)
-        far = Fraction(_TOTAL - self.threshold, _TOTAL * self.outside)
+        near = Fraction(self.threshold, WORDS * self.inside)
+        far = Fraction(WORDS - self.threshold, WORDS * self.outside)
         self.largest = float(1 / (math.comb(self.d - 1, self.d // 2) * (near - far)))
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
@@ -89,13 +88,8 @@ class DuchiVector(VectorMechanism):
         """Return B^2 - x^2 for each coordinate, (n, d)."""
         return np.asarray(self.largest**2 - self.mean(x) ** 2)
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), (n,), for corners ``at``."""
-        first, second = (np.log(self._likelihood(value, at)) for value in (x, x2))
-        return np.asarray(first - second)
-
-    def _likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return P(at | x) relative to a corner outside: from the agreement's law."""
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return that of a corner relative to one outside: by the agreement's law."""
         agrees = (1 + np.sign(at) * self.mean(x)) / 2
         counts = np.zeros((len(agrees), self.d + 1))
         counts[:, 0] = 1
@@ -104,12 +98,10 @@ class DuchiVector(VectorMechanism):
             counts *= 1 - column
             counts[:, 1:] += more
         inside = 2 * np.arange(self.d + 1) > self.d
-        return np.asarray(counts @ np.where(inside, float(self.worst_ratio()), 1.0))
+        weights = np.where(inside, float(self.worst_ratio()), 1.0)
+        return np.asarray(np.log(counts @ weights))
 
     def worst_ratio(self) -> Fraction:
         """Return how much likelier a corner inside is than one outside."""
-        far = (_TOTAL - self.threshold) * self.inside
+        far = (WORDS - self.threshold) * self.inside
         return Fraction(self.threshold * self.outside, far)
-
-
-MECHANISM = DuchiVector

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import decimal
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -21,12 +22,15 @@ from curvote.errors import InternalError
 from curvote.validate import FloatArray
 
 WORD_BITS = 64
+WORDS = 1 << WORD_BITS
 # numpy's exp is within 4 ulp (2^-51) and a word as float64 within 2^-54.
 MARGIN = 2.0**-44
 # U / 2^52 is exact in float64, and 12 bits of its word are left for the sign.
 MOST_BITS = 52
 # Candidates worked on at once: their arrays stay in the processor's cache.
 _CHUNK = 1 << 14
+
+Draws = NDArray[np.int64]
 
 
 def exp_bounds(numerator: int, denominator: int, bits: int) -> tuple[int, int]:
@@ -55,7 +59,7 @@ def logistic_threshold(epsilon: float, inside: int = 1, outside: int = 1) -> int
     weight = inside << bits
     threshold = (weight << WORD_BITS) // (weight + outside * high)
     uniform = (inside << WORD_BITS) // (inside + outside)
-    return min(max(threshold, uniform), (1 << WORD_BITS) - 1)
+    return min(max(threshold, uniform), WORDS - 1)
 
 
 def log(ratio: Fraction) -> float:
@@ -80,8 +84,8 @@ def below(n: int, size: int, entropy: Entropy) -> NDArray[np.int64]:
     A word in the last, incomplete run of n is drawn again: probability n / 2^64.
     """
     words = entropy.words(size).copy()
-    whole = (1 << WORD_BITS) // n * n
-    if whole < 1 << WORD_BITS:
+    whole = WORDS // n * n
+    if whole < WORDS:
         while (again := np.flatnonzero(words >= np.uint64(whole))).size:
             words[again] = entropy.words(again.size)
     return (words % np.uint64(n)).astype(np.int64)
@@ -157,6 +161,20 @@ def geometric_exact(word: int, most: int, entropy: Entropy) -> int:
     return k
 
 
+def gathered(n: int, each: float, attempt: Callable[[int], Draws]) -> Draws:
+    """Return ``n`` draws, of which ``attempt`` gives some for a number of candidates.
+
+    ``each`` is more than the mean number of candidates for one draw.
+    """
+    drawn, filled = np.empty(n, dtype=np.int64), 0
+    while filled < n:
+        candidates = min(_CHUNK, int(each * (n - filled)) + 16)
+        some = attempt(candidates)[: n - filled]
+        drawn[filled : filled + some.size] = some
+        filled += some.size
+    return drawn
+
+
 @dataclass(frozen=True)
 class DiscreteLaplace:
     """The law P(k) proportional to exp(-|k| s / 2^bits) on the integers, exactly.
@@ -203,14 +221,8 @@ class DiscreteLaplace:
 
     def sample(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
         """Return ``n`` independent draws."""
-        drawn, filled = np.empty(n, dtype=np.int64), 0
-        while filled < n:
-            # 1.7 > 1 / (1 - 1/e), the mean number of candidates for each draw.
-            candidates = min(_CHUNK, int(1.7 * (n - filled)) + 16)
-            some = self._attempt(candidates, entropy)[: n - filled]
-            drawn[filled : filled + some.size] = some
-            filled += some.size
-        return drawn
+        # 1.7 > 1 / (1 - 1/e), the mean number of candidates for each draw.
+        return gathered(n, 1.7, lambda some: self._attempt(some, entropy))
 
     def _attempt(self, candidates: int, entropy: Entropy) -> NDArray[np.int64]:
         words = entropy.words(2 * candidates)

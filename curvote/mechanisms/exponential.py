@@ -12,11 +12,11 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import FiniteMechanism
+from curvote.mechanisms.exact import WORDS
 from curvote.validate import FloatArray
 
 MOST_POINTS = 1024
 _SPARE_BITS = 256
-_WORDS = 1 << exact.WORD_BITS
 
 
 class Exponential(FiniteMechanism):
@@ -60,7 +60,7 @@ class Exponential(FiniteMechanism):
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each output, [..., size], for each input [...]."""
-        return np.asarray(self.counts[self._rows(self.clip(x)[0])] / float(_WORDS))
+        return np.asarray(self.counts[self._rows(self.clip(x)[0])] / float(WORDS))
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the mean of the output, from the channel of the grid points."""
@@ -91,16 +91,13 @@ def _row(weights: list[int], i: int) -> list[int]:
     own = [weights[abs(i - j)] for j in range(len(weights))]
     total = sum(own)
     row = [-(-(weight << exact.WORD_BITS) // total) for weight in own]
-    row[i] += _WORDS - sum(row)
+    row[i] += WORDS - sum(row)
     return row
 
 
 def _bounds(counts: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return each row's running sums, filled up to a power of two for the bisection."""
     size = len(counts)
-    bounds = np.full((size, 1 << (size - 1).bit_length()), _WORDS - 1, dtype=np.uint64)
+    bounds = np.full((size, 1 << (size - 1).bit_length()), WORDS - 1, dtype=np.uint64)
     bounds[:, : size - 1] = np.cumsum(counts[:, :-1], axis=1)
     return bounds
-
-
-MECHANISM = Exponential

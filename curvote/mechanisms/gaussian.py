@@ -199,6 +199,3 @@ class Gaussian(VectorMechanism):
         # |at - x2|^2 - |at - x|^2, without the cancellation.
         apart = (first - second) * (2 * steps - first - second)
         return np.asarray(apart.sum(axis=-1) * self.noise.rate)
-
-
-MECHANISM = Gaussian

@@ -12,16 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.bits import Bits, Labels
-from curvote.mechanisms.labels import WORDS, Chances, SupportMechanism, are_codes
+from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.labels import Chances, SupportMechanism, are_codes
 from curvote.validate import FloatArray
 
 
-def _power_of_two(least: int) -> int:
-    return 1 << (least - 1).bit_length()
-
-
 def _block_size(blocks: int, n_classes: int) -> int:
-    return _power_of_two(1 + -(-n_classes // blocks))
+    """Return the smallest power of two b with blocks (b - 1) >= n_classes."""
+    return 1 << (-(-n_classes // blocks)).bit_length()
 
 
 def best_blocks(epsilon: float, n_classes: int) -> int:
@@ -150,6 +148,3 @@ class Hadamard(SupportMechanism):
         mine, theirs = self._place(labels)[0], self._place(np.arange(self.n_classes))[0]
         spread = np.where(mine[:, None] == theirs, near, far)
         return np.where(self._one_hot(labels), own, spread)
-
-
-MECHANISM = Hadamard

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote.entropy import Entropy
-from curvote.mechanisms import exact
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.duchi import Duchi
+from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.piecewise import Piecewise
 from curvote.validate import FloatArray
 
@@ -37,10 +37,9 @@ class Hybrid(ScalarMechanism):
     def __init__(self, *, epsilon: float) -> None:
         super().__init__(epsilon=epsilon)
         self.piecewise, self.duchi = Piecewise(epsilon=epsilon), Duchi(epsilon=epsilon)
-        total = 1 << exact.WORD_BITS
         wanted = -math.expm1(-self.epsilon / 2) if epsilon > LEAST_PIECEWISE else 0
-        self.coin = min(int(wanted * total), total - 1)
-        self.shares = self.coin / total, (total - self.coin) / total
+        self.coin = min(int(wanted * WORDS), WORDS - 1)
+        self.shares = self.coin / WORDS, (WORDS - self.coin) / WORDS
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         first = entropy.words(values.size).reshape(values.shape) < np.uint64(self.coin)
@@ -75,15 +74,10 @@ class Hybrid(ScalarMechanism):
         extremes = np.sum(self.duchi.probabilities(x) * hit, axis=-1)
         return self._mixed(self.piecewise.mass(x, at), extremes)
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2) for possible outputs ``at``."""
-        first, second = (np.log(self.mass(value, at)) for value in (x, x2))
-        return np.asarray(first - second)
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        return np.asarray(np.log(self.mass(x, at)))
 
     def worst_ratio(self) -> Fraction:
         """Return the larger ratio of the two mechanisms in use."""
         extremes = self.duchi.worst_ratio()
         return max(self.piecewise.worst_ratio(), extremes) if self.coin else extremes
-
-
-MECHANISM = Hybrid

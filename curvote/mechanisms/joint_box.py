@@ -13,6 +13,7 @@ from scipy import special
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
+from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.grid import ONE, grid_index
 from curvote.validate import FloatArray
 
@@ -92,9 +93,8 @@ class JointBox(VectorMechanism):
     @property
     def _cube_weight(self) -> float:
         """The share of the draw that is uniform in the cube; the rest is everywhere."""
-        total = 1 << exact.WORD_BITS
-        spread = Fraction(self.inside * (total - self.threshold), self.outside)
-        return float((self.threshold - spread) / total)
+        spread = Fraction(self.inside * (WORDS - self.threshold), self.outside)
+        return float((self.threshold - spread) / WORDS)
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of each coordinate, (n, d): the middle, shrunk."""
@@ -107,23 +107,16 @@ class JointBox(VectorMechanism):
         second = weight * (middle**2 + near) + (1 - weight) * far
         return np.asarray(second - (weight * middle) ** 2)
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), (n,): epsilon, 0 or -epsilon."""
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         steps = grid_index(np.asarray(at, dtype=np.float64))
-        first, second = (
-            self._holds(self._lowest(self.clip(value)[0]), steps).astype(int)
-            for value in (x, x2)
-        )
-        return np.asarray((first - second) * self.worst_log_ratio())
+        held = self._holds(self._lowest(self.clip(x)[0]), steps)
+        return np.asarray(held * self.worst_log_ratio())
 
     def worst_ratio(self) -> Fraction:
         """Return how much likelier a point inside the cube is than one outside."""
-        outside = (1 << exact.WORD_BITS) - self.threshold
+        outside = WORDS - self.threshold
         return Fraction(self.threshold * self.outside, self.inside * outside)
 
 
 def _grid(points: int, shape: tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:
     return exact.below(points, math.prod(shape), entropy).reshape(shape)
-
-
-MECHANISM = JointBox

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.bits import Bits, Labels
-from curvote.mechanisms.labels import WORDS, Chances, PureMechanism, are_codes
+from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.labels import Chances, PureMechanism, are_codes
 
 
 class KRR(PureMechanism):
@@ -55,6 +56,3 @@ class KRR(PureMechanism):
 
     def _chances(self, outputs: Labels) -> list[Chances]:
         return [(self.q, self.p)] * outputs.size
-
-
-MECHANISM = KRR

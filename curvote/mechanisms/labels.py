@@ -11,12 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms import bits, exact
+from curvote.mechanisms import bits
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.bits import Bits, Labels, Packed
 from curvote.validate import FloatArray
 
-WORDS = 1 << exact.WORD_BITS
 # Far above it the 2^64 words would be too few for the smallest epsilon.
 MOST_CLASSES = 1 << 31
 
@@ -81,16 +80,9 @@ class SupportMechanism(LabelMechanism):
         labels, _ = self.clip(x)
         return np.asarray(labels[:, None] == np.arange(self.n_classes))
 
-    def log_ratio(
-        self, x: ArrayLike, x2: ArrayLike, at: NDArray[Any] | ArrayLike
-    ) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), (n,), for possible outputs ``at``."""
-        outputs = np.asarray(at)
-        first, second = (
-            self._supports(outputs, self.clip(labels)[0]).astype(np.float64)
-            for labels in (x, x2)
-        )
-        return np.asarray((first - second) * self.worst_log_ratio())
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        supported = self._supports(np.asarray(at), self.clip(x)[0])
+        return np.asarray(supported * self.worst_log_ratio())
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each of ``outputs()``, (n, m), for labels (n,)."""

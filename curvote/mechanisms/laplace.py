@@ -97,6 +97,3 @@ class Laplace(ScalarMechanism):
         """Return the grid's span in steps times s/t: at most epsilon."""
         span = self._steps(self.high) - self._steps(self.low)
         return float(span * self.noise.rate)
-
-
-MECHANISM = Laplace

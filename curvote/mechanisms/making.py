@@ -18,15 +18,10 @@ def names() -> list[str]:
 
 
 def kind(name: str) -> type[Mechanism]:
-    """Return the class of mechanism ``name``: its module's ``MECHANISM``, or another.
-
-    A module that holds several is written ``module:Class``. Unknown: UserError.
-    """
+    """Return the class of mechanism ``name``; an unknown name is a UserError."""
     path = MECHANISMS[validate.one_of(MECHANISMS, mechanism=name)]
-    module, _, cls = path.partition(":")
-    found: type[Mechanism] = getattr(
-        importlib.import_module(module), cls or "MECHANISM"
-    )
+    module, cls = path.split(":")
+    found: type[Mechanism] = getattr(importlib.import_module(module), cls)
     return found
 
 

@@ -14,9 +14,9 @@ from curvote.entropy import Entropy, Words
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.cap import best_cap
+from curvote.mechanisms.exact import WORDS
 from curvote.validate import FloatArray
 
-_TOTAL = 1 << exact.WORD_BITS
 # Bounds, for each coordinate, by how much the probability that a candidate falls into
 # a cap depends on where the cap is: see ``PrivUnit``.
 CAP_ERROR = 2.0**-42
@@ -56,12 +56,12 @@ class PrivUnit(VectorMechanism):
         gain = -np.expm1(-self.epsilon)
         kept = 1 - (1 - self.cap.share) * gain
         self.margin = float(4 * self.d * CAP_ERROR * gain / kept)
-        self.threshold_in = _TOTAL
+        self.threshold_in = WORDS
         rest = Fraction(self.epsilon) - Fraction(self.margin)
         self.threshold_out = _threshold_out(rest)
         # For p and m alone, which are rounded to float64 anyway: from the rounded
         # difference, as the studies that are stored were drawn.
-        self._outside = _threshold_out(Fraction(float(rest))) / _TOTAL
+        self._outside = _threshold_out(Fraction(float(rest))) / WORDS
 
     @property
     def kept(self) -> float:
@@ -132,7 +132,7 @@ class PrivUnit(VectorMechanism):
         distribution function, the tangent uniform. Its low bits may betray the input.
         """
         u, _ = self.clip(values)
-        threshold = min(int(self.p * _TOTAL), _TOTAL - 1)
+        threshold = min(int(self.p * WORDS), WORDS - 1)
         inside = entropy.words(len(u)) < np.uint64(threshold)
         heights = self.cap.heights(inside, uniforms(len(u), entropy))[:, None]
         tangent = normals(u.size, entropy).reshape(u.shape)
@@ -158,14 +158,11 @@ class PrivUnit(VectorMechanism):
         across = (1 - along) / (self.d - 1) * (1 - square)
         return np.asarray((along * square + across) / self.m**2 - square)
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), (n,), but for ``margin``."""
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return it but for ``margin``, too."""
         v = np.asarray(at) / np.linalg.norm(at, axis=-1, keepdims=True)
-        first, second = (
-            (np.sum(v * self.mean(value), axis=-1) >= self.cap.gamma).astype(int)
-            for value in (x, x2)
-        )
-        return np.asarray((first - second) * exact.log(self.worst_ratio()))
+        inside = np.sum(v * self.mean(x), axis=-1) >= self.cap.gamma
+        return np.asarray(inside * exact.log(self.worst_ratio()))
 
     def worst_ratio(self) -> Fraction:
         """Return ``threshold_in`` / ``threshold_out``."""
@@ -205,6 +202,3 @@ def normals(n: int, entropy: Entropy) -> FloatArray:
     radius = np.sqrt(-2 * np.log(first))
     second *= 2 * np.pi
     return np.concatenate([radius * np.cos(second), radius * np.sin(second)])[:n]
-
-
-MECHANISM = PrivUnit

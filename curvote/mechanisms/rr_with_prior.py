@@ -15,7 +15,8 @@ from curvote.errors import UserError
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.bits import Bits, Labels
-from curvote.mechanisms.labels import WORDS, are_codes
+from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.labels import are_codes
 from curvote.validate import FloatArray
 
 
@@ -106,16 +107,9 @@ class RRWithPrior(LabelMechanism):
             pairs += [self._keep / self._even, self._even / self._move]
         return max(pairs)
 
-    def log_ratio(
-        self, x: ArrayLike, x2: ArrayLike, at: NDArray[Any] | ArrayLike
-    ) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), (n,), for possible outputs ``at``."""
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         logs = [exact.log(share) for share in (self._keep, self._move, self._even)]
-        first, second = (
-            self._choose(self.clip(labels)[0], np.asarray(at), *logs)
-            for labels in (x, x2)
-        )
-        return np.asarray(first - second)
+        return self._choose(self.clip(x)[0], np.asarray(at), *logs)
 
     def _choose(
         self, labels: Labels, at: Labels, keep: float, move: float, even: float
@@ -171,6 +165,3 @@ class RRWithPrior(LabelMechanism):
         shares = (self._keep, self._move, self._even)
         variances = [share * (1 - share) / self._gap**2 for share in shares]
         return self._spread(self._for_each(x, *variances))
-
-
-MECHANISM = RRWithPrior

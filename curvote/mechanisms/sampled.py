@@ -111,16 +111,11 @@ class Sampled(VectorMechanism):
     def _gives_zero(self) -> bool:
         return bool(self.scalar.possible(np.zeros(1))[0])
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2), (n,), for possible outputs ``at``."""
-        first, second = (self._log_likelihood(value, at) for value in (x, x2))
-        return np.asarray(first - second)
-
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x), but for what does not depend on x.
+        """Sum over the subsets that hold every visible coordinate.
 
-        A sum over the subsets that hold every visible coordinate, one coordinate
-        after the other; column j stands for j of them being in the subset so far.
+        One coordinate after the other; column j stands for j of them being in the
+        subset so far.
         """
         given, _ = self.reported(at)
         terms = self._relative(np.broadcast_to(x, given.shape), given)
@@ -164,6 +159,3 @@ def _part(mechanism: str, k: int, epsilon: float) -> PerCoordinate:
             " [-1, 1]^d, and a coordinate left out would not be 0 in the middle."
         )
     return part
-
-
-MECHANISM = Sampled

@@ -15,7 +15,8 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms import bits, exact
 from curvote.mechanisms.bits import Bits, Labels, Packed
-from curvote.mechanisms.labels import WORDS, Chances, PackedMechanism
+from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.labels import Chances, PackedMechanism
 
 
 def best_omega(epsilon: float, n_classes: int) -> int:
@@ -89,6 +90,3 @@ class SubsetSelection(PackedMechanism):
         others = self.n_classes - 1
         out = (1 - self.p) / math.comb(others, self.omega)
         return [(out, self.p / math.comb(others, self.omega - 1))] * len(outputs)
-
-
-MECHANISM = SubsetSelection

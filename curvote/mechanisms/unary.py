@@ -12,7 +12,8 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms import bits, exact
 from curvote.mechanisms.bits import Bits, Labels, Packed
-from curvote.mechanisms.labels import WORDS, Chances, PackedMechanism
+from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.labels import Chances, PackedMechanism
 
 # What computing p and q in float64 may have added to the loss is no user's mistake.
 ROUNDING = Fraction(1, 1 << 50)

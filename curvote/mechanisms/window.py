@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import ScalarMechanism
+from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.grid import grid_index
 from curvote.validate import FloatArray
 
@@ -51,7 +52,7 @@ class Window:
     @cached_property
     def ratio(self) -> Fraction:
         """How much likelier a point is inside: T (n - W) / ((2^64 - T) W)."""
-        rest = (1 << exact.WORD_BITS) - self.threshold
+        rest = WORDS - self.threshold
         return Fraction(self.threshold * (self.size - self.width), rest * self.width)
 
     @cached_property
@@ -156,19 +157,15 @@ class WindowMechanism(ScalarMechanism):
 
     def mass(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return P(output = at) for each input."""
-        window, total = self.window, 1 << exact.WORD_BITS
-        inside = window.threshold / (total * window.width)
-        rest = (total - window.threshold) / (total * (window.size - window.width))
+        window = self.window
+        inside = window.threshold / (WORDS * window.width)
+        rest = (WORDS - window.threshold) / (WORDS * (window.size - window.width))
         held = window.holds(self._centres(x), self._index(at))
         return np.where(self.possible(np.asarray(at)), np.where(held, inside, rest), 0)
 
-    def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return ln P(at | x) - ln P(at | x2) for possible outputs ``at``."""
-        held, held2 = (
-            self.window.holds(self._centres(value), self._index(at)).astype(np.float64)
-            for value in (x, x2)
-        )
-        return np.asarray((held - held2) * self.worst_log_ratio())
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        held = self.window.holds(self._centres(x), self._index(at))
+        return np.asarray(held * self.worst_log_ratio())
 
     def worst_ratio(self) -> Fraction:
         """Return how much likelier a point is inside the window than outside."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns
 from curvote.client.record import Given
 from curvote.entropy import Entropy
 from curvote.protocols.message import Known, message_of, row
-from curvote.protocols.stage import Columns
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 from curvote.task_form import LARGEST_VALUE

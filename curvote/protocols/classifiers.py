@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.protocols.mrma.arms import WEAK_ARMS
-from curvote.protocols.stage import Columns, Source
+from curvote.chain.stage import Columns
+from curvote.protocols.mrma.tables import WEAK_VARIANTS
+from curvote.server.averaging import average
 
 Array = NDArray[np.float64]
 Line = tuple[Array, float]
@@ -22,17 +23,25 @@ def classifier(line: Line, n: int) -> Columns:
     }
 
 
-def line_of(source: Source, replicate: int) -> Line:
-    """Return (coef, intercept) of a replicate."""
-    row = source.columns("classifier", replicate)
-    return row["coef"][0], float(row["intercept"][0])
+def line_in(rows: Columns) -> Line:
+    """Return (coef, intercept) of the one row of table ``classifier``."""
+    return rows["coef"][0], float(rows["intercept"][0])
+
+
+def averaged(lines: tuple[Array, Array], ensemble: Columns) -> Line:
+    """Return the average of coef (B, d) and intercept (B,), reversed and weighted.
+
+    ``ensemble`` holds the columns ``reversed`` and ``weight`` (B,).
+    """
+    turn = np.where(ensemble["reversed"], -1.0, 1.0)
+    return average(*lines, turn * ensemble["weight"])
 
 
 def weak_rows(coef: Array, intercept: Array, n: int) -> Columns:
     """Return the rows of table ``weak``: coef (B, d), intercept (B,), ``n`` reports."""
     count = len(coef)
     return {
-        "arm": np.full(count, WEAK_ARMS.index("weak"), dtype=np.int8),
+        "arm": np.full(count, WEAK_VARIANTS.index("weak"), dtype=np.int8),
         "learner": np.arange(count),
         "coef": coef,
         "intercept": intercept,

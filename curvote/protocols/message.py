@@ -6,28 +6,31 @@ new protocol brings its own and changes none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from curvote import validate
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.sent import Sent
+from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.roles import Senders
-from curvote.protocols.stage import Columns, Inputs
-from curvote.representation.encoding import Encoded
+from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
 from curvote.task import Task
 from curvote.validate import shown
 
 Array = NDArray[np.float64]
 Setting = Callable[[str], Any]
+Read = Callable[[str, str], Columns]
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,81 +45,107 @@ class Known:
     labels: Array
     judge: NDArray[np.int64] | None = None
 
+    def of(self, part: slice | NDArray[np.int64]) -> Known:
+        """Return what some of them know."""
+        judge = None if self.judge is None else self.judge[part]
+        own = self.coefficients[part], self.z[part], self.labels[part]
+        return Known(*own, judge)
 
-class Message(Protocol):
+
+class Payload(BaseModel):
+    """A message as JSON: nothing else, and no value of another kind."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Message(ABC):
     """One kind of message: one row a client, released once within the task's budget.
 
     ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
-    table in random order and stay tied to nothing that tells whose they are.
+    table in random order and stay tied to nothing that tells whose they are. ``who``
+    sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.
     """
 
     name: str
-    bounded: bool
-    shuffled: bool
-    senders: Senders
     stage: str
     table: str
+    senders: Senders
     payload: type[BaseModel]
+    bounded: bool = False
+    shuffled: bool = True
+    who: str = "every client"
+    what: str
+    mechanism: str
+    detail: str
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return what leaves a client under a configuration, of d numbers, in words."""
+        return [Sent(self.who, self.what, self.mechanism, self.detail)]
+
+    @abstractmethod
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the fields of the first round's task that the configuration states.
 
         ``setting`` returns the value of a dotted key of pipelines.yaml.
         """
-        ...
 
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the task of this round; ``inputs`` are the server's tables so far."""
-        ...
+    def task(self, stated: Task, read: Read) -> Task:
+        """Return the task of this round; the first round has nothing to add.
+
+        ``read`` returns what the server has so far, by stage and table.
+        """
+        return stated
 
     def least(self, config: Mapping[str, Any]) -> int:
         """Return the fewest messages with which a configured server can go on."""
-        ...
+        return 1
 
     def rehearsal(self, stated: Task) -> Task:
         """Return a task of this round with stand-ins for what the server would add."""
-        ...
+        return stated
 
+    @abstractmethod
     def admit(self, task: Task) -> None:
         """Refuse (UserError) a task that is not one of this message, in every field.
 
         After that a client may draw: what its record holds makes no difference.
         """
-        ...
 
+    @abstractmethod
     def worst_loss(self, task: Task) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
-        ...
 
     def numbers(self, task: Task) -> int:
         """Return how many noised numbers a message holds, beside classes and bits."""
-        ...
+        return 0
 
+    @abstractmethod
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised messages, one row a client; UserError: nothing is drawn."""
-        ...
 
+    @abstractmethod
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each row whether an honest client can have sent it."""
-        ...
 
+    @abstractmethod
     def log_ratio(
         self, task: Task, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return ln P(message | one) - ln P(message | other), one number a row."""
-        ...
 
+    @abstractmethod
     def gather(self, task: Task, messages: Columns) -> Columns:
         """Return the server's table; what it holds must not depend on row order."""
-        ...
 
 
 def messages(protocol: str) -> Mapping[str, Message]:
     """Return the messages of a protocol, in the order of its rounds."""
-    path = PROTOCOLS[validate.one_of(PROTOCOLS, protocol=protocol)]
-    declared: Mapping[str, Message] = import_module(path).MESSAGES
+    package = SYSTEMS[validate.one_of(SYSTEMS, protocol=protocol)]
+    module = f"{package}.messages"
+    # Not the system's: a client's process holds no more than it needs.
+    declared: Mapping[str, Message] = import_module(module).MESSAGES
     return declared
 
 
@@ -146,13 +175,32 @@ def knowledge(
     return Known(encoded.coefficients, encoded.z, labels, judge)
 
 
+def dealt(
+    task: Task, voters: int, rng: np.random.Generator
+) -> NDArray[np.int64] | None:
+    """Return the candidate that each voter judges: random parts, sizes differ by 1.
+
+    None where the task has no candidates, and nothing is drawn.
+    """
+    if task.candidates is None:
+        return None
+    return rng.permutation(np.arange(voters) % len(task.candidates.coef))
+
+
 def check_fields(
-    task: Task, *, params: Collection[str] | None = (), candidates: bool = False
+    task: Task,
+    *,
+    params: Collection[str] | None = (),
+    candidates: bool = False,
+    binary: bool = True,
 ) -> None:
     """Refuse a task with other parameters than ``params``, or (no) candidates.
 
-    With None the parameters are the mechanism's own, which checks them.
+    With None the parameters are the mechanism's own, which checks them. A ``binary``
+    message tells two classes apart, so it is about no more.
     """
+    if binary and len(task.classes) > 2:
+        raise UserError(f"a {task.asks} of {task.protocol} is about two classes.")
     if params is not None and set(task.params) != set(params):
         raise UserError(
             f"params holds {shown(sorted(task.params))}; a {task.asks} of"

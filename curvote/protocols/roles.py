@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import generator
+from curvote.chain.streams import generator
 from curvote.errors import UserError
 
 ROLES = ("test", "vote", "train", "public")

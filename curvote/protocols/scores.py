@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import Rows
 from curvote.classifier import sign
-from curvote.protocols.stage import Columns, Params
+from curvote.protocols.measures import MISCLASSIFICATION, NONE_PASSED
 
 Array = NDArray[np.float64]
 
@@ -31,18 +34,21 @@ class Test:
 
 
 def score_rows(
-    errors: dict[str, float],
-    none_passed: dict[str, Any],
-    params: Params,
-    learner: str | None,
-) -> Columns:
-    """Return the rows of table ``scores`` for one replicate."""
-    n = len(errors)
+    errors: Mapping[str, float], none_passed: Mapping[str, Any] | None = None
+) -> Rows:
+    """Return the table ``scores`` of one repetition.
+
+    A row tells the error of a method; where ``none_passed`` names the method, another
+    one tells whether no classifier passed the cutoff.
+    """
+    told = dict(none_passed or {})
     return {
-        "protocol": np.array([params["label"]] * n, dtype=object),
-        "epsilon": np.full(n, params["epsilon"]),
-        "learner": np.array([learner] * n, dtype=object),
-        "method": np.array(list(errors), dtype=object),
-        "misclassification": np.array(list(errors.values()), dtype=float),
-        "none_passed": np.array([bool(none_passed.get(m, False)) for m in errors]),
+        SCORES.name: {
+            "method": np.array([*errors, *told], dtype=object),
+            "metric": np.repeat(
+                np.array([MISCLASSIFICATION.name, NONE_PASSED.name], dtype=object),
+                [len(errors), len(told)],
+            ),
+            "value": np.array([*errors.values(), *told.values()], dtype=float),
+        }
     }

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.protocols.roles import Roles, split
-from curvote.protocols.stage import Params, Source
+from curvote.chain.stage import Here
+from curvote.protocols.message import Known
+from curvote.protocols.roles import Index, Roles, split
 from curvote.representation.encoding import judged
 
 Array = NDArray[np.float64]
@@ -21,12 +22,16 @@ class Clients:
     ``gram`` (d, d) is the basis's, which everybody knows.
     """
 
-    replicate: int
     coefficients: Array
     z: Array
     labels: Array
     roles: Roles
     gram: Array
+
+    def known(self, rows: Index, judge: Index | None = None) -> Known:
+        """Return what some clients know; ``judge`` is the candidate of each."""
+        own = self.coefficients[rows], self.z[rows], self.labels[rows]
+        return Known(*own, judge)
 
     def judged(self, feature_map: str, role: str) -> tuple[Array, Array]:
         """Return the (features, labels -1/+1) that a classifier is judged on."""
@@ -36,16 +41,12 @@ class Clients:
         return features, self.labels[rows]
 
 
-def study_clients(project: Source, params: Params, replicate: int) -> Clients:
-    """Read the encoded clients of one replicate and give each its role."""
-    rows = project.columns("encoded", replicate)
-    roles = split(
-        params["seed"],
-        replicate,
-        len(rows["label"]),
-        params["clients"],
-        rows["group"] if params["source.groups"] else None,
-    )
+def clients_of(here: Here) -> Clients:
+    """Read the encoded clients of one repetition and give each its role."""
+    params, rows = here.params, here.rows("project", "encoded")
+    groups = rows["group"] if params["source.groups"] else None
+    n = len(rows["label"])
+    roles = split(params["seed"], here.number, n, params["clients"], groups)
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
-    gram = np.asarray(project.facts["encoding"]["gram"])
-    return Clients(replicate, rows["coefficients"], rows["z"], labels, roles, gram)
+    gram = np.asarray(here.inputs["project"].facts["encoding"]["gram"])
+    return Clients(rows["coefficients"], rows["z"], labels, roles, gram)

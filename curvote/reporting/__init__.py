@@ -5,7 +5,6 @@ from curvote.lazy import exports
 __getattr__ = exports(
     __name__,
     {
-        "CurveSample": "data",
         "PageData": "data",
         "render": "page",
         "save_figures": "figures",

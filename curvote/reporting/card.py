@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.classes import Classes
 from curvote.datasets import lookup, sources
 from curvote.datasets.raw import RawFile
 from curvote.datasets.sources import Source
@@ -82,7 +83,7 @@ class Card:
     unit: str
     domain: tuple[float, float]
     grid: tuple[float, ...]
-    classes: tuple[str, str]
+    classes: Classes
     features: tuple[FeatureCard, ...]
     bounds: Bounds | None
     duplicates: Mapping[str, Any] | None
@@ -130,7 +131,7 @@ def card(
         unit=facts["unit"],
         domain=(facts["domain"][0], facts["domain"][1]),
         grid=tuple(facts["grid"]),
-        classes=(facts["classes"][0], facts["classes"][1]),
+        classes=Classes(facts["classes"]),
         features=_features(facts, columns["curve"]),
         bounds=_bounds(facts.get("bounds"), columns["curve"]),
         duplicates=facts.get("duplicates"),

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from curvote.chain.axis import EPSILON, Axis, Value
+from curvote.chain.measure import Metric
+from curvote.chain.sent import Sent
 from curvote.client.ledger import Entry
 from curvote.errors import InternalError
 from curvote.protocols.outside import Outside
-from curvote.protocols.stage import Release
-from curvote.reporting.card import Card
-from curvote.reporting.methods import METHODS
-from curvote.representation.rescale import UNBOUNDED
+from curvote.reporting.methods import known
+from curvote.reporting.section import Section
 from curvote.run.audited import Loss
 
 FloatArray = NDArray[np.float64]
@@ -24,81 +25,29 @@ FloatArray = NDArray[np.float64]
 SCORE_COLUMNS = (
     "pipeline",
     "protocol",
-    "epsilon",
+    "level",
     "learner",
     "method",
-    "misclassification",
+    "metric",
+    "value",
     "se",
     "replicates",
-    "none_passed",
 )
 NOTHING = "\N{EN DASH}"  # a cell for which nothing was computed
-ROLES = ("public", "train", "vote", "test")
-
-
-@dataclass(frozen=True, eq=False)
-class CurveSample:
-    """Records that may be shown: volunteers' (public by consent) or simulated ones.
-
-    ``grid[T]`` in ``unit`` over ``domain``; ``curves[n, T]`` as recorded,
-    ``fitted[n, T]`` their projections, ``z[n, d]`` before noise,
-    ``labels[n]`` 0 or 1 for ``classes`` (negative, positive). ``basis`` and
-    ``rescale`` are words, such as "4 cubic B-splines".
-    """
-
-    grid: FloatArray
-    unit: str
-    domain: tuple[float, float]
-    curves: FloatArray
-    fitted: FloatArray
-    z: FloatArray
-    labels: NDArray[np.int64]
-    classes: tuple[str, str]
-    basis: str
-    rescale: str
-    who: str
-
-    def __post_init__(self) -> None:
-        if self.who not in ("volunteers", "simulated"):
-            raise InternalError(f"records of {self.who!r} are not public: not drawn")
-        shape = (len(self.labels), len(self.grid))
-        if self.curves.shape != shape or self.fitted.shape != shape:
-            raise InternalError(
-                f"curves {self.curves.shape}, fitted"
-                f" {self.fitted.shape}: both must be {shape}"
-            )
-        if len(self.z) != len(self.labels):
-            raise InternalError(f"z holds {len(self.z)} rows, not {len(self.labels)}")
-
-    @property
-    def bounded(self) -> bool:
-        """Whether z lies in [-1, 1]; a direction needs no bounds."""
-        return self.rescale.partition(" ")[0] not in UNBOUNDED
-
-
-@dataclass(frozen=True, eq=False)
-class DataCard:
-    """The card of a published data set and its figure, an SVG drawing."""
-
-    card: Card
-    svg: bytes
 
 
 @dataclass(frozen=True, eq=False)
 class PageData:
     """Everything one report shows, from tables only.
 
-    ``title`` names the data set. ``scores`` has ``SCORE_COLUMNS``; misclassification,
-    se and none_passed (the share of replicates in which no classifier passed the
-    cutoff, missing where the method has no cutoff) lie in [0, 1]; ``learner`` is
-    missing for methods that have none. ``utilities`` has epsilon, learner, utility
-    (estimated, before reversal, not clipped). ``clients`` maps a role of ``ROLES`` to
-    (asked, least, most) over the replicates. ``bayes_error`` in [0, 1] where it is
-    known. ``overrides`` are the ``a.b=v`` texts of ``--set``. ``record`` is the word
-    for one record. ``curves`` is None where no record may be shown. ``card`` is that
-    of a published data set, ``clipped`` the share of values outside their bounds; both
-    in studies only. ``losses`` are the exact privacy losses of the messages,
-    ``audited`` says what an audit found, and
+    ``title`` names the data set. ``scores`` has ``SCORE_COLUMNS``: a mean for each
+    level of the axis ``x`` (infinite without one), ``learner`` (the column it stands
+    in; missing for methods that have none), method and metric. ``metrics`` are what was
+    measured, the headline's first, ``bounds`` the best values possible, where they are
+    known, and ``main`` the methods of each protocol that a headline may state.
+    ``sections`` are what only the systems of this run have. ``overrides`` are the
+    ``a.b=v`` texts of ``--set``. ``record`` is the word for one record. ``losses`` are
+    the exact privacy losses of the messages, ``audited`` says what an audit found, and
     ``ledger`` holds the entries of these releases and ``outside`` what is left of each
     message for who sees the shuffled table only, in production.
     """
@@ -111,20 +60,16 @@ class PageData:
     generated: str
     run_id: str
     scores: pd.DataFrame
-    utilities: pd.DataFrame
-    cutoff: float
-    curves: CurveSample | None
-    clients: Mapping[str, tuple[int, int, int]]
-    groups: str | None
-    releases: Sequence[Release]
-    public: Sequence[str]
-    volunteers: int
+    metrics: Sequence[Metric]
+    main: Mapping[str, Sequence[str]]
+    releases: Sequence[Sent]
+    public: Sequence[str] = ()
+    sections: Sequence[Section] = ()
+    x: Axis = EPSILON
+    bounds: Mapping[str, float] = field(default_factory=dict)
     notes: Sequence[str] = ()
-    bayes_error: float | None = None
     private: bool = False
     overrides: Sequence[str] = ()
-    clipped: float | None = None
-    card: DataCard | None = None
     losses: Sequence[Loss] = ()
     audited: str = ""
     ledger: Sequence[Entry] = ()
@@ -135,6 +80,20 @@ class PageData:
         missing = set(SCORE_COLUMNS) - set(self.scores.columns)
         if missing:
             raise InternalError(f"scores lack the columns {sorted(missing)}")
+
+    def of(self, metric: Metric) -> pd.DataFrame:
+        """Return the scores of a metric."""
+        scores = with_series(self.scores)
+        return pd.DataFrame(scores[scores["metric"] == metric.name])
+
+    @property
+    def measured(self) -> list[Metric]:
+        """The metrics of which some value is known."""
+        return [m for m in self.metrics if self.of(m)["value"].notna().any()]
+
+    def label(self, metric: Metric) -> str:
+        """Return what a metric is called here."""
+        return metric.label.format(record=self.record)
 
 
 def with_series(scores: pd.DataFrame) -> pd.DataFrame:
@@ -148,8 +107,8 @@ def with_series(scores: pd.DataFrame) -> pd.DataFrame:
 
 
 def series_names(scores: pd.DataFrame) -> list[str]:
-    """Return the series in the fixed order of ``METHODS``, unknown methods last."""
-    order = {key: rank for rank, key in enumerate(METHODS)}
+    """Return the series in the fixed order of methods, unknown methods last."""
+    order = {name: rank for rank, name in enumerate(known())}
     names = with_series(scores)["series"].drop_duplicates()
     return sorted(names, key=lambda s: order.get(s.rpartition(": ")[2], len(order)))
 
@@ -159,58 +118,87 @@ def learners(table: pd.DataFrame) -> list[str]:
     return [str(name) for name in table["learner"].dropna().drop_duplicates()]
 
 
-def epsilons(table: pd.DataFrame) -> list[float]:
-    """Return the privacy levels of a table, smallest first."""
-    return sorted(float(value) for value in table["epsilon"].unique())
+def levels(table: pd.DataFrame) -> list[Value]:
+    """Return the levels of a table: numbers smallest first, others as they came."""
+    found: list[Value] = list(table["level"].drop_duplicates())
+    return sorted(found) if ordered(found) else found
 
 
-def level(epsilon: float) -> str:
-    """Write a privacy level; an infinite one is none."""
-    return "none" if math.isinf(epsilon) else f"{epsilon:g}"
+def ordered(found: Sequence[Value]) -> bool:
+    """Say whether levels are numbers, which have an order of their own."""
+    return not any(isinstance(value, str) for value in found)
+
+
+def level(value: Value) -> str:
+    """Write a level; an infinite one is none."""
+    if isinstance(value, str):
+        return value
+    return "none" if math.isinf(value) else f"{value:g}"
+
+
+def scale(metric: Metric) -> int:
+    """Return what a metric is multiplied by where it is shown."""
+    return 100 if metric.shown == "percent" else 1
+
+
+def unit(metric: Metric) -> str:
+    """Return what stands behind a metric's value in a sentence."""
+    return " %" if metric.shown == "percent" else ""
 
 
 def percent(value: float | None, digits: int = 1) -> str:
     """Write a share in [0, 1] as percent points without the sign; missing as a dash."""
+    return _written(value, 100, digits)
+
+
+def number(value: float | None, metric: Metric, digits: int = 1) -> str:
+    """Write a value of a metric: as percent points, or with two digits more."""
+    more = 0 if metric.shown == "percent" else 2
+    return _written(value, scale(metric), digits + more)
+
+
+def _written(value: float | None, times: int, digits: int) -> str:
     if value is None or math.isnan(value):
         return NOTHING
-    return f"{100 * value:.{digits}f}"
+    return f"{times * value:.{digits}f}"
 
 
-def with_error(value: float | None, se: float | None, digits: int = 2) -> str:
-    """Write ``11.92 ± 0.10``: percent points and one standard error, where known."""
-    parts = percent(value, digits), percent(se, digits)
+def with_error(value: float | None, se: float | None, metric: Metric) -> str:
+    """Write ``11.92 ± 0.10``: a value and one standard error, where known."""
+    parts = number(value, metric, 2), number(se, metric, 2)
     return parts[0] if NOTHING in parts else " ± ".join(parts)
 
 
-def best(scores: pd.DataFrame) -> pd.Series:
-    """Tell for each row whether no row of its epsilon shows a lower error."""
-    shown = (100 * scores["misclassification"].astype(float)).round(2)
-    lowest = shown.groupby(scores["epsilon"]).transform("min")
-    return shown.eq(lowest)
+def best(scores: pd.DataFrame, metric: Metric) -> pd.Series:
+    """Tell for each row whether no row of its level shows a better value."""
+    shown = [number(value, metric, 2) for value in scores["value"]]
+    found = pd.to_numeric(pd.Series(shown, scores.index), errors="coerce")
+    ends = found.groupby(scores["level"])
+    return found.eq(ends.transform("min" if metric.better == "lower" else "max"))
 
 
-def score_table(scores: pd.DataFrame, mark: str = "") -> pd.DataFrame:
-    """Return the scores as text: rows (epsilon, method), columns learners.
+def score_table(
+    scores: pd.DataFrame, metric: Metric, names: Sequence[str] = (), mark: str = ""
+) -> pd.DataFrame:
+    """Return the scores as text: rows (level, method), columns learners.
 
     A cell reads ``11.92 ± 0.10`` (percent, one standard error), a dash where nothing
-    was computed; ``mark`` is appended to the best of each epsilon. A method without a
-    learner fills the whole row. Methods stand in the order of ``METHODS``.
+    was computed; ``mark`` is appended to the best of each level. A method without a
+    learner fills the whole row, of all ``names``. Methods stand in their fixed order.
     """
-    columns = learners(scores) or ["all"]
-    rows = with_series(scores)[["epsilon", "series", "learner"]].copy()
-    texts = map(with_error, scores["misclassification"], scores["se"])
-    rows["text"] = [
-        text + mark * win for text, win in zip(texts, best(scores), strict=True)
-    ]
+    columns = list(names) or learners(scores) or ["all"]
+    rows = with_series(scores)[["level", "series", "learner"]].copy()
+    values = zip(scores["value"], scores["se"], best(scores, metric), strict=True)
+    rows["text"] = [with_error(v, se, metric) + mark * win for v, se, win in values]
     everywhere = rows["learner"].isna()
     copies = [rows[everywhere].assign(learner=name) for name in columns]
     rows = pd.concat([rows[~everywhere], *copies])
-    table = rows.set_index(["epsilon", "series", "learner"])["text"].unstack("learner")
+    table = rows.set_index(["level", "series", "learner"])["text"].unstack("learner")
     wanted = [
-        (epsilon, series)
-        for epsilon in epsilons(scores)
+        (place, series)
+        for place in levels(scores)
         for series in series_names(scores)
-        if (epsilon, series) in table.index
+        if (place, series) in table.index
     ]
-    index = pd.MultiIndex.from_tuples(wanted, names=["epsilon", "method"])
+    index = pd.MultiIndex.from_tuples(wanted, names=["level", "method"])
     return table.reindex(index=index, columns=columns).fillna(NOTHING)

@@ -40,5 +40,5 @@ def _fewest(made: Artifact, table: str) -> int:
 
     Whoever answers decides how many there are, so they need not be even.
     """
-    votes = made.columns(table, 0)["n"]
+    votes = made.columns(table, (0,))["n"]
     return int(votes[votes > 0].min(initial=votes.max()))

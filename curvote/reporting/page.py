@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
-import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from curvote.chain.measure import Metric
 from curvote.reporting import data as tables
 from curvote.reporting import figures, promises, style, words
-from curvote.reporting.alt_texts import alt_texts
 from curvote.reporting.data import PageData
-from curvote.reporting.methods import ARMS, method_of
+from curvote.reporting.methods import method_of
+from curvote.reporting.section import Section
 
 TEMPLATE = "report.html.j2"
 _INKS = {
@@ -23,9 +26,9 @@ _INKS = {
     style.MUTED: "var(--muted)",
     style.LINE: "var(--line)",
     style.PAPER: "var(--paper)",
-    style.LOOKS["mr"].colour: "var(--blue)",
-    style.LOOKS["all_data"].colour: "var(--green)",
-    style.LOOKS["voting"].colour: "var(--brown)",
+    style.BLUE: "var(--blue)",
+    style.GREEN: "var(--green)",
+    style.BROWN: "var(--brown)",
     style.CLASS_COLOURS[0]: "var(--violet)",
 }
 _INK = re.compile("|".join(_INKS))
@@ -34,7 +37,7 @@ _PIXELS_PER_POINT = 1.25
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of the score table: percent, one standard error, best of its epsilon."""
+    """One cell of the score table: value, one standard error, best of its level."""
 
     value: str
     se: str
@@ -43,7 +46,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Row:
-    """One method at one epsilon; ``wide`` says that its one cell spans all learners."""
+    """One method at one level; ``wide`` says that its one cell spans all learners."""
 
     label: str
     study_only: bool
@@ -59,7 +62,15 @@ def render(data: PageData, folder: Path) -> Path:
     same data give the same bytes. Files appear under their names only when complete.
     """
     saved = figures.save_figures(data, folder / "figures")
-    text = _environment().get_template(TEMPLATE).render(_context(data, saved))
+    environment = _environment()
+    context = _context(data, saved)
+    html = [
+        (section.place, _part(environment, section, context))
+        for section in data.sections
+    ]
+    text = environment.get_template(TEMPLATE).render(
+        context, placed=partial(_placed, html)
+    )
     return figures.write(folder / "report.html", text.encode())
 
 
@@ -73,48 +84,57 @@ def _environment() -> Environment:
     )
 
 
-def _context(data: PageData, saved: dict[str, Path]) -> dict[str, object]:
-    methods = [method_of(name) for name in tables.series_names(data.scores)]
+def _part(
+    environment: Environment, section: Section, context: Mapping[str, Any]
+) -> Markup:
+    """Return a section as trusted markup: its template escapes whatever it is given."""
+    template = environment.from_string(section.template().read_text(encoding="utf-8"))
+    drawing = context["figures"].get(section.name)
+    text = template.render(context, section=section, drawing=drawing, embed=embed)
+    return Markup(text)  # noqa: S704
+
+
+def _placed(html: Sequence[tuple[str, Markup]], place: str) -> Markup:
+    return Markup("\n").join(part for where, part in html if where == place)
+
+
+def _context(data: PageData, saved: dict[str, Path]) -> dict[str, Any]:
     return {
         "data": data,
         "words": words,
         "promises": promises,
         "learners": tables.learners(data.scores) or ["all"],
-        "score_groups": score_groups(data.scores),
-        "methods": methods,
+        "score_groups": [(m, score_groups(data, m)) for m in data.measured],
+        "methods": [method_of(name) for name in tables.series_names(data.scores)],
         "figures": {
             name: embedded(data, name, saved[f"{name}.svg"])
             for name in figures.available(data)
         },
-        "card_figure": (
-            embed(data.card.svg, "card", "card") if data.card else Markup()
-        ),
-        "alt": alt_texts(data),
-        "cut": figures.used_from(data.cutoff),
     }
 
 
-def score_groups(scores: pd.DataFrame) -> list[tuple[str, list[Row]]]:
-    """Return the score table's rows, grouped by epsilon, ready for the template."""
-    if scores.empty:
-        return []
-    plain, marked = tables.score_table(scores), tables.score_table(scores, mark="*")
-    named = tables.with_series(scores)
-    without = set(named.loc[named["learner"].isna(), "series"])
+def score_groups(data: PageData, metric: Metric) -> list[tuple[str, list[Row]]]:
+    """Return a metric's table as rows, grouped by level, ready for the template."""
+    scores, names = data.of(metric), tables.learners(data.scores)
+    plain, marked = (tables.score_table(scores, metric, names, m) for m in ("", "*"))
+    main = {name for names in data.main.values() for name in names}
+    without = set(scores.loc[scores["learner"].isna(), "series"])
     lines = zip(plain.index, plain.to_numpy(), marked.to_numpy(), strict=True)
     groups: dict[str, list[Row]] = {}
     for (level, series), cells, marks in lines:
-        row = _row(series, list(cells), list(marks), wide=series in without)
+        row = _row(series, list(cells), list(marks), main, wide=series in without)
         groups.setdefault(tables.level(level), []).append(row)
     return list(groups.items())
 
 
-def _row(series: str, cells: list[str], marks: list[str], *, wide: bool) -> Row:
+def _row(
+    series: str, cells: list[str], marks: list[str], main: set[str], *, wide: bool
+) -> Row:
     method = method_of(series)
     pairs = list(zip(cells, marks, strict=True))[: 1 if wide else None]
     made = [_cell(text, mark.endswith("*")) for text, mark in pairs]
-    main = series.rpartition(": ")[2] in {"mrma", *ARMS}
-    return Row(method.label, method.study_only, main, made, wide)
+    chief = method.name in main and not method.reference
+    return Row(method.label, method.study_only, chief, made, wide)
 
 
 def _cell(text: str, best: bool) -> Cell:

@@ -58,18 +58,3 @@ def audited(data: PageData) -> str:
     if not data.audited:
         return f"{command} also tries to break these claims from samples; not done yet."
     return f"Tried to break from samples as well ({command}): {data.audited}."
-
-
-def volunteers(data: PageData) -> str:
-    """Say who the volunteers are, or that there are none."""
-    if not data.volunteers:
-        return "No volunteers were set aside."
-    who = (
-        f"{data.volunteers} volunteers agreed that their {data.record}s are public."
-        if data.private
-        else f"{data.volunteers} records stand for volunteers: theirs are public."
-    )
-    return (
-        f"{who} They serve for the constants above only: they take no part in training,"
-        " voting, testing or the majority baseline, and are counted in no other number."
-    )

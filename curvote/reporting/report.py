@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from curvote.chain.registry import SYSTEMS
 from curvote.durable import owner_folder
 from curvote.run import audited
 from curvote.run.config.source import given
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
 from curvote.run.project import Project
+from curvote.run.results import systems_of
 from curvote.run.store.artifacts import write_json
 
 STAMP = "report.json"
@@ -36,9 +38,11 @@ def report(project: Project, record: RunRecord) -> Path:
 
 def _digest(project: Project, record: RunRecord) -> str:
     keys = [(step["stage"], step["key"]) for step in record.steps]
-    modules = ("gather", "page")
-    code = fingerprint.of_code(f"curvote.reporting.{name}" for name in modules)
-    templates = sorted(Path(__file__).with_name("templates").iterdir())
+    own = [f"curvote.reporting.{name}" for name in ("gather", "page")]
+    told = [f"{SYSTEMS[one.name]}.system" for one in systems_of(record)]
+    parts = [name for one in systems_of(record) for name in one.sections]
+    code = fingerprint.of_code([*own, *told, *parts])
+    templates = sorted(Path(__file__).parent.rglob("*.j2"))
     files = [fingerprint.of_file(path) for path in templates]
     verdict = audited.saved(project, record)
     return fingerprint.of_json([keys, record.overrides, code, files, verdict])

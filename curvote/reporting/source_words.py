@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from curvote.run.config.source import given
@@ -19,30 +19,26 @@ QUIET = (
 )
 
 
-def notes(facts: dict[str, Any], config: dict[str, Any]) -> list[str]:
+def notes(facts: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
     """Return what a reader must know: leaks, what the source says, origins.
 
     Nothing is told that was counted in a file which nobody published, and its digest
     under a key only.
     """
-    leak = [NOT_PRIVATE] if config["project"].get("bounds") == "from_data" else []
+    bounds = config.get("project", {}).get("bounds")
+    leak = [NOT_PRIVATE] if bounds == "from_data" else []
     own = given(config["source"])
     plain = not own and config.get("mode") != "production"
-    said = [QUIET] if own else facts["notes"]
+    said = [QUIET] if own else facts.get("notes", ())
     return [*leak, *said, *_origins(facts, plain=plain)]
 
 
-def where(facts: dict[str, Any]) -> str:
-    """Say what a record consists of."""
-    features = facts.get("features")
-    if features:
-        return f"the features: {', '.join(feature['name'] for feature in features)}"
-    a, b = facts["domain"]
-    points, unit = len(facts["grid"]), facts["unit"]
-    return f"the grid: {points} points from {a:g} to {b:g} ({unit})"
+def record_of(facts: Mapping[str, Any]) -> str:
+    """Return the word for one record."""
+    return "curve" if "grid" in facts and not facts.get("features") else "record"
 
 
-def _origins(facts: dict[str, Any], *, plain: bool) -> Iterator[str]:
+def _origins(facts: Mapping[str, Any], *, plain: bool) -> Iterator[str]:
     """Name the files; an earlier curvote wrote plain digests of private ones, too."""
     kind, words = ("sha256", "SHA-256") if plain else ("hmac_sha256", "HMAC-SHA-256")
     for file in facts.get("raw", ()):

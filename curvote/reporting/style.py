@@ -1,16 +1,17 @@
-"""One look for every figure: fonts, inks, and a fixed colour for each method."""
+"""One look for every figure: fonts, inks and panels."""
 
 from __future__ import annotations
 
 import math
 import textwrap
-from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.typing import RcKeyType
+
+from curvote.chain.measure import Look
 
 # The page maps these and the darkest hues to its own colours, to follow dark mode.
 INK = "#22262b"
@@ -21,7 +22,9 @@ PAPER = "#ffffff"
 # Two hues that stay apart under every common colour blindness (violet, amber).
 CLASS_COLOURS = ("#6460c8", "#d98c00")
 
-USED, REVERSED, UNUSED = "#d55e00", "#0072b2", "#a9b0b8"
+# Hues of methods that the page follows into dark mode.
+BLUE, GREEN, BROWN = "#0072b2", "#009e73", "#8a6a4a"
+USED, REVERSED, UNUSED = "#d55e00", BLUE, "#a9b0b8"
 
 RC: dict[RcKeyType, Any] = {
     # Shipped with matplotlib: text is measured alike on every machine. The page
@@ -58,49 +61,17 @@ RC: dict[RcKeyType, Any] = {
 }
 
 
-LineStyle = str | tuple[float, tuple[float, ...]]
-
-
-@dataclass(frozen=True)
-class Look:
-    """How one method is drawn. Dashed lines are comparisons that only a study has."""
-
-    colour: str
-    marker: str
-    line: LineStyle = "-"
-    width: float = 1.3
-    size: float = 4.5
-    above: int = 3
-
-
-# Okabe & Ito (2008): told apart under every common colour blindness; each method
-# has a marker of its own as well.
-LOOKS = {
-    "mrma": Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    "ma": Look("#e69f00", "D", size=4),
-    "mr": Look("#0072b2", "s"),
-    "best_single": Look("#cc79a7", "^", size=5),
-    "weak": Look("#838b94", "v", size=5),
-    "all_data": Look("#009e73", "P", "--", size=5.2),
-    "averaging": Look("#56b4e9", "X", "--", size=5),
-    "voting": Look("#8a6a4a", "d", "--", size=4.5),
-    "federated": Look("#7f52a3", "H", width=2.2, size=6, above=6),
-    "online": Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    "frozen": Look("#838b94", "v", "--", size=5),
-    "mean": Look("#d55e00", "o", width=2.6, size=6.5, above=6),
-    "joint": Look("#d55e00", "h", width=2.6, size=6.5, above=6),
-    "two": Look("#d55e00", "8", width=2.6, size=6.5, above=6),
-    "votes": Look("#0072b2", "s", width=2.0),
-    "clean": Look("#009e73", "P", size=5.2),
-    "histogram": Look("#a39a2e", "", ":", width=1.2),
-    "majority": Look(MUTED, "", (0, (4, 2.5)), width=1.0, above=2),
-}
-OTHER = Look("#7f52a3", "p")
-
-
-def look(series: str) -> Look:
-    """Return the look of a series ("method" or "protocol: method")."""
-    return LOOKS.get(series.rpartition(": ")[2], OTHER)
+def inks(look: Look) -> dict[str, Any]:
+    """Return a look as matplotlib's arguments."""
+    return {
+        "color": look.colour,
+        "lw": look.width,
+        "ls": look.line,
+        "marker": look.marker,
+        "ms": look.size,
+        "mec": PAPER,
+        "mew": 0.6,
+    }
 
 
 def title(name: str) -> str:

@@ -4,84 +4,111 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterator
 
 import pandas as pd
 
+from curvote.chain.axis import EPSILON, Value
+from curvote.chain.measure import Method, Metric
 from curvote.reporting.data import (
     PageData,
-    epsilons,
     learners,
-    percent,
+    level,
+    levels,
+    number,
+    ordered,
     series_names,
-    with_series,
+    unit,
 )
-from curvote.reporting.methods import ARMS, method_of
+from curvote.reporting.methods import known, method_of
 
 # What "clearly" means: a difference of more than this many standard errors.
 CLEARLY = 2.0
 
-ROLE_WORDS = {
-    "public": "volunteers",
-    "train": "training clients",
-    "vote": "vote clients",
-    "test": "test clients",
-}
-
 
 def reference_epsilon(data: PageData) -> float:
-    """Return the level the page speaks of: 1, or the nearest on a log scale."""
-    levels = epsilons(data.scores) or [loss.claimed for loss in data.losses] or [1.0]
-    return min(levels, key=lambda level: abs(math.log(level)))
+    """Return the epsilon the page speaks of: 1, or the nearest on a log scale."""
+    claimed = [loss.claimed for loss in data.losses]
+    found = levels(data.scores) if data.x.name == EPSILON.name else []
+    numbers = [each for each in found or claimed or [1.0] if not isinstance(each, str)]
+    return float(min(numbers or [1.0], key=lambda each: abs(math.log(each))))
+
+
+def reference(data: PageData) -> Value:
+    """Return the level of the headline: that epsilon, or the last of another axis."""
+    found = levels(data.scores)
+    return reference_epsilon(data) if _by_epsilon(data) else found[-1]
+
+
+def _by_epsilon(data: PageData) -> bool:
+    return data.x.name == EPSILON.name and ordered(levels(data.scores))
 
 
 def main_row(data: PageData) -> pd.Series | None:
-    """Return the score the headline states at that level: what ``auto`` took.
+    """Return the score the headline states at that level, of the first metric.
 
-    Where it was not run, MRMA's best learner, or else the best method that a real
-    deployment could use.
+    It is the best one of the main methods of the first protocol that has any which a
+    real deployment could use.
     """
-    scores = with_series(data.scores).dropna(subset=["misclassification"])
-    if scores.empty:
+    if not data.measured:
         return None
-    scores = scores[scores["epsilon"] == reference_epsilon(data)]
+    metric = data.measured[0]
+    scores = data.of(metric).dropna(subset=["value"])
+    scores = scores[scores["level"] == reference(data)]
+    best = "idxmin" if metric.better == "lower" else "idxmax"
+    rows = next((rows for rows in _candidates(data, scores) if len(rows)), None)
+    if rows is None:
+        return None
+    return pd.Series(rows.loc[getattr(rows["value"].astype(float), best)()])
+
+
+def _candidates(data: PageData, scores: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """Yield the rows that a headline may be about, the fittest ones first."""
+    scores = scores.reset_index(drop=True)
     usable = [s for s in series_names(scores) if not method_of(s).study_only]
-    for known in (scores["protocol"] == "auto", scores["method"] == "mrma"):
-        ours = scores[known & scores["series"].isin(usable)]
-        if not ours.empty:
-            break
-    else:
-        ours = scores[scores["series"].isin(usable)]
-    ours = scores if ours.empty else ours
-    return ours.iloc[int(ours["misclassification"].to_numpy(float).argmin())]
+    ours = scores[scores["series"].isin(usable)]
+    for protocol, main in data.main.items():
+        mine = ours["protocol"] == protocol
+        yield ours[mine & ours["method"].isin(main)]
+    yield from (ours, scores)
 
 
-def _beside(data: PageData, method: str, row: pd.Series, level: float) -> pd.DataFrame:
+def _beside(data: PageData, method: str, row: pd.Series, place: Value) -> pd.DataFrame:
     """Return the score of a method at a level for the learner of ``row``, if any.
 
-    An arm stands for whichever arm was taken at that level.
+    A main method stands for whichever was taken at that level.
     """
-    scores = data.scores
+    scores = data.of(data.measured[0])
+    main = data.main.get(row["protocol"], ())
     same = scores["learner"].isna() | (scores["learner"] == row["learner"])
-    same &= scores["epsilon"] == level
-    same &= scores["method"].isin(ARMS if method in ARMS else (method,))
+    same &= scores["level"] == place
+    same &= scores["method"].isin(main if method in main else (method,))
     same &= scores["protocol"] == row["protocol"]
     return pd.DataFrame(scores[same].head(1))
 
 
-def value_of(data: PageData, method: str, row: pd.Series) -> float:
-    """Return the error of another method beside ``row``; NaN where there is none."""
-    found = _beside(data, method, row, row["epsilon"])["misclassification"]
-    return float(found.iloc[0]) if len(found) else math.nan
+def _spoken(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
+    """Return what stands beside the headline, and its value there."""
+    found = []
+    for name, method in known().items():
+        rows = _beside(data, name, row, row["level"]).dropna(subset=["value"])
+        told = method.spoken or method.reference
+        if told and name != row["method"] and len(rows):
+            found.append((method, float(rows["value"].iloc[0])))
+    return found
 
 
-def _beats_guessing(data: PageData, row: pd.Series, level: float) -> bool:
-    pair = [_beside(data, m, row, level) for m in (row["method"], "majority")]
+def _clearly_better(
+    data: PageData, row: pd.Series, other: Method, place: Value
+) -> bool:
+    pair = [_beside(data, name, row, place) for name in (row["method"], other.name)]
     both = pd.concat(pair)
     if len(both) < len(pair):
         return False
-    ours, guess = both["misclassification"].to_numpy(float)
+    ours, theirs = both["value"].to_numpy(float)
     spread = math.hypot(*both["se"].astype(float).fillna(0))
-    return bool(guess - ours > CLEARLY * spread)
+    gain = theirs - ours if data.measured[0].better == "lower" else ours - theirs
+    return bool(gain > CLEARLY * spread)
 
 
 def _who(row: pd.Series) -> str:
@@ -91,174 +118,133 @@ def _who(row: pd.Series) -> str:
     return name if pd.isna(row["learner"]) else f"{name} with {row['learner']}"
 
 
+def _named(method: Method) -> str:
+    return method.spoken or method.label
+
+
+def _said(data: PageData, value: str) -> tuple[str, str]:
+    """Return how a sentence goes on after who has a value: up to it, and after it."""
+    metric = data.measured[0]
+    said = f" {metric.said}" if metric.said else f": {metric.label} {{value}}"
+    before, _, after = said.format(record=data.record, value="|").partition("|")
+    return before + value + unit(metric), after
+
+
 def headline(data: PageData) -> str:
     """State the main result in one sentence."""
     row = main_row(data)
     if row is None:
+        known_of = [s.estimates for s in data.sections if s.estimates]
+        beyond = f", beyond {known_of[0]}" if known_of else ""
         return (
             "No true error is known: real releases say nothing about how often the"
-            " classifier errs on new clients"
-            + (".", ", beyond the utilities estimated below.")[len(data.utilities) > 0]
+            f" classifier errs on new clients{beyond}."
         )
-    se = "" if pd.isna(row["se"]) else f" (± {percent(row['se'])})"
-    main = (
-        f"At {_level(row)}, {_who(row)} errs on"
-        f" {percent(row['misclassification'])} %{se} of new {data.record}s"
-    )
-    parts = [main]
-    guess = value_of(data, "majority", row)
-    if not math.isnan(guess):
-        parts.append(f"always guessing the larger class errs on {percent(guess)} %")
-    if data.bayes_error is not None:
+    metric = data.measured[0]
+    se = "" if pd.isna(row["se"]) else f" (± {number(row['se'], metric)})"
+    said, after = _said(data, number(row["value"], metric))
+    parts = [f"At {_level(data, row)}, {_who(row)}{said}{se}{after}"]
+    for method, value in _spoken(data, row):
+        if method.reference:
+            parts.append(_named(method) + _said(data, number(value, metric))[0])
+    bound = data.bounds.get(metric.name)
+    if bound is not None:
         least = "the Bayes error, the least that any classifier can reach, is"
-        parts.append(f"{least} {percent(data.bayes_error)} %")
+        parts.append(f"{least} {number(bound, metric)}{unit(metric)}")
     return "; ".join(parts) + "."
 
 
 def verdict(data: PageData) -> str:
-    """Say from which privacy level on the main method clearly beats guessing."""
+    """Say from which level on the main method clearly beats what it is held against."""
     row = main_row(data)
-    if row is None or math.isnan(value_of(data, "majority", row)):
+    others = [] if row is None else [m for m, _ in _spoken(data, row) if m.reference]
+    if row is None or not others:
         return ""
-    levels = epsilons(data.scores)
-    wins = [_beats_guessing(data, row, level) for level in levels]
+    every, than = levels(data.of(data.measured[0])), _named(others[0])
+    wins = [_clearly_better(data, row, others[0], place) for place in every]
+    who, x = _who(row), data.x.name
     if all(wins):
-        return f"{_who(row)} is clearly better than guessing at every epsilon tried."
+        return f"{who} is clearly better than {than} at every {x} tried."
+    if not _by_epsilon(data):
+        good = [level(at) for at, win in zip(every, wins, strict=True) if win]
+        where = f"at {x} {', '.join(good)} only" if good else f"at no {x} tried"
+        return f"{who} is clearly better than {than} {where}."
     if not wins[-1]:
         return (
-            f"At the largest epsilon tried, {levels[-1]:g}, {_who(row)} is not clearly"
-            " better than guessing: the noise hides what there is to learn."
+            f"At the largest epsilon tried, {level(every[-1])}, {who} is not clearly"
+            f" better than {than}: the noise hides what there is to learn."
         )
     first = len(wins) - wins[::-1].index(False)
     return (
-        f"{_who(row)} is clearly better than guessing from epsilon"
-        f" {levels[first]:g} on; at {levels[first - 1]:g} it is not."
+        f"{who} is clearly better than {than} from epsilon"
+        f" {level(every[first])} on; at {level(every[first - 1])} it is not."
     )
 
 
-def _level(row: pd.Series) -> str:
-    epsilon = float(row["epsilon"])
-    return "no privacy" if math.isinf(epsilon) else f"epsilon {epsilon:g}"
+def _level(data: PageData, row: pd.Series) -> str:
+    text = level(row["level"])
+    if data.x.name == EPSILON.name and text == "none":
+        return "no privacy"
+    return f"{data.x.name} {text}"
 
 
-def tiles(data: PageData) -> list[tuple[str, str, str]]:
-    """Return the numbers shown large: (percent, name, what it is)."""
+def tiles(data: PageData) -> list[tuple[str, str, str, str]]:
+    """Return the numbers shown large: (value, its unit, name, what it is)."""
     row = main_row(data)
     if row is None:
         return []
-    level = _level(row)
-    where = level if pd.isna(row["learner"]) else f"{level}, {row['learner']}"
-    shown = [
-        (row["misclassification"], method_of(str(row["series"])).label, where),
-        (value_of(data, "weak", row), "one weak classifier", where),
-        (value_of(data, "majority", row), "guessing", level),
-        (data.bayes_error, "Bayes", "the least possible"),
-    ]
-    return [(percent(x), name, what) for x, name, what in shown if not pd.isna(x)]
+    metric, place = data.measured[0], _level(data, row)
+    where = place if pd.isna(row["learner"]) else f"{place}, {row['learner']}"
+    shown = [(float(row["value"]), method_of(str(row["series"])).label, where)]
+    for method, value in _spoken(data, row):
+        shown.append((value, _named(method), place if method.reference else where))
+    if metric.name in data.bounds:
+        shown.append((data.bounds[metric.name], "Bayes", "the least possible"))
+    return [(number(x, metric), unit(metric), name, at) for x, name, at in shown]
 
 
-def none_passed(data: PageData) -> list[tuple[str, list[str]]]:
-    """Return (method and learner, percent at each epsilon): how often none passed.
-
-    Only where it happened at all: no rows if some classifier passed in every replicate.
-    """
-    scores = with_series(data.scores)
-    share = pd.to_numeric(scores["none_passed"]).fillna(0)
-    scores = scores.assign(share=share, level=scores["epsilon"].astype(float))
-    rows = []
-    for series in series_names(scores):
-        for learner in learners(scores):
-            mine = scores[(scores["series"] == series) & (scores["learner"] == learner)]
-            by_level = mine.set_index("level")["share"]
-            cells = [percent(by_level.get(e), 0) for e in epsilons(scores)]
-            if by_level.gt(0).any():
-                rows.append((f"{method_of(series).label}, {learner}", cells))
-    return rows
+def heading(data: PageData, metric: Metric) -> str:
+    """Return the title of a metric's figure."""
+    at = "privacy level" if data.x.name == EPSILON.name else data.x.name
+    return f"{_begun(data.label(metric))} at each {at}"
 
 
-def no_curves(data: PageData) -> str:
-    """Say why no curve is drawn."""
-    why = (
-        "This pipeline sets no volunteers aside"
-        if not data.volunteers
-        else "This report was given no volunteers' records"
-    )
+def meaning(data: PageData, metric: Metric) -> str:
+    """Say what a metric is."""
+    return _begun((metric.words or metric.label).format(record=data.record))
+
+
+def _begun(text: str) -> str:
+    """Begin a sentence with a text."""
+    return text[:1].upper() + text[1:]
+
+
+def caption(data: PageData, metric: Metric) -> str:
+    """Say what the numbers of a metric's table are."""
+    return _begun(data.label(metric)) + " in percent" * bool(unit(metric))
+
+
+def best(metric: Metric) -> str:
+    """Return what the best of several values is."""
+    return "lowest" if metric.better == "lower" else "highest"
+
+
+def lines_alt(data: PageData, metric: Metric) -> str:
+    """Say what a metric's figure shows, for readers who cannot see it."""
+    names = ", ".join(learners(data.scores))
+    panels = f"one panel for each of {names}" if names else "one panel"
+    found = ", ".join(level(each) for each in levels(data.of(metric))) or "none"
+    first = f" {headline(data)}" if metric is data.measured[0] else ""
     return (
-        f"No {data.record}s are shown. {why}, and nobody else's {data.record} is"
-        " public: only volunteers' or simulated records may be drawn."
+        f"Line chart of the {data.label(metric)} against {data.x.name}"
+        f" ({found}), {panels}, one line for each method.{first}"
     )
-
-
-def curves_caption(data: PageData) -> str:
-    """Describe the curves figure."""
-    sample = data.curves
-    if sample is None:
-        return no_curves(data)
-    whose = {
-        "volunteers": f"Volunteers' {data.record}s, public by consent.",
-        "simulated": f"Simulated {data.record}s: they belong to nobody.",
-    }[sample.who]
-    reduced = (
-        f"{whose} Each client reduces its {data.record} (1) to {sample.z.shape[1]}"
-        f" numbers by {sample.basis} (2)"
-    )
-    if not sample.bounded:
-        return (
-            f"{reduced} and scales them by {sample.rescale} (3). What it reports is the"
-            " direction in which they lie, so they need no bounds."
-        )
-    return (
-        f"{reduced} and rescales them into [-1, 1] by {sample.rescale} (3). Noise is"
-        " added to the numbers in (3) only, so the range between the dashed lines sets"
-        " how much of it is needed."
-    )
-
-
-def data_set(data: PageData) -> str:
-    """Count the records of a published data set, and those that are used."""
-    if data.card is None:
-        return ""
-    made = data.card.card
-    counts = ", ".join(f"{name} {n:,}" for name, n in made.counts.items())
-    return f"{made.title}: {made.clients:,} {data.record}s are used ({counts})."
-
-
-def clipped(data: PageData) -> str:
-    """Say how many values lay outside the public bounds; studies only."""
-    if data.clipped is None:
-        return ""
-    if data.clipped == 0:
-        return "No value lay outside its bounds."
-    share = percent(data.clipped, 2)
-    return f"{share} % of the values lay outside their bounds and were clipped to them."
 
 
 def replicates(data: PageData) -> str:
     """Count the replicates in words."""
     return (
         "one replicate" if data.replicates == 1 else f"{data.replicates:,} replicates"
-    )
-
-
-def clients(data: PageData) -> list[tuple[str, str, str]]:
-    """Return (role, asked, got) for each role, in words."""
-    rows = []
-    for role, (asked, least, most) in data.clients.items():
-        got = f"{least:,}" if least == most else f"{least:,} to {most:,}"
-        rows.append((ROLE_WORDS.get(role, role), f"{asked:,}", got))
-    return rows
-
-
-def groups(data: PageData) -> str:
-    """Say how clients were divided among the roles."""
-    if data.private:
-        return "Each client has one role, and nobody stands in two of them."
-    if data.groups is None:
-        return "Each replicate draws the roles anew; nobody stands in two of them."
-    return (
-        "Each replicate draws the roles anew, and takes whole groups: all"
-        f" {data.record}s of one {data.groups} stand in the same role. Where that"
-        " cannot meet a number exactly, the closest smaller one is used."
     )
 
 

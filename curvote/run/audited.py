@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -12,26 +12,29 @@ from typing import Any
 
 import numpy as np
 
-from curvote.datasets.registry import DATASETS
+from curvote.chain.axis import Cell
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
+from curvote.chain.stage import Facts, Place
+from curvote.classes import Classes
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.message import message_of, messages
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stages import project as projecting
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
-from curvote.run.config.choosing import parts
-from curvote.run.config.file import PipelinesFile
-from curvote.run.config.schema import Pipeline
+from curvote.run.config.file import Configured
+from curvote.run.config.schema import Pipeline, pipeline_of
 from curvote.run.config.settings import dotted, named, settings
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
+from curvote.run.plan.expand import stages_of, values_of
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import write_json
 from curvote.task import Task
+
+Read = Callable[[str], Facts]
 
 
 @dataclass(frozen=True)
@@ -48,18 +51,17 @@ class Loss:
         return self.exact <= self.claimed
 
 
-def tasks(project: Project, pipeline: str) -> list[Task]:
-    """Return the task of every setting, protocol, epsilon and message of a pipeline.
+def tasks(project: Project, configured: Configured) -> list[Task]:
+    """Return the task of every setting, system, level and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
-    stand-ins: an audit chooses its own z and its own labels. UserError: no such
-    pipeline, or its raw file is not here.
+    stand-ins: an audit chooses its own z and its own labels. UserError: its raw file
+    is not here.
     """
-    configured = PipelinesFile(project).configured(pipeline)
     return _once(
         task
         for setting in configured.settings
-        for task in rehearsals(*_described(project, setting.pipeline), setting.pipeline)
+        for task in rehearsals(setting.pipeline, _computed(project, setting.pipeline))
     )
 
 
@@ -69,38 +71,43 @@ def tasks_of(project: Project, record: RunRecord) -> list[Task]:
         task
         for labels, own in settings(record.config)
         for task in rehearsals(
-            *_stored(project, record, named(labels)), Pipeline.model_validate(own)
+            pipeline_of(own), _stored(project, record, named(labels))
         )
     )
 
 
-def rehearsals(
-    encoding: Encoding, classes: Sequence[str], setting: Pipeline
-) -> Iterator[Task]:
+def rehearsals(setting: Pipeline, read: Read) -> Iterator[Task]:
     """Yield each task that one setting of a pipeline leads to.
 
-    ``encoding`` is the setting's own, ``classes`` are the labels of -1 and +1.
+    ``read`` returns the facts of a stage before the first message.
     """
-    for pipeline in parts(setting):
-        judged = replace(encoding, feature_map=pipeline.project.judge)
-        for epsilon in pipeline.epsilon:
-            yield from _rehearsed(judged, classes, pipeline, epsilon)
+    own = system(setting.protocol)
+    for part in own.parts(setting):
+        yield from (own.asked or _asked)(part.settings, read)
+
+
+def _asked(pipeline: Pipeline, read: Read) -> Iterator[Task]:
+    """Yield a task for each epsilon and message, about what clients project."""
+    encoding, classes = _read(read("project"))
+    judged = replace(encoding, feature_map=pipeline.project.judge)
+    for epsilon in pipeline.epsilon if messages(pipeline.protocol) else ():
+        yield from _rehearsed(judged, classes, pipeline, epsilon)
 
 
 def _rehearsed(
-    encoding: Encoding, classes: Sequence[str], pipeline: Pipeline, epsilon: float
+    encoding: Encoding, classes: Classes, pipeline: Pipeline, epsilon: float
 ) -> Iterator[Task]:
     kinds = messages(pipeline.protocol)
     config = pipeline.model_dump(mode="json")
-    negative, positive = classes
     for asks, kind in kinds.items():
+        first = next(iter(kinds.values()))
         stated = Task(
             encoding=encoding,
-            classes=(negative, positive),
+            classes=classes,
             epsilon=epsilon,
             protocol=pipeline.protocol,
             asks=asks,
-            **next(iter(kinds.values())).terms(lambda key: dotted(config, key)),
+            **first.terms(lambda key: dotted(config, key), encoding),
         )
         yield kind.rehearsal(stated)
 
@@ -109,29 +116,38 @@ def _once(every: Iterable[Task]) -> list[Task]:
     return list({task.digest(): task for task in every}.values())
 
 
-def _described(project: Project, pipeline: Pipeline) -> tuple[Encoding, list[str]]:
-    """Return encoding and classes as the raw file's public facts make them."""
+def _computed(project: Project, pipeline: Pipeline) -> Read:
+    """Return what gives a stage's facts from public files and settings alone."""
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, Absent):
         names = ", ".join(raw.names)
         raise UserError(f"a raw file is not here: `curvote data fetch {names}` first.")
-    dataset = import_module(DATASETS[pipeline.source["name"]])
-    parameters = dataset.Parameters.model_validate(pipeline.source)
-    public = dataset.facts(parameters, {file.name: Path(file.path) for file in raw})
-    params = {f"project.{k}": v for k, v in pipeline.project.model_dump().items()}
-    return _read(projecting.facts({"ingest": _Facts(public)}, params))
+    parts = system(pipeline.protocol).parts(pipeline)
+    every = (stage for part in parts for stage in stages_of(part.settings))
+    stages = {stage.name: stage for stage in every}
+    values = values_of(pipeline, Cell())
+    values["raw.paths"] = {file.name: file.path for file in raw}
+
+    def read(name: str) -> Facts:
+        stage = stages[name]
+        keys = (*stage.params, *stage.also(pipeline))
+        params = values | {key: dotted(values, key) for key in keys}
+        inputs = {source: _Facts(read(source)) for source in stage.inputs}
+        facts: Facts = import_module(stage.module).facts(inputs, params)
+        return facts
+
+    return read
 
 
-def _stored(
-    project: Project, record: RunRecord, setting: str | None
-) -> tuple[Encoding, list[str]]:
-    """Return encoding and classes as a run stored them."""
-    return _read(find(project, record, "project", Cell(setting=setting)).facts)
+def _stored(project: Project, record: RunRecord, setting: str | None) -> Read:
+    """Return what gives a stage's facts as a run stored them."""
+    cell = Cell.of({"setting": setting})
+    return lambda stage: find(project, record, stage, cell).facts
 
 
-def _read(facts: Mapping[str, Any]) -> tuple[Encoding, list[str]]:
+def _read(facts: Facts) -> tuple[Encoding, Classes]:
     encoding = Encoding.from_json(facts["encoding"])
-    return replace(encoding, constants=_filled(encoding)), facts["classes"]
+    return replace(encoding, constants=_filled(encoding)), Classes(facts["classes"])
 
 
 def _filled(encoding: Encoding) -> dict[str, Any]:
@@ -141,14 +157,14 @@ def _filled(encoding: Encoding) -> dict[str, Any]:
 
 
 class _Facts:
-    """An ingest artifact that holds nothing but its facts."""
+    """An artifact that holds nothing but its facts."""
 
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts = facts
 
-    def columns(self, table: str, replicate: int) -> dict[str, Any]:
+    def columns(self, table: str, place: Place) -> dict[str, Any]:
         """Refuse: an audit reads no client."""
-        raise InternalError(f"an audit reads no client: {table}, {replicate}")
+        raise InternalError(f"an audit reads no client: {table}, {place}")
 
     def pieces(self, table: str) -> Iterator[dict[str, Any]]:
         """Refuse: an audit reads no client."""
@@ -184,7 +200,7 @@ def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
 def _name(task: Task) -> str:
     """Return the digest of a task and of all code that its message is drawn by."""
     mechanism, _, _ = MECHANISMS[task.mechanism].partition(":")
-    code = fingerprint.of_code([PROTOCOLS[task.protocol], mechanism])
+    code = fingerprint.of_code([f"{SYSTEMS[task.protocol]}.messages", mechanism])
     return fingerprint.of_json([task.digest(), code])
 
 

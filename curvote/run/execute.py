@@ -16,12 +16,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from curvote.chain.stage import SHARED, Facts, Inputs, Place
 from curvote.datasets.raw import digest
 from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError, UserError
-from curvote.protocols.stage import Facts, Inputs
+from curvote.run.config.source import Raw
 from curvote.run.plan.fingerprint import of_file
-from curvote.run.plan.step import SHARED, Raw, Step
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
 from curvote.run.release.releasing import provenance, release, temporary_of
@@ -85,9 +86,10 @@ def _compute(
 ) -> Path:
     """Return the temporary folder with everything that the artifact will hold."""
     job = _job(project, step, target)
-    # The servers of one replicate belong together: they read each other's tables.
-    block = max(parallel.block, step.params.get("servers") or 1)
-    parts = _parts(step.replicates, block)
+    # What repeats inside a replicate belongs together: it reads each other's tables.
+    block = max(parallel.block, *step.sizes[1:], 1)
+    starts = range(0, len(step.places), block)
+    parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.workers, parallel.progress)
     _finish(step, Path(job.folder), job.facts, parts)
     return Path(job.folder)
@@ -102,8 +104,11 @@ def _job(project: Project, step: Step, target: Path) -> blocks.Job:
     params = step.params | {"raw.paths": {file.name: file.path for file in step.raw}}
     params |= _round(project, step)
     return blocks.Job(
+        stage=step.stage.name,
         module=step.stage.module,
         tables=step.stage.tables,
+        index=step.index,
+        sizes=step.sizes,
         inputs={name: str(source.path) for name, source in inputs.items()},
         params=params,
         facts=_facts(step, inputs, params),
@@ -122,22 +127,16 @@ def _round(project: Project, step: Step) -> dict[str, Any]:
     return {"intake.path": place, "intake.round": found.id, "intake.task": task}
 
 
-def _parts(replicates: Sequence[int], block: int) -> list[tuple[int, ...]]:
-    starts = range(0, len(replicates), block)
-    return [tuple(replicates[start : start + block]) for start in starts]
-
-
 def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
-    facts: Facts = import_module(step.stage.module).facts(inputs, params)
+    module = import_module(step.stage.module)
+    facts: Facts = module.facts(inputs, params) if hasattr(module, "facts") else {}
     for file in step.raw:
         _still_the_same(file)
     if step.raw:
-        facts = facts | {"raw": [_origin(file) for file in step.raw]}
+        facts = facts | {
+            "raw": [{"name": f.name, **f.counted, "origin": f.origin} for f in step.raw]
+        }
     return facts
-
-
-def _origin(file: Raw) -> dict[str, str]:
-    return {"name": file.name, **file.counted, "origin": file.origin}
 
 
 def _still_the_same(planned: Raw) -> None:
@@ -147,10 +146,10 @@ def _still_the_same(planned: Raw) -> None:
 
 
 def _finish(
-    step: Step, temporary: Path, facts: Facts, parts: Sequence[tuple[int, ...]]
+    step: Step, temporary: Path, facts: Facts, parts: Sequence[blocks.Part]
 ) -> None:
     """Merge the blocks into one file a table and write the manifest."""
-    tables = {table: _merge(temporary, table, parts) for table in step.stage.tables}
+    tables = {t.name: _merge(temporary, t.name, parts) for t in step.stage.tables}
     for leftover in temporary.iterdir():
         if leftover.name.startswith(blocks.PREFIX):
             leftover.unlink()
@@ -177,9 +176,9 @@ def _told(step: Step) -> dict[str, Any]:
 def _merge(
     temporary: Path,
     table: str,
-    parts: Sequence[tuple[int, ...]],
+    parts: Sequence[blocks.Part],
 ) -> dict[str, Any]:
-    """Write the one Parquet file of a table: one row group a replicate, in order."""
+    """Write the one Parquet file of a table: a row group a repetition, in order."""
     path = temporary / f"{table}.parquet"
     sources = [pq.ParquetFile(blocks.path(temporary, part, table)) for part in parts]
     schema = sources[0].schema_arrow
@@ -194,18 +193,18 @@ def _merge(
         "rows": sum(source.metadata.num_rows for source in sources),
         "bytes": path.stat().st_size,
         "sha256": of_file(path),
-        "replicates": _row_groups(parts, sources),
+        "places": _row_groups(parts, sources),
     }
 
 
 def _row_groups(
-    parts: Sequence[tuple[int, ...]], sources: Sequence[pq.ParquetFile]
-) -> list[int]:
-    """Return whose rows each row group holds: one a replicate, or shared ones."""
+    parts: Sequence[blocks.Part], sources: Sequence[pq.ParquetFile]
+) -> list[Place]:
+    """Return whose rows each row group holds: one repetition's, or shared ones."""
     return [
-        replicate
+        place
         for part, source in zip(parts, sources, strict=True)
-        for replicate in (part * source.num_row_groups if part == SHARED else part)
+        for place in (part * source.num_row_groups if part == (SHARED,) else part)
     ]
 
 

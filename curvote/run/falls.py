@@ -1,34 +1,27 @@
-"""When the newest votes say that the classifiers became worse: in words, for a run."""
+"""When the newest messages say that what was made became worse: in words, for a run."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from curvote.chain.axis import Cell
+from curvote.chain.lookup import system
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
-from curvote.run.store.artifacts import sound
-from curvote.server.watch import fell
+from curvote.run.results import views
 
 
 def fallen(project: Project, record: RunRecord) -> list[str]:
-    """Return a line for each cell of a run whose newest batch of votes is worse.
+    """Return a line for each cell of a run whose newest batch is worse.
 
-    Only a round that stays open has batches (``intake.online``). The level is that of
-    ``online.drop`` standard errors. A study has no lines.
+    Only a round that stays open has batches (`intake`); what is worse, the system says.
     """
-    drop = record.config["online"]["drop"]
-    found = (
-        (Cell(**cell), sound(project, "evaluate", key).facts)
-        for cell, key in record.keys("evaluate")
-    )
-    return [_line(cell, facts) for cell, facts in found if has_fallen(facts, drop)]
-
-
-def has_fallen(facts: dict[str, Any], drop: float) -> bool:
-    """Say whether a stage that collected votes found the newest ones worse."""
-    level = facts.get("fall")
-    return level is not None and fell(level, drop)
+    return [
+        _line(view.cell, facts)
+        for view in views(project, record)
+        for facts in view.every_facts()
+        if system(view.settings.protocol).alarm(view.settings, facts)
+    ]
 
 
 def _line(cell: Cell, facts: dict[str, Any]) -> str:

@@ -61,5 +61,4 @@ def _released(folder: Path) -> bool:
 
 def _key(folder: Path) -> str:
     """A temporary folder of a key that is still planned is kept: it can be resumed."""
-    name = folder.name
-    return name.removeprefix(".tmp-") if name.startswith(".tmp-") else name
+    return folder.name.removeprefix(".tmp-")

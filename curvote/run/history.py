@@ -9,10 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from curvote.chain.axis import Cell
 from curvote.durable import owner_folder
 from curvote.errors import UserError
 from curvote.run.config.file import Configured
-from curvote.run.plan.step import Cell, Step
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import write_json
 
@@ -36,9 +37,10 @@ class RunRecord:
     mlflow_run: str | None = None
     owner: str = ""
 
-    def keys(self, stage: str) -> list[tuple[dict[str, Any], str]]:
+    def keys(self, stage: str) -> list[tuple[Cell, str]]:
         """Return the (cell, key) pairs of one stage."""
-        return [(s["cell"], s["key"]) for s in self.steps if s["stage"] == stage]
+        mine = (step for step in self.steps if step["stage"] == stage)
+        return [(Cell.of(step["cell"]), step["key"]) for step in mine]
 
 
 def begin(
@@ -61,7 +63,7 @@ def begin(
 def _planned(step: Step) -> dict[str, Any]:
     return {
         "stage": step.stage.name,
-        "cell": asdict(step.cell),
+        "cell": step.cell.to_json(),
         "key": step.key,
         "action": step.action,
         "reason": step.reason,
@@ -114,7 +116,7 @@ def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
     latest: dict[tuple[str, str], str] = {}
     for record in load_all(project, pipeline):
         for step in record.steps:
-            latest[step["stage"], str(Cell(**step["cell"]))] = step["key"]
+            latest[step["stage"], str(Cell.of(step["cell"]))] = step["key"]
     return latest
 
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from curvote.chain.measure import SCORES
 from curvote.errors import UserError, did_you_mean
 from curvote.run.config.file import Configured
-from curvote.run.config.source import Absent, raw_files
+from curvote.run.config.source import Absent, Raw, raw_files
 from curvote.run.history import latest_keys
 from curvote.run.plan.expand import expand
 from curvote.run.plan.reasons import difference
-from curvote.run.plan.step import Raw, Step
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release import production
 from curvote.run.store.artifacts import Artifact, artifact
 from curvote.run.store.moving import move_raw
-
-TERMINAL = "report"
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def _decide(
     if step.release:
         return production.decide(project, configured, step)
     there = artifact(project, step.stage.name, step.key)
-    problem = there.problem(content=step.stage.name == TERMINAL)
+    problem = there.problem(content=SCORES in step.stage.tables)
     if problem is None:
         return replace(step, action="reuse", reason="unchanged")
     if problem != "missing":

@@ -1,85 +1,250 @@
-"""What a completed run says: scores, and the final classifier of each cell."""
+"""What a completed run says: scores, outcomes, and the model of each cell."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
-from curvote.classifier import Linear
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.classifiers import line_of
-from curvote.protocols.mrma.arms import WEAK_ARMS
-from curvote.representation.encoding import Encoding
-from curvote.run.config.schema import Representation
-from curvote.run.config.settings import labels_of, of_config
+from curvote.chain.axis import REPLICATE, Cell
+from curvote.chain.lookup import system
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import Columns, Facts, Place
+from curvote.chain.system import Part, System
+from curvote.errors import InternalError, UserError
+from curvote.run.config.parts import belonging, part_of, parts_of
+from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
+from curvote.run.plan.expand import values_of
 from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, sound
-from curvote.server.averaging import average
+from curvote.run.store.artifacts import Artifact, artifact, sound
 
-if TYPE_CHECKING:
-    from curvote.curve_classifier import CurveClassifier
+# Coordinates that every row of `scores --json` has; others stand where there are any.
+ALWAYS = ("protocol", "epsilon", "learner")
 
-ORDER = (
-    *("weak", "mr", "ma", "mrma", "federated", "online", "frozen", "best_single"),
-    *("mean", "joint", "two", "votes"),
-    *("voting", "averaging", "all_data", "clean", "majority", "histogram"),
-)
-SCORE = ("protocol", "setting", "epsilon", "arrival", "learner", "method", "group")
+
+@dataclass(frozen=True)
+class RunView:
+    """One cell of a run, as its system sees it (`curvote.chain.view.View`)."""
+
+    project: Project
+    record: RunRecord
+    cell: Cell
+    part: Part
+
+    @property
+    def settings(self) -> Any:
+        """The resolved settings of the cell's system."""
+        return self.part.settings
+
+    @property
+    def system(self) -> System:
+        """The system that made the cell."""
+        return system(self.settings.protocol)
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return values_of(self.settings, self.cell)
+
+    def without(self, *axes: str) -> RunView:
+        """Return the view of the wider cell that has no value on some axes."""
+        return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
+
+    def place(self, replicate: int = 0) -> Place:
+        """Return where the tables of a replicate stand, the first of several."""
+        return replicate, *[0] * (len(self.system.index) - 1)
+
+    def setting(self, path: str) -> Any:
+        """Return the value of a dotted key as the stages of the cell read it."""
+        return dotted(self._values, path)
+
+    def holds(self, stage: str, table: str = "") -> bool:
+        """Say whether the cell has the stage, and the stage that table."""
+        there = self.cell.narrowest(dict(self.record.keys(stage))) is not None
+        return there and (not table or self.artifact(stage).holds(table))
+
+    def artifact(self, stage: str) -> Artifact:
+        """Return the artifact of a stage that serves the cell."""
+        return find(self.project, self.record, stage, self.cell)
+
+    def facts(self, stage: str) -> Facts:
+        """Return the facts that a stage recorded."""
+        return self.artifact(stage).facts
+
+    def every_facts(self) -> Iterator[Facts]:
+        """Yield the facts of each stage of the cell's system."""
+        for name in dict.fromkeys(s.name for s in self.system.every_stage):
+            if self.holds(name):
+                yield self.facts(name)
+
+    def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
+        """Return the columns of one repetition of a table."""
+        return self.artifact(stage).columns(table, place)
+
+    def count(self, stage: str) -> int:
+        """Return how many rows the tables of a stage have in all."""
+        return self.artifact(stage).rows
+
+    def read(self, stage: str, table: str) -> pd.DataFrame:
+        """Return a whole table, with its index."""
+        return pd.DataFrame(self.artifact(stage).table(table).to_pandas())
 
 
 def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifact:
     """Return the artifact of a stage that serves ``cell`` in a run."""
-    keys = {Cell(**c): key for c, key in record.keys(stage)}
-    return sound(project, stage, next(keys[c] for c in cell.wider() if c in keys))
+    keys = dict(record.keys(stage))
+    found = cell.narrowest(keys)
+    return sound(project, stage, keys[found or cell])
 
 
-def cells(record: RunRecord) -> list[Cell]:
-    """Return the cells of a run that end in a classifier of noised messages."""
-    return [Cell(**cell) for cell, _ in record.keys("aggregate")]
+def views(project: Project, record: RunRecord) -> list[RunView]:
+    """Return the cells of a run that end in something: the narrowest ones.
+
+    A cell that only part of a system's axes tell apart is no end, unless nothing is.
+    """
+    every = {cell: None for step in record.steps for cell in [Cell.of(step["cell"])]}
+    ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
+    parts = list(parts_of(record.config))
+    return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
 
 
-def first_cell(record: RunRecord) -> Cell:
-    """Return the cell of the first setting that all its cells share."""
-    (cell, _), *_ = record.keys("project")
-    return Cell(**cell)
+def first_view(project: Project, record: RunRecord) -> RunView:
+    """Return the first cell of a run that ends in something."""
+    return views(project, record)[0]
 
 
 def scores(project: Project, record: RunRecord) -> pd.DataFrame:
-    """Return one row for each replicate and score: the columns of ``SCORE``."""
-    parts = [
-        _labelled(sound(project, "report", key).table("scores").to_pandas(), cell)
-        for cell, key in record.keys("report")
-    ]
-    return pd.DataFrame(pd.concat(parts))
+    """Return one row for each repetition, method and metric, with its coordinates."""
+    found = []
+    for step in record.steps:
+        there = artifact(project, step["stage"], step["key"])
+        if SCORES.name in there.manifest["tables"]:
+            table = sound(project, step["stage"], step["key"]).table(SCORES.name)
+            _check_form(record, table.column_names)
+            _check_metrics(record, table.column("metric").unique().to_pylist())
+            found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
+    return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
 
 
-def _labelled(part: pd.DataFrame, cell: dict[str, Any]) -> pd.DataFrame:
-    here = {"setting": cell.get("setting"), "arrival": cell.get("arrival")}
-    return part.assign(**here).astype(dict.fromkeys(SCORE, object))
+def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
+    """Refuse scores of a version that had a column for each metric."""
+    if not set(SCORES.columns) - set(SCORES.optional) <= set(columns):
+        raise UserError(
+            f"run {record.id} was computed by an earlier version of curvote, whose"
+            f" scores had another form; `curvote run {record.pipeline}` computes them"
+            " anew, with the same numbers."
+        )
+
+
+def _check_metrics(record: RunRecord, metrics: Sequence[str]) -> None:
+    known = {m.name for one in systems_of(record) for m in one.metrics}
+    if not known.issuperset(metrics):
+        names = ", ".join(one.name for one in systems_of(record))
+        absent = ", ".join(sorted(set(metrics) - known))
+        raise InternalError(f"{names}: scores of {absent}, which no system declares")
+
+
+def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """Add the coordinates of a cell to its scores."""
+    where: dict[str, Any] = dict.fromkeys((*ALWAYS, "setting")) | cell.to_json()
+    objects = dict.fromkeys([*where, "group"], object)
+    return table.assign(**where).astype(objects)
 
 
 def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     """Return the rows of ``scores --json``: means and standard errors over replicates.
 
-    misclassification, se and none_passed (a share of replicates) lie in [0, 1]; se is
-    NaN-free: null with one replicate. Production has no rows: its truth is not known.
+    A row has its coordinates, ``method``, ``metric`` and ``value``; the mean stands
+    under the metric's own name, too. ``se`` is null with one replicate. Production has
+    no rows: its truth is not known.
     """
-    if not record.keys("report"):
-        return []
     table = scores(project, record)
+    if table.empty:
+        return []
+    beside = [m.name for one in systems_of(record) for m in one.metrics if m.beside]
+    index = [i.name for one in systems_of(record) for i in one.index]
+    names = [c for c in table.columns if c not in ("value", *index)]
+    told = _means(table, names, beside)
     labels = labels_of(record.config)
     rows = [
-        _row(record, dict(zip(SCORE, map(plain, names), strict=True)), group, labels)
-        for names, group in table.groupby(list(SCORE), dropna=False, sort=False)
+        _row(record, dict(zip(names, key, strict=True)), each, told, labels)
+        for key, each in _groups(table, names)
+        if key[names.index("metric")] not in beside
     ]
-    learners = [learner["label"] for learner in record.config["learners"]]
-    return sorted(rows, key=lambda row: _place(row, list(labels.values()), learners))
+    return sorted(rows, key=_order(record, list(labels.values())))
+
+
+def systems_of(record: RunRecord) -> list[System]:
+    """Return the systems of a run, each once."""
+    every = (system(part.settings.protocol) for _, part in parts_of(record.config))
+    return list({one.name: one for one in every}.values())
+
+
+def _groups(
+    table: pd.DataFrame, names: list[str]
+) -> Iterator[tuple[tuple[Any, ...], pd.Series]]:
+    """Yield (coordinates, means by replicate): what repeats inside one counts once."""
+    for key, group in table.groupby(names, dropna=False, sort=False):
+        yield tuple(map(plain, key)), group.groupby(REPLICATE.name)["value"].mean()
+
+
+def _means(
+    table: pd.DataFrame, names: list[str], metrics: list[str]
+) -> dict[tuple[Any, ...], dict[str, float]]:
+    """Return the means of metrics that are notes on others, by whose note it is."""
+    found: dict[tuple[Any, ...], dict[str, float]] = {}
+    notes = table[table["metric"].isin(metrics)]
+    for key, each in _groups(notes, names):
+        where = dict(zip(names, key, strict=True))
+        metric = where.pop("metric")
+        found.setdefault(tuple(where.values()), {})[metric] = float(each.mean())
+    return {key: dict.fromkeys(metrics, 0.0) | own for key, own in found.items()} | {
+        (): dict.fromkeys(metrics, 0.0)
+    }
+
+
+def _row(
+    record: RunRecord,
+    where: dict[str, Any],
+    each: pd.Series,
+    told: dict[tuple[Any, ...], dict[str, float]],
+    labels: dict[str | None, dict[str, str]],
+) -> dict[str, Any]:
+    value, n = float(each.mean()), len(each)
+    metric, method = where.pop("metric"), where["method"]
+    notes = told.get(tuple(where.values()), told[()])
+    setting = where.pop("setting")
+    fixed = {name: where.pop(name) for name in (*ALWAYS, "method")}
+    row = {"pipeline": record.pipeline, **fixed, "method": method, metric: value}
+    row["se"] = float(each.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+    row |= {"replicates": n, **notes}
+    row |= {name: value for name, value in where.items() if value is not None}
+    row |= {"setting": labels[setting]} if setting else {}
+    return row | {"metric": metric, "value": value}
+
+
+def _order(record: RunRecord, labels: list[dict[str, str]]) -> Any:
+    """Return what sorts rows: by setting, by the axes' own order, then by method."""
+    axes: dict[str, dict[Any, int]] = {}
+    for _, part in parts_of(record.config):
+        for axis in system(part.settings.protocol).axes:
+            known = axes.setdefault(axis.name, {})
+            for value in axis.values(part.settings):
+                known.setdefault(value, len(known))
+    ranks = {m.name: m.rank for one in systems_of(record) for m in one.methods}
+    last = 1 << 30
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        setting = labels.index(row["setting"]) if "setting" in row else 0
+        places = (known.get(row.get(name), last) for name, known in axes.items())
+        rank = ranks.get(row["method"], last)
+        return setting, *places, rank, row["method"], row.get("group", "")
+
+    return key
 
 
 def plain(value: Any) -> Any:
@@ -87,116 +252,25 @@ def plain(value: Any) -> Any:
     return None if pd.isna(value) else value
 
 
-def _row(
-    record: RunRecord,
-    names: dict[str, Any],
-    group: pd.DataFrame,
-    labels: dict[str | None, dict[str, str]],
-) -> dict[str, Any]:
-    """Return the mean over replicates; the servers of one replicate count once."""
-    each = group.groupby("replicate")[["misclassification", "none_passed"]].mean()
-    n = len(each)
-    se = each["misclassification"].std(ddof=1) / np.sqrt(n) if n > 1 else None
-    row = {
-        "pipeline": record.pipeline,
-        "protocol": names["protocol"],
-        "epsilon": names["epsilon"],
-        "learner": names["learner"],
-        "method": names["method"],
-        "misclassification": float(each["misclassification"].mean()),
-        "se": None if se is None else float(se),
-        "replicates": n,
-        "none_passed": float(each["none_passed"].mean()),
-    }
-    special = {"arrival": names["arrival"], "group": names["group"]}
-    row |= {name: value for name, value in special.items() if value is not None}
-    return row | ({"setting": labels[names["setting"]]} if names["setting"] else {})
-
-
-def _place(
-    row: dict[str, Any], settings: list[dict[str, str]], learners: list[str]
-) -> tuple[Any, ...]:
-    learner, setting = row["learner"], row.get("setting")
-    return (
-        settings.index(setting) if setting else 0,
-        np.inf if row["epsilon"] is None else row["epsilon"],
-        row.get("arrival", 0),
-        learners.index(learner) if learner in learners else len(learners),
-        ORDER.index(row["method"]) if row["method"] in ORDER else len(ORDER),
-        row.get("group", ""),
-    )
-
-
 def outcomes(project: Project, record: RunRecord) -> dict[Cell, dict[str, float]]:
-    """Return what production knows of each cell: counts, and estimated utilities.
+    """Return what production knows of each cell, as its system says."""
+    found = ((view.cell, view.system.outcome(view)) for view in views(project, record))
+    return {cell: dict(outcome) for cell, outcome in found if outcome}
 
-    ``utility`` is the estimate of the best classifier after reversal; choosing it makes
-    it look better than it is, so ``utility_se`` is a lower bound on its error.
+
+def notes(project: Project, record: RunRecord) -> list[str]:
+    """Return what each system of a run tells its reader, a line each."""
+    every: dict[str, list[RunView]] = {}
+    for view in views(project, record):
+        every.setdefault(view.system.name, []).append(view)
+    told = (line for name, own in every.items() for line in system(name).notes(own))
+    return list(dict.fromkeys(told))
+
+
+def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
+    """Return the model to keep of a cell's first replicate, None where there is none.
+
+    It is what the main method was scored with: any object with ``predict``.
     """
-    return {cell: _outcome(project, record, cell) for cell in cells(record)}
-
-
-def _outcome(project: Project, record: RunRecord, cell: Cell) -> dict[str, float]:
-    source = find(project, record, "aggregate", cell)
-    if source.holds("classifier"):
-        return {"reports": int(source.columns("classifier", 0)["n"][0])}
-    votes = find(project, record, "evaluate", cell).columns("votes", 0)
-    made = source.columns("ensemble", 0)
-    utility = np.where(made["reversed"], 1 - made["utility"], made["utility"])
-    best = int(np.argmax(utility))
-    keep = BinaryRR(epsilon=cell.epsilon or 0.0).keep
-    n = int(votes["n"][best])
-    share = (votes["positive"][best] + 2) / (n + 4)  # never 0: Agresti & Coull (1998)
-    return {
-        "reports": _reports(project, record, cell),
-        "votes": int(votes["n"].sum()),
-        "classifiers": len(utility),
-        "passed": int((utility > source.facts["cutoff"]).sum()),
-        "utility": float(utility[best]),
-        "utility_se": float(np.sqrt(share * (1 - share) / n) / (2 * keep - 1)),
-    }
-
-
-def _reports(project: Project, record: RunRecord, cell: Cell) -> int:
-    """Return how many reports there were before the votes; some protocols ask none."""
-    asked = any(step["stage"] == "privatize" for step in record.steps)
-    return find(project, record, "privatize", cell).rows if asked else 0
-
-
-def encoding_of(
-    project: Project, record: RunRecord, replicate: int, cell: Cell
-) -> Encoding:
-    """Return a cell's encoding in one replicate, volunteers' constants filled in."""
-    encoded = find(project, record, "project", cell)
-    rows = encoded.columns("constants", replicate)
-    constants = dict(zip(rows["name"], rows["value"], strict=True))
-    described = Encoding.from_json(encoded.facts["encoding"])
-    stated = of_config(record.config, cell.setting)["project"]
-    judge = Representation.model_validate(stated).judge
-    return replace(described, constants=constants, feature_map=judge)
-
-
-def _line(
-    project: Project, record: RunRecord, cell: Cell
-) -> tuple[NDArray[np.float64], float]:
-    """Return (coef, intercept): the one classifier, or the ensemble's average."""
-    made = find(project, record, "aggregate", cell)
-    if made.holds("classifier"):
-        return line_of(made, 0)
-    weak = find(project, record, "train", cell).columns("weak", 0)
-    ensemble = made.columns("ensemble", 0)
-    own = weak["arm"] == WEAK_ARMS.index("weak")
-    turned = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
-    return average(weak["coef"][own], weak["intercept"][own], turned)
-
-
-def final_model(project: Project, record: RunRecord, cell: Cell) -> CurveClassifier:
-    """Return the final classifier of a cell's first replicate, ready for raw curves."""
-    from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
-
-    facts = find(project, record, "project", cell).facts
-    coef, intercept = _line(project, record, cell)
-    encoding = encoding_of(project, record, 0, cell)
-    line = Linear(coef, intercept, encoding.feature_map)
-    grid = np.asarray(facts["grid"])
-    return CurveClassifier.of(encoding, grid, line, facts["classes"])
+    view = RunView(project, record, cell, part_of(record.config, cell))
+    return view.system.final(view) if view.system.final else None

@@ -13,17 +13,29 @@ from curvote.run.store.artifacts import artifact
 def overview(project: Project, *, content: bool) -> list[dict[str, Any]]:
     """Return one row a pipeline: latest run, its artifacts, and those that changed.
 
-    Files are checked by size, or with ``content`` by SHA-256.
+    First come the pipelines of the project's file, then others that ran here. Files are
+    checked by size, or with ``content`` by SHA-256.
     """
-    return [_row(project, name, content) for name in PipelinesFile(project).names()]
+    latest = {record.pipeline: record for record in load_all(project)}
+    names = dict.fromkeys([*PipelinesFile(project).names(), *latest])
+    return [_row(project, name, latest.get(name), content) for name in names]
 
 
-def _row(project: Project, name: str, content: bool) -> dict[str, Any]:
-    records = load_all(project, name)
-    if not records:
-        return _described(name, None, "never run", [])
-    record = records[-1]
-    return _described(name, record, record.status, _problems(project, record, content))
+def _row(
+    project: Project, name: str, record: RunRecord | None, content: bool
+) -> dict[str, Any]:
+    found = _problems(project, record, content) if record else []
+    altered = [f"{place}: {p}" for place, p in found if p and p != "missing"]
+    sound = sum(problem is None for _, problem in found)
+    counted = f"{sound} of {len(found)} sound" if found else ""
+    return {
+        "pipeline": name,
+        "run": record.id if record else "",
+        "status": record.status if record else "never run",
+        "started": record.started if record else "",
+        "artifacts": "; ".join([counted, *altered]),
+        "altered": altered,
+    }
 
 
 def _problems(
@@ -34,22 +46,3 @@ def _problems(
         (f"{stage}/{key}", artifact(project, stage, key).problem(content=content))
         for stage, key in pairs
     ]
-
-
-def _described(
-    name: str,
-    record: RunRecord | None,
-    status: str,
-    found: list[tuple[str, str | None]],
-) -> dict[str, Any]:
-    altered = [f"{place}: {p}" for place, p in found if p and p != "missing"]
-    sound = sum(problem is None for _, problem in found)
-    counted = f"{sound} of {len(found)} sound" if found else ""
-    return {
-        "pipeline": name,
-        "run": record.id if record else "",
-        "status": status,
-        "started": record.started if record else "",
-        "artifacts": "; ".join([counted, *altered]),
-        "altered": altered,
-    }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.errors import UserError
-
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 WHEN_NONE_PASS = ("soft", "best", "uniform")
 WEIGHTS = ("excess", "distance")

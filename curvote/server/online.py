@@ -10,7 +10,8 @@ once, whatever their order and however they were split into arrivals.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,8 +22,7 @@ from curvote.errors import UserError
 from curvote.server.averaging import WEIGHTS, WHEN_NONE_PASS, average, weights
 from curvote.server.reversal import reversed_utility
 from curvote.server.utility import estimate
-
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Arrival:
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class Roster:
     """What is known of B candidates after the arrivals of ``history``.
 
     ``coef`` is [B, d]; all else [B]: ``intercept``, ``birth`` (the arrival in which
@@ -124,8 +124,8 @@ class Standing:
     history: tuple[Arrival, ...] = ()
 
 
-def started(coef: ArrayLike, intercept: ArrayLike) -> Standing:
-    """Return the standing of the first candidates, ``coef`` [B, d], before any vote."""
+def started(coef: ArrayLike, intercept: ArrayLike) -> Roster:
+    """Return the roster of the first candidates, ``coef`` [B, d], before any vote."""
     slopes, constants = validate.finite(coef=coef), validate.finite(intercept=intercept)
     if slopes.ndim != 2 or not len(slopes) or constants.shape != slopes.shape[:1]:
         raise UserError(
@@ -133,45 +133,42 @@ def started(coef: ArrayLike, intercept: ArrayLike) -> Standing:
             " [B], not empty."
         )
     none, first = np.zeros(len(slopes)), np.zeros(len(slopes), dtype=np.int64)
-    return Standing(slopes, constants, first, none, none, none)
+    return Roster(slopes, constants, first, none, none, none)
 
 
-def extended(standing: Standing, coef: ArrayLike, intercept: ArrayLike) -> Standing:
-    """Return the standing with more candidates, which have no votes yet.
+def extended(roster: Roster, coef: ArrayLike, intercept: ArrayLike) -> Roster:
+    """Return the roster with more candidates, which have no votes yet.
 
     Another d is a UserError.
     """
     new = started(coef, intercept)
-    if new.coef.shape[1] != standing.coef.shape[1]:
+    if new.coef.shape[1] != roster.coef.shape[1]:
         raise UserError(
             f"coef has {new.coef.shape[1]} columns; those of the candidates that are"
-            f" there have {standing.coef.shape[1]}."
+            f" there have {roster.coef.shape[1]}."
         )
-    birth = np.full(len(new.coef), len(standing.history))
-    return Standing(
-        coef=np.concatenate([standing.coef, new.coef]),
-        intercept=np.concatenate([standing.intercept, new.intercept]),
-        birth=np.concatenate([standing.birth, birth]),
-        n=np.concatenate([standing.n, new.n]),
-        positive=np.concatenate([standing.positive, new.positive]),
-        squares=np.concatenate([standing.squares, new.squares]),
-        history=standing.history,
-    )
+    new = replace(new, birth=np.full(len(new.coef), len(roster.history)))
+    names = (field.name for field in fields(Roster) if field.name != "history")
+    both: dict[str, Any] = {
+        name: np.concatenate([getattr(roster, name), getattr(new, name)])
+        for name in names
+    }
+    return replace(roster, **both)
 
 
 def judged(
-    standing: Standing, n: ArrayLike, positive: ArrayLike, memory: float = 1.0
-) -> Standing:
-    """Return the standing with one more arrival's ``positive`` [B] of ``n`` [B] votes.
+    roster: Roster, n: ArrayLike, positive: ArrayLike, memory: float = 1.0
+) -> Roster:
+    """Return the roster with one more arrival's ``positive`` [B] of ``n`` [B] votes.
 
     What was there fades by ``memory``; a candidate may get no vote. Counts that are
     not whole, or outside 0..n, are a UserError.
     """
     votes, total = validate.finite(positive=positive), validate.finite(n=n)
-    if not votes.shape == total.shape == standing.n.shape:
+    if not votes.shape == total.shape == roster.n.shape:
         raise UserError(
             f"positive {votes.shape} and n {total.shape} must be"
-            f" {standing.n.shape}: one number for each candidate."
+            f" {roster.n.shape}: one number for each candidate."
         )
     right = (votes >= 0) & (votes <= total) & (votes % 1 == 0) & (total % 1 == 0)
     if not right.all():
@@ -181,14 +178,14 @@ def judged(
             " must be whole and 0 <= positive <= n."
         )
     return replace(
-        standing,
-        n=memory * standing.n + total,
-        positive=memory * standing.positive + votes,
-        squares=memory**2 * standing.squares + total,
+        roster,
+        n=memory * roster.n + total,
+        positive=memory * roster.positive + votes,
+        squares=memory**2 * roster.squares + total,
     )
 
 
-def ensemble(standing: Standing, rule: Rule) -> Ensemble:
+def ensemble(roster: Roster, rule: Rule) -> Ensemble:
     """Return utilities, reversal, weights and the average of the votes so far.
 
     The utility is equation (8) of MRMA for the (faded) share of votes "right", which
@@ -197,15 +194,15 @@ def ensemble(standing: Standing, rule: Rule) -> Ensemble:
     candidate without votes counts for nothing: utility 1/2, the largest standard error
     that one vote can have, weight 0. No vote at all is a UserError.
     """
-    known = standing.n > 0
+    known = roster.n > 0
     if not known.any():
         raise UserError("no candidate has a vote yet.")
     gain = 2 * rule.keep - 1
-    total = np.where(known, standing.n, 1.0)
-    rate = np.where(known, standing.positive / total, 0.5)
-    squares = np.where(known, standing.squares, 1.0)
+    total = np.where(known, roster.n, 1.0)
+    rate = np.where(known, roster.positive / total, 0.5)
+    squares = np.where(known, roster.squares, 1.0)
     utility = np.where(known, (rate + rule.keep - 1) / gain, 0.5)
-    flipped = known & (2 * standing.positive < standing.n)
+    flipped = known & (2 * roster.positive < roster.n)
     weight, passed, none_passed = _weights(utility, flipped, known, rule)
     turned = np.where(flipped, -1.0, 1.0) * weight
     return Ensemble(
@@ -215,7 +212,7 @@ def ensemble(standing: Standing, rule: Rule) -> Ensemble:
         weight,
         passed,
         none_passed,
-        *average(standing.coef, standing.intercept, turned),
+        *average(roster.coef, roster.intercept, turned),
     )
 
 
@@ -266,24 +263,24 @@ def dropped(history: Sequence[Arrival], drop: float = 3.0) -> bool:
 
 
 def arrived(
-    standing: Standing,
+    roster: Roster,
     n: ArrayLike,
     positive: ArrayLike,
     rule: Rule,
     incumbent: Reading | None = None,
-) -> Standing:
-    """Return the standing after one arrival, its row added to the history.
+) -> Roster:
+    """Return the roster after one arrival, its row added to the history.
 
     ``n`` and ``positive`` [B] are its votes on the candidates (extend first, where
     some were trained), ``incumbent`` those on the ensemble of row `in_office`.
     """
-    updated = judged(standing, n, positive, rule.memory)
+    updated = judged(roster, n, positive, rule.memory)
     row = Arrival(
         votes=int(np.sum(n)),
-        added=int((standing.birth == len(standing.history)).sum()),
+        added=int((roster.birth == len(roster.history)).sum()),
         incumbent=incumbent or Reading(),
         ensemble=ensemble(updated, rule),
     )
-    history = (*standing.history, row)
+    history = (*roster.history, row)
     row = replace(row, dropped=dropped(history, rule.drop))
-    return replace(updated, history=(*standing.history, row))
+    return replace(updated, history=(*roster.history, row))

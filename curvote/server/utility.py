@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.validate import FloatArray
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 

@@ -13,8 +13,8 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.server.learners.fits import Fits
 from curvote.server.learners.fitting import fit, parameters
+from curvote.validate import FloatArray
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 

@@ -16,8 +16,8 @@ from curvote import validate
 from curvote.client.report import Reporter
 from curvote.errors import UserError
 from curvote.theory.prior import UtilityPrior
+from curvote.validate import FloatArray
 
-FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 

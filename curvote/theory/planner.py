@@ -13,8 +13,8 @@ from curvote.server.averaging import WHEN_NONE_PASS
 from curvote.theory.crowd import Case, Crowd, Reports, Sizes, draw
 from curvote.theory.prior import UtilityPrior
 from curvote.theory.votes import keep_probability
+from curvote.validate import FloatArray
 
-FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 REPLICATES = 4000

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.errors import UserError
 from curvote.theory.shapes import SHAPES, Shape
-
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True)

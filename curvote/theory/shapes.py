@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import ndtr, ndtri, owens_t
 
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 FARTHEST = 40.0  # standard deviations between a mean and the threshold: no error left
 TINY = 1e-9  # Owen's T is asked for ratios

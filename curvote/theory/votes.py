@@ -5,24 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 from scipy.stats import binom
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.server.utility import exact_variance
-
-__all__ = [
-    "bounded_variance",
-    "exact_variance",
-    "keep_probability",
-    "reversal_right_exact",
-    "reversal_right_normal",
-    "reversal_right_printed",
-]
-
-FloatArray = NDArray[np.float64]
+from curvote.validate import FloatArray
 
 
 def keep_probability(epsilon: float) -> float:

@@ -13,12 +13,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.validate import FloatArray
 
-FloatArray = NDArray[np.float64]
 Function = Callable[[FloatArray], ArrayLike]
 
 # Panels of the quadrature end so many noise scales from z0, and at kinks.

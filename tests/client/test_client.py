@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -122,13 +123,13 @@ def test_a_task_survives_json_and_any_change_changes_its_digest() -> None:
     """What a client reads is what the server wrote, down to the last bit."""
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    task = Task(encoding, ("no", "yes"), 1.5)
+    task = Task(encoding, ("no", "yes"), 1.5, "mrma", "report", mechanism="laplace")
     again = Task.from_json(json.loads(json.dumps(task.to_json())))
     curves = np.random.default_rng(1).normal(size=(3, 30))
     assert again.digest() == task.digest()
     assert np.array_equal(again.encoding.features(curves), encoding.features(curves))
     assert Reporter.of(again).label.epsilon == pytest.approx(0.3)
-    assert Task(encoding, ("no", "yes"), 1.6).digest() != task.digest()
+    assert replace(task, epsilon=1.6).digest() != task.digest()
     with pytest.raises(UserError, match="format"):
         Task.from_json(task.to_json() | {"format": 2})
 

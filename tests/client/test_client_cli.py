@@ -169,7 +169,7 @@ def test_a_curve_is_one_row_or_one_column(
     monkeypatch.setattr(
         reports.Reporter,
         "release",
-        lambda self, z, y, *_: (seen.append(z), (z, y))[1],
+        lambda self, z, y, *_, **__: (seen.append(z), (z, y))[1],
     )
     frame = pd.DataFrame(np.array([0.5, -1, 2.25, 0]).reshape(shape)).add_prefix("x")
     path = Path("curve.parquet" if kind == "parquet" else "curve.csv")

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from curvote import jws, signed
+from curvote.chain.registry import SYSTEMS
 from curvote.client import outbox, places, standing
 from curvote.client.consent import line, refuse_budget
 from curvote.client.ledger import Ledger
@@ -27,7 +28,6 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.described import described
 from curvote.protocols.message import knowledge, messages, row
-from curvote.protocols.registry import PROTOCOLS
 from curvote.signed import ServerKey
 from curvote.strict_json import canonical
 from curvote.task import Task
@@ -375,7 +375,7 @@ def judge_of(about: int | None) -> np.ndarray | None:
     return None if about is None else np.array([about])
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", SYSTEMS)
 def test_what_is_sent_is_said_for_every_message(name: str, drawn: list[int]) -> None:
     """From the task alone: not a word of entropy is used."""
     for asks, message in messages(name).items():

@@ -20,8 +20,7 @@ from curvote.run.plan import fingerprint
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact, folders
-from curvote.run.store.contracts import CONTRACTS
-from tests import plain, private_table
+from tests import declared, plain, private_table
 from tests.private_table import files_elsewhere, open_to_others, says, text_of
 
 
@@ -85,7 +84,7 @@ def test_another_user_reads_real_noise_only(ran: Project) -> None:
     for table in tables:
         manifest = Artifact(table.parent).manifest
         assert (manifest["mark"], manifest["private"]) == ("noised", True)
-        assert CONTRACTS[table.stem].side == "server"
+        assert declared.TABLES[table.stem].side == "server"
     assert not any(f.is_relative_to(ran.state) for f in seen)
     assert not any(f.is_relative_to(ran.reports / "study") for f in seen)
     assert (ran.reports / "real" / "report.html") in seen
@@ -179,8 +178,8 @@ def test_simulated_people_stand_on_both_sides_too(finished: Project) -> None:
 
 def test_a_comparison_without_privacy_stands_with_the_clients(tmp_path: Path) -> None:
     """Protocol clean trains on records as they are: nothing of it is a server's."""
-    protocol = {"protocol": "clean", "replicates": 1, "learners": ["centroid"]}
-    project = plain.write(tmp_path, tiny=plain.TINY | protocol)
+    few = {"replicates": 1, "learners": ["centroid"]}
+    project = plain.write(tmp_path, tiny=plain.of("clean") | few)
     plain.run(project)
     assert {f.parent.name for f in folders(project)} == {
         "ingest",

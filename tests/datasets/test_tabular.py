@@ -11,6 +11,7 @@ import pytest
 
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.published import PublishedTable
 from curvote.errors import InternalError, UserError
 from tests import tables
 from tests.tables import LIMITS, SCHEMA
@@ -27,6 +28,10 @@ BROKEN = {  # column, cell -> the words for it
     (4, "maybe"): "Ill, not one of no, yes, very",
     (4, ""): "Ill, not one of no, yes, very",
 }
+
+
+class Invented(PublishedTable[tabular.TableParameters]):
+    schema, allowed = SCHEMA, LIMITS
 
 
 def read(data: bytes, schema: tabular.TableSchema = SCHEMA) -> pd.DataFrame:
@@ -150,14 +155,14 @@ def test_counts_must_be_those_published() -> None:
     labels = [row[4] for row in tables.rows()]
     given = {name: labels.count(name) for name in SCHEMA.labels}
     data = tables.text(tables.rows())
-    tabular.check(data, tables.source("t", 60, **given), SCHEMA, LIMITS)
+    Invented().check(data, tables.source("t", 60, **given))
     other = given | {"no": given["no"] + 1, "dead": 2}
     message = (
         f"counts: 60 rows instead of 61, dead 0 instead of 2, no {given['no']}"
         f" instead of {given['no'] + 1}\\."
     )
     with pytest.raises(UserError, match=message):
-        tabular.check(data, tables.source("t", 61, **other), SCHEMA, LIMITS)
+        Invented().check(data, tables.source("t", 61, **other))
 
 
 @pytest.mark.parametrize(

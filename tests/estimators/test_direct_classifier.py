@@ -126,7 +126,9 @@ def test_the_second_round_speaks_in_the_coordinates_of_the_first(
         return release(self, z, *rest, **how)
 
     monkeypatch.setattr(DirectionReporter, "release", kept)
-    monkeypatch.setattr("curvote.estimators.direct.whitening", lambda *_: made)
+    monkeypatch.setattr(
+        "curvote.protocols.direct_two.whiten.whitening", lambda *_: made
+    )
     x, y = vectors(100)
     DirectClassifier(arm="two", random_state=0).fit(x, y)
     first, second = sent

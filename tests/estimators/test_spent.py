@@ -88,7 +88,7 @@ def test_a_failure_after_the_draw_has_counted(
         raise RuntimeError("the server is gone")
 
     model = kind()
-    step = "_weak" if kind is MRMAClassifier else "_line"
+    step = "_weak" if kind is MRMAClassifier else "_decoded"
     with monkeypatch.context() as patch:
         patch.setattr(kind, step, fails)
         with pytest.raises(RuntimeError, match="gone"):

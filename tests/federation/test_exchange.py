@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.datasets import phonemes, simulated
 from curvote.errors import UserError
 from curvote.protocols.roles import Roles, split
@@ -16,11 +17,12 @@ from curvote.representation.basis import projection
 from curvote.representation.rescale import volunteer_constants
 from curvote.run.plan import expand as chain
 from curvote.run.plan import fingerprint
-from curvote.run.plan.step import Cell
 from curvote.run.results import final_model, find
 from curvote.server.intake import Intake, Refused
 from tests import plain
 from tests.exchange import FAR, NAME, Server, answers
+
+CELL = Cell.of({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
 
 
 def some_clients(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -56,7 +58,7 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     server.take(votes)
     plan, record = server.run()
     assert not plan.blocked()
-    cell = Cell("mrma", 100.0, "centroid")
+    cell = CELL.with_(epsilon=100.0)
     curves, labels = some_clients(400, 3)
     model = final_model(server.project, record, cell)
     told = np.where(np.asarray(model.predict(curves)) == "+1", 1.0, -1.0)
@@ -69,7 +71,7 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for data in (reports[0], votes[0]):
             with pytest.raises(Refused, match="used before"):
                 intake.take(data, lambda *_: None)
-    monkeypatch.setattr(fingerprint, "versions", lambda stage: {"numpy": "99"})
+    monkeypatch.setattr(fingerprint, "versions", lambda *_: {"numpy": "99"})
     monkeypatch.setattr(chain, "VERSION", 99)
     assert {step.stage.name for step in server.plan().to_run()} == {"aggregate"}
 
@@ -95,14 +97,15 @@ def test_a_round_may_be_closed_early(tmp_path: Path) -> None:
         server.close()
     plan, record = server.run()
     assert not plan.blocked()
-    cell = Cell("mrma", 4.0, "centroid")
-    made = find(server.project, record, "aggregate", cell).columns("ensemble", 0)
-    votes = find(server.project, record, "evaluate", cell).columns("votes", 0)
+    made, votes = (
+        find(server.project, record, stage, CELL).columns(table, (0,))
+        for stage, table in (("aggregate", "ensemble"), ("evaluate", "votes"))
+    )
     silent = votes["n"] == 0
     assert silent.sum() >= 3
     assert (made["weight"][silent] == 0).all()
     assert (made["utility"][silent] == 0.5).all()
-    assert np.isfinite(final_model(server.project, record, cell).coef).all()
+    assert np.isfinite(final_model(server.project, record, CELL).coef).all()
 
 
 def test_publishing_is_repeated_after_a_kill(tmp_path: Path) -> None:
@@ -157,7 +160,7 @@ def test_phonemes_reach_the_accuracy_of_the_study(tmp_path: Path) -> None:
         server.take(answers(server, asks, table.curves[mine], labels[mine], place))
         plan, record = server.run()
     assert not plan.blocked()
-    model = final_model(server.project, record, Cell("mrma", 10.0, "centroid"))
+    model = final_model(server.project, record, CELL.with_(epsilon=10.0))
     test = roles["test"]
     told = np.asarray(model.predict(table.curves[test]))
     error = np.mean((told == "sh") != (table.labels[test] == 1))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from curvote.chain.stage import Here
+from curvote.federation import poll
 from curvote.federation.faults import FAULTS
-from curvote.federation.protocol import releases
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.run.store.contracts import to_arrow
-from tests.federated import Memory, Study
+from curvote.federation.system import SYSTEM
+from curvote.run.store.arrow import to_arrow
+from tests.federated import BY_NAME, Study
+from tests.memory import Memory
 
 TABLES = ("evaluate", "aggregate", "exchange", "reevaluate", "combine", "report")
 
@@ -20,8 +22,8 @@ def few() -> Study:
     return Study(2, (2, 1, 2), epsilon=5.0)
 
 
-def _total(made: Memory, instance: int) -> int:
-    return int(made.columns("votes", instance)["n"].sum())
+def _total(made: Memory, place: tuple[int, int]) -> int:
+    return int(made.columns("votes", place)["n"].sum())
 
 
 def _same(one: dict[str, object], other: dict[str, object]) -> bool:
@@ -37,25 +39,23 @@ def test_every_voter_spends_its_epsilon_once(
 ) -> None:
     """400 voters, 15 own and 5 foreign classifiers: one whole vote, or two halves."""
     made = few.run(federation__split=split)
-    for i in few.instances:
-        assert _total(made["evaluate"], i) == own
-        assert _total(made["reevaluate"], i) == foreign
-        counts = made["evaluate"].columns("votes", i)["n"]
+    for place in few.places:
+        assert _total(made["evaluate"], place) == own
+        assert _total(made["reevaluate"], place) == foreign
+        counts = made["evaluate"].columns("votes", place)["n"]
         assert counts.max() - counts.min() <= 1
     for stage in ("evaluate", "reevaluate"):
         facts = made[stage].facts
         assert facts["epsilon"] == pytest.approx(5 * share, rel=1e-12)
-        assert facts["keep"] == BinaryRR(epsilon=5 * share).keep
 
 
 def test_no_voter_judges_own_and_foreign_classifiers(few: Study) -> None:
     """Under `clients` the two polls ask different clients; together they ask all."""
-    from curvote.federation import poll
-
     values = few.values | {"federation.split": "clients"}
-    for i in few.instances:
-        own = np.flatnonzero(poll.parts(values, i, 400) < values["train.count"])
-        foreign = poll.remaining(values, i, 400)
+    for place in few.places:
+        here = Here("reevaluate", place, few.sizes, {}, values, {})
+        own = np.flatnonzero(poll.parts(here, 400) < values["train.count"])
+        foreign = poll.remaining(here, 400)
         assert sorted([*own, *foreign]) == list(range(400))
 
 
@@ -65,16 +65,16 @@ def test_a_bad_server_is_just_absent(few: Study, fault: str) -> None:
     bad = 1
     sound, silent = few.run(), few.run(federation__faults={bad: "silent"})
     faulty = few.run(federation__faults={str(bad): fault})
-    for i in few.instances:
+    for i in few.places:
         offers = faulty["exchange"].columns("offers", i)
-        if i % few.count == bad:  # its own one is sound, and it hears the others
+        if i[1] == bad:  # its own one is sound, and it hears the others
             assert offers["accepted"].all()
             assert _same(
                 faulty["combine"].columns("ensemble", i),
                 sound["combine"].columns("ensemble", i),
             )
             continue
-        assert offers["server"][~offers["accepted"]].tolist() == [bad]
+        assert offers["sender"][~offers["accepted"]].tolist() == [bad]
         assert offers["reason"][bad]
         assert not any(offers["reason"][offers["accepted"]])
         assert bad not in faulty["reevaluate"].columns("votes", i)["learner"]
@@ -88,9 +88,9 @@ def test_a_bad_server_is_just_absent(few: Study, fault: str) -> None:
 def test_a_server_that_hears_nobody_goes_on_alone(few: Study) -> None:
     """If all are silent, each has its own classifier, judged once more or not."""
     made = few.run(federation__faults=dict.fromkeys(range(few.count), "silent"))
-    for i in few.instances:
-        ensemble = made["combine"].columns("ensemble", i)
-        assert ensemble["learner"].tolist() == [i % few.count]
+    for place in few.places:
+        ensemble = made["combine"].columns("ensemble", place)
+        assert ensemble["learner"].tolist() == [place[1]]
         assert ensemble["weight"].tolist() == [1.0]
 
 
@@ -100,9 +100,9 @@ def test_a_single_server_asks_and_tells_nobody(few: Study) -> None:
     np.testing.assert_array_equal(
         few.scores(made, "federated"), few.scores(made, "mrma")
     )
-    for i in few.instances:
-        offers = made["exchange"].columns("offers", i)
-        assert offers["server"].tolist() == [i % few.count]
+    for place in few.places:
+        offers = made["exchange"].columns("offers", place)
+        assert offers["sender"].tolist() == [place[1]]
 
 
 @pytest.mark.parametrize("split", ["clients", "budget", "single"])
@@ -110,30 +110,30 @@ def test_tables_keep_their_contracts(few: Study, split: str) -> None:
     """Also where servers were dropped."""
     made = few.run(federation__split=split, federation__faults={0: "nan"})
     for stage in TABLES:
-        for name, instances in made[stage].tables.items():
-            for i, columns in instances.items():
-                to_arrow(name, i, columns)
+        for table in BY_NAME[stage].tables:
+            for place, columns in made[stage].tables[table.name].items():
+                to_arrow(table, ("replicate", "server")[: len(place)], place, columns)
 
 
 def test_a_result_does_not_depend_on_its_batch(few: Study) -> None:
-    """One instance at a time gives the same bits as all at once."""
+    """One server at a time gives the same bits as all at once."""
     alone = Study(2, (2, 1, 2), block=1, epsilon=5.0).run()
     together = few.run()
     for stage in TABLES:
-        for name, instances in together[stage].tables.items():
-            for i, columns in instances.items():
-                assert _same(columns, alone[stage].columns(name, i)), (stage, i)
+        for name, places in together[stage].tables.items():
+            for place, columns in places.items():
+                assert _same(columns, alone[stage].columns(name, place)), stage
 
 
 def test_an_opposite_server_is_reversed(few: Study) -> None:
     """Groups 1 and 3 point in opposite directions; at epsilon 5 everybody notices."""
     made = few.run()
     groups = np.array([1, 1, 2, 3, 3])
-    for i in few.instances:
-        mine = groups[i % few.count]
+    for place in few.places:
+        mine = groups[place[1]]
         if mine == 2:
             continue
-        ensemble = made["combine"].columns("ensemble", i)
+        ensemble = made["combine"].columns("ensemble", place)
         opposite = (groups != mine) & (groups != 2)
         assert ensemble["reversed"][opposite].all()
         assert not ensemble["reversed"][groups == mine].any()
@@ -146,8 +146,8 @@ def test_releases_add_up_to_epsilon() -> None:
         "privatize": {"mechanism": "laplace", "params": {}, "label_share": "equal"},
         "federation": {"split": "budget"},
     }
-    spent = [r.epsilon for r in releases(config, 4) if r.who == "evaluation client"]
+    spent = [r.epsilon for r in SYSTEM.sent(config, 4) if r.who == "evaluation client"]
     assert spent == ["epsilon / 2", "epsilon / 2"]
     config["federation"]["split"] = "clients"
-    spent = [r.epsilon for r in releases(config, 4) if r.who == "evaluation client"]
+    spent = [r.epsilon for r in SYSTEM.sent(config, 4) if r.who == "evaluation client"]
     assert spent == ["epsilon"]

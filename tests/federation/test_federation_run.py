@@ -10,8 +10,7 @@ import pytest
 from curvote.errors import UserError
 from curvote.reporting.gather import page_data
 from curvote.run.config.file import PipelinesFile
-from curvote.run.dropped import dropped
-from curvote.run.results import scores, summary
+from curvote.run.results import notes, scores, summary
 from tests import plain
 
 SERVERS = plain.TINY | {
@@ -32,7 +31,7 @@ def test_a_bad_server_is_reported_and_the_others_go_on(tmp_path: Path) -> None:
         "server 0 was dropped: sent numbers that are not finite",
         "server 2 was dropped: sent nothing",
     ]
-    assert dropped(project, record) == said
+    assert notes(project, record) == said
     assert set(said) <= set(page_data(project, record).notes)
     assert {row["replicates"] for row in summary(project, record)} == {3}
 
@@ -41,7 +40,7 @@ def test_where_all_answer_nobody_is_reported(tmp_path: Path) -> None:
     """Nor where a pipeline has one server."""
     for name, pipeline in (("many", SERVERS), ("one", plain.TINY)):
         project = plain.write(tmp_path / name, tiny=pipeline)
-        assert dropped(project, plain.run(project)) == []
+        assert notes(project, plain.run(project)) == []
 
 
 def test_the_servers_of_a_replicate_count_once(tmp_path: Path) -> None:
@@ -50,14 +49,16 @@ def test_the_servers_of_a_replicate_count_once(tmp_path: Path) -> None:
     project = plain.write(tmp_path, tiny=SERVERS | {"source": source})
     record = plain.run(project)
     table = scores(project, record)
+    table = table[table["metric"] == "misclassification"]
     mine = table[(table["group"] == "1") & (table["method"] == "federated")]
+    mine = mine[mine["metric"] == "misclassification"]
     assert len(mine) == 2 * 3
     (row,) = (
         row
         for row in summary(project, record)
         if (row["group"], row["method"]) == ("1", "federated")
     )
-    each = mine.groupby("replicate")["misclassification"].mean()
+    each = mine.groupby("replicate")["value"].mean()
     assert row["misclassification"] == pytest.approx(each.mean())
     assert row["se"] == pytest.approx(each.std(ddof=1) / 3**0.5)
 

@@ -1,43 +1,138 @@
-"""What a cell of the grid is logged with: its scores, stage keys and parameters."""
+"""What a run says of its cells, and the headline that stands for all of them."""
 
 from __future__ import annotations
 
-from curvote.run.plan.step import Cell
-from flows.cells import by_cell, scalars, stage_keys
+from typing import Any
+
+import pytest
+
+from curvote.chain.axis import Cell
+from curvote.run.config.parts import parts_of
+from flows.cells import (
+    Row,
+    by_cell,
+    choice,
+    parts_by_cell,
+    scores_of,
+    stage_keys,
+    step,
+)
+from flows.headline import Headline, of_outcomes, of_scores
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
+
+SHARED = {name: CONFIG[name] for name in ("source", "clients", "project", "epsilon")}
+ROW = {"learner": None, "metric": "misclassification", "value": 0.1, "se": 0.01}
+
+
+def _headline(rows: list[Any], **config: Any) -> Headline:
+    return of_scores(scores_of(make_record(config=CONFIG | config), rows))
+
+
+def _cell(epsilon: float, **more: Any) -> Cell:
+    return Cell.of({"protocol": "mrma", "epsilon": epsilon, **more})
 
 
 def test_cells_take_what_their_epsilon_shares() -> None:
     """The majority stands in every child, and alone only where there is no other."""
-    cells = by_cell(make_rows())
-    assert set(cells) == {Cell("mrma", e, "centroid") for e in EPSILONS}
-    alone = by_cell(row for row in make_rows() if row["learner"] is None)
-    assert set(alone) == {Cell("mrma", e) for e in EPSILONS}
+    scores = scores_of(make_record(), make_rows())
+    cells = {_cell(epsilon, learner="centroid") for epsilon in EPSILONS}
+    assert set(by_cell(scores)) == cells
+    alone = by_cell(score for score in scores if score.method == "majority")
+    assert set(alone) == {_cell(epsilon) for epsilon in EPSILONS}
 
 
 def test_stage_keys_are_those_the_cell_was_computed_from() -> None:
     """Shared stages and its own, none of another epsilon."""
-    keys = stage_keys(make_record(), Cell("mrma", 2.0, "centroid"))
+    keys = stage_keys(make_record(), _cell(2.0, learner="centroid"))
     own = {"privatize": "v2.0", "train": "t2.0", "aggregate": "a2.0"}
     assert keys == {"ingest": "i", "project": "p"} | own
 
 
-def test_params_are_short_scalars_with_one_meaning() -> None:
-    """Lists and nothings are left out; an ambiguous name keeps its path."""
-    params = scalars(CONFIG)
-    assert params["mechanism"] == "laplace"
-    assert params["train.size"] == "50"
-    assert params["project.size"] == "4"
-    assert params["source.name"] == "simulated"
-    assert not {"epsilon", "schedule", "size"} & set(params)
-
-
-def test_an_arm_is_logged_under_its_protocol_too() -> None:
+def test_what_a_rule_takes_is_logged_under_its_protocol_too() -> None:
     """What `auto` took differs from epsilon to epsilon; its line in MLflow is one."""
-    row = {"protocol": "auto", "learner": None, "misclassification": 0.1, "se": 0.01}
-    rows = [row | {"epsilon": 1.0, "method": "mean"}]
-    rows.append(row | {"epsilon": 2.0, "method": "two"})
-    for metrics in by_cell(rows).values():
+    record = make_record(config={**SHARED, "protocol": "auto", "epsilon": [0.5, 20.0]})
+    rows: list[Row] = []
+    for _, part in parts_of(record.config):
+        here = dict(part.pairs) | {"protocol": "auto", "method": part.method}
+        rows.append(ROW | here)
+        assert choice(part) == {"chosen": part.method, "why": part.reason}
+    scores = scores_of(record, rows)
+    for metrics in by_cell(scores).values():
         assert metrics["misclassification.auto"] == 0.1
         assert metrics["misclassification_se.auto"] == 0.01
         assert len(metrics) == 4
+    points = of_scores(scores).points
+    assert ("misclassification.auto", 0.1, 500) in points
+    assert ("misclassification.auto", 0.1, 20000) in points
+
+
+@pytest.mark.parametrize(
+    ("value", "place"), [(0.125, 125), (1.0, 1000), (7, 7), (None, 0), ("word", 0)]
+)
+def test_a_step_is_a_whole_number(value: Any, place: int) -> None:
+    """A thousandth of a fraction, a count as it is; else there is no place."""
+    assert step(Cell.of({"epsilon": value}), "epsilon") == place
+
+
+def test_the_headline_is_the_learner_that_is_stated_first() -> None:
+    """Not the best one; the others stand beside it under their names."""
+    rows = make_rows()
+    second = [row | {"learner": "lda", "value": 0.1} for row in rows if row["learner"]]
+    found = _headline([*rows, *second])
+    assert found.title == "mrma 25.0 %"
+    assert found.cell == _cell(2.0, learner="centroid")
+    assert ("misclassification.mrma", 0.25, 500) in found.points
+    assert ("misclassification.mrma.lda", 0.1, 500) in found.points
+    assert ("misclassification.majority", 0.25, 2000) in found.points
+    assert ("epsilon", 0.5, 500) in found.points
+    assert found.names[0] == "misclassification.mrma"
+    assert not any("weak" in name or name == "epsilon" for name in found.names)
+
+
+def test_of_arrivals_the_latest_is_told() -> None:
+    """The earlier ones stand beside it."""
+    rows = [
+        row
+        | {"protocol": "online", "method": "online"}
+        | {"arrival": n, "value": n / 9}
+        for n in (0, 1, 2)
+        for row in make_rows()
+        if row["method"] == "mrma"
+    ]
+    found = _headline(rows, protocol="online", online={"arrivals": 3, "memory": 1.0})
+    assert found.cell["arrival"] == 2
+    assert found.title == "online 22.2 %"
+    assert ("misclassification.online.arrival-1", 1 / 9, 500) in found.points
+
+
+def test_what_spends_nothing_holds_at_every_epsilon() -> None:
+    """A classifier without noise has no place on the x-axis: it is a flat line."""
+    rows = [row | {"setting": {"protocol": "mrma"}} for row in make_rows()]
+    free = {"protocol": "clean", "epsilon": None, "learner": "lda", "method": "clean"}
+    rows.append(ROW | free | {"setting": {"protocol": "clean"}})
+    found = _headline(rows, protocols=["mrma", "clean"])
+    flat = [point for point in found.points if point[0] == "misclassification.clean"]
+    assert [place for _, _, place in flat] == [500, 2000]
+    assert found.names[0] == "misclassification.mrma"
+
+
+def test_groups_stand_for_a_cell_that_is_not_known_as_a_whole() -> None:
+    """Each has a line of its own; the first is the headline."""
+    rows = [row | {"group": g} for row in make_rows() for g in ("near", "far")]
+    found = _headline(rows)
+    assert found.names[0] == "misclassification.mrma.group-near"
+    assert ("misclassification.mrma.group-far", 0.25, 500) in found.points
+    whole = [*rows, *(row | {"value": 0.1} for row in make_rows())]
+    assert _headline(whole).title == "mrma 10.0 %"
+    assert not any("group" in name for name in _headline(whole).names)
+
+
+def test_a_release_is_told_by_what_it_estimates() -> None:
+    """No true error is known; counts and estimates are."""
+    cell = _cell(2.0, learner="centroid")
+    known = {"reports": 60.0, "utility": 0.7, "utility_se": 0.02}
+    found = of_outcomes({cell: known}, parts_by_cell(make_record(), [cell]))
+    assert found.title == "utility 0.7"
+    assert ("reports", 60.0, 2000) in found.points
+    assert ("epsilon", 2.0, 2000) in found.points
+    assert not of_outcomes({}, {}).points

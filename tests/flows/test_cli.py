@@ -58,6 +58,14 @@ def test_list_names_what_there_is(run: Any) -> None:
     assert {"laplace", "binary_rr"} <= set(known["mechanisms"])
     assert {"logistic", "centroid", "cg"} <= set(known["learners"])
     assert {"simulated", "phonemes"} <= set(known["sources"])
+    assert {"table-1", "beyond"} <= set(known["reproduce"])
+
+
+def test_a_pipeline_of_a_wing_is_planned_like_any_other(run: Any) -> None:
+    """By its name, without a line in the project's file."""
+    code, out, _ = run("plan", "figure-2", "--replicates", "2", "--json")
+    assert code == 0
+    assert {row["action"] for row in json.loads(out)} == {"run"}
 
 
 def test_scores_are_those_of_the_latest_completed_run(run: Any) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +15,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier, grid_names
+from curvote.errors import UserError
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run import history, results
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from flows import environment, tracking
-from tests.tracked_run import EPSILONS, make_record, make_rows
+from flows.mlflow_view import address
+from tests.tracked_run import CLIENTS, EPSILONS, make_record, make_rows, store
 
 GRID = np.linspace(0.0, 1.0, 20)
 
@@ -54,7 +58,14 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     os.environ.update(before)
 
 
+def _client() -> Any:
+    import mlflow
+
+    return mlflow.MlflowClient()
+
+
 def _log(project: Project, record: RunRecord, **changes: Any) -> str:
+    store(project, record)
     given: dict[str, Any] = {"report": project.reports / "demo"}
     given |= {"model_of": _classifier} | changes
     return tracking.log_run(project, record, rows=make_rows(), **given)
@@ -82,16 +93,26 @@ def _models(name: str) -> int:
     return len(client.search_logged_models([experiment.experiment_id]))
 
 
-def test_a_run_is_a_parent_with_a_child_for_each_cell(project: Project) -> None:
-    """Epsilon is a param, metrics have fixed names, keys and mode are tags."""
-    import mlflow
-
+def test_each_cell_is_a_child_with_what_its_system_reads(project: Project) -> None:
+    """Parameters are named as --set names them; metrics stand at their epsilon."""
     parent = _log(project, make_record())
-    children = _children(parent)
-    assert {c.data.params["epsilon"] for c in children} == {"0.5", "2"}
-    data = children[0].data
-    assert data.params["learner"] == "centroid"
-    assert data.params["cutoff"] == "0.8"
+    children = {c.data.params["epsilon"]: c for c in _children(parent)}
+    assert set(children) == {"0.5", "2"}
+    data = children["0.5"].data
+    assert data.params == {
+        "source.name": "simulated",
+        **{f"clients.{name}": str(n) for name, n in CLIENTS.items()},
+        "seed": "7",
+        "project.size": "4",
+        "project.centre": "0",
+        "privatize.mechanism": "laplace",
+        "train.size": "50",
+        "learner.name": "centroid",
+        "aggregate.cutoff": "0.8",
+        "protocol": "mrma",
+        "epsilon": "0.5",
+        "learner": "centroid",
+    }
     assert data.metrics == {
         "misclassification.weak": 0.25,
         "misclassification_se.weak": 0.01,
@@ -102,9 +123,77 @@ def test_a_run_is_a_parent_with_a_child_for_each_cell(project: Project) -> None:
     assert data.tags["key.ingest"] == "i"
     assert data.tags["mode"] == "study"
     assert data.tags["private"] == "false"
-    assert children[0].info.end_time - children[0].info.start_time == 60_000
-    listed = mlflow.MlflowClient().list_artifacts(parent)
-    assert {entry.path for entry in listed} == {"report.html", "figures"}
+    info = children["2"].info
+    assert info.run_name == "epsilon=2 learner=centroid"
+    assert info.end_time - info.start_time == 60_000
+    history = _client().get_metric_history(info.run_id, "misclassification.mrma")
+    assert [point.step for point in history] == [2000]
+
+
+def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
+    """Error against epsilon, what it is held against, sizes, effort, data and files."""
+    record = make_record("told", pipeline="told", overrides=["train.size=50"])
+    parent = _client().get_run(_log(project, record))
+    data = parent.data
+    known = {"misclassification.mrma": 0.25, "misclassification.majority": 0.25}
+    for name, value in (known | {"misclassification.bayes": 0.1}).items():
+        history = _client().get_metric_history(parent.info.run_id, name)
+        assert [(p.step, p.value) for p in history] == [(500, value), (2000, value)]
+    assert data.metrics["epsilon"] == 2.0
+    assert data.metrics["duration"] == 60.0
+    assert data.metrics["reused"] == pytest.approx(1 / 8)
+    assert "epsilon" not in data.params
+    asked = {"N": "120", "d": "4", "replicates": "3", "train.size": "50"}
+    assert asked.items() <= data.params.items()
+    assert parent.info.run_name == "mrma 25.0 %, train.size=50 (epsilon 2)"
+    assert data.tags["protocol"] == "mrma"
+    assert data.tags["data"] == "simulated"
+    assert data.tags["mlflow.source.name"] == "curvote run told --set train.size=50"
+    assert "25.0 % (epsilon 0.5)" in data.tags["mlflow.note.content"]
+    assert len(data.tags["pipeline_key"]) == 64
+    (given,) = parent.inputs.dataset_inputs
+    assert (given.dataset.name, given.dataset.digest) == ("simulated", "i")
+    listed = {e.path for e in _client().list_artifacts(parent.info.run_id)}
+    assert listed == {"report.html", "figures", "config.yaml", "plan.json"}
+
+
+def test_the_pages_open_where_numbers_are(project: Project) -> None:
+    """A saved view has the columns; the address of the pages names it."""
+    history.save(project, replace(make_record("a", pipeline="seen"), mlflow_run="x"))
+    _log(project, make_record("seen", pipeline="seen"))
+    experiment = _client().get_experiment_by_name("seen")
+    tag = experiment.tags["mlflow.sharedViewState.headline"]
+    state = json.loads(json.loads(tag)["state"])
+    assert state["selectedColumns"][0] == "metrics.`misclassification.mrma`"
+    assert state["globalLineChartConfig"]["selectedXAxisMetricKey"] == "epsilon"
+    place = f"#/experiments/{experiment.experiment_id}/runs?"
+    assert address(project).startswith(place)
+    assert address(project).endswith("&viewStateShareKey=headline")
+    assert "25.0 % (epsilon 2)" in experiment.tags["mlflow.note.content"]
+
+
+def test_without_a_run_the_pages_open_with_all_pipelines(tmp_path: Path) -> None:
+    """Not with what MLflow shows of language models."""
+    assert address(Project(tmp_path)) == "#/experiments?workflowType=machine_learning"
+
+
+def test_every_completed_run_registers_one_version(project: Project) -> None:
+    """The newest is current; loaded by that name it says which columns it wants."""
+    import mlflow
+
+    for number in ("one", "two"):
+        _log(project, make_record(number, pipeline="kept"))
+    versions = _client().search_model_versions("name = 'kept'")
+    assert {v.tags["curvote.run"] for v in versions} == {"one", "two"}
+    assert {v.tags["cell"] for v in versions} == {"epsilon=2 learner=centroid"}
+    newest = _client().get_model_version_by_alias("kept", "current")
+    assert newest.tags["curvote.run"] == "two"
+    model = mlflow.pyfunc.load_model("models:/kept@current")
+    curves = pd.DataFrame(np.zeros((2, len(GRID))), columns=grid_names(GRID))
+    assert len(model.predict(curves)) == 2
+    wrong = curves.rename(columns={"0": "a", "1": "b"})
+    with pytest.raises(UserError, match=r"2 columns .* such as '0'.* be 20"):
+        model.predict(wrong)
 
 
 def test_the_logged_model_judges_raw_curves(project: Project) -> None:
@@ -112,7 +201,12 @@ def test_the_logged_model_judges_raw_curves(project: Project) -> None:
     import mlflow
 
     parent = _log(project, make_record())
-    uri = _children(parent)[0].data.tags["model_uri"]
+    child = _children(parent)[0]
+    uri = child.data.tags["model_uri"]
+    kept = _client().get_logged_model(uri.removeprefix("models:/"))
+    level = child.data.params["epsilon"].replace(".", ",")
+    assert kept.name == f"demo epsilon={level} learner=centroid mrma"
+    assert {m.key: m.value for m in kept.metrics} == child.data.metrics
     model = mlflow.pyfunc.load_model(uri)
     curves = np.random.default_rng(0).normal(size=(30, len(GRID)))
     table = pd.DataFrame(curves, columns=grid_names(GRID))
@@ -140,7 +234,8 @@ def test_equal_artifacts_are_linked_and_a_logged_run_is_kept(project: Project) -
     assert uris[0] == uris[1]
     assert all(c.data.metrics for c in _children(second, name))
     assert mlflow.get_run(second).data.tags["figures_run"] == first
-    assert not mlflow.MlflowClient().list_artifacts(second)
+    listed = {entry.path for entry in mlflow.MlflowClient().list_artifacts(second)}
+    assert listed == {"config.yaml", "plan.json"}
     assert _log(project, make_record("second", pipeline=name)) == second
 
 
@@ -163,13 +258,14 @@ def test_a_failure_halfway_leaves_no_run(project: Project) -> None:
     """All of an execution is logged, or nothing that a reader could mistake for it."""
 
     def broken(cell: Cell) -> CurveClassifier:
-        if cell.epsilon == EPSILONS[-1]:
+        if cell["epsilon"] == EPSILONS[-1]:
             raise OSError("disk full")
         return _classifier()
 
     with pytest.raises(OSError, match="disk full"):
         _log(project, make_record("half", pipeline="half"), model_of=broken)
     assert not _runs(name="half")
+    assert not _client().search_model_versions("name = 'half'")
 
 
 def test_a_database_that_cannot_be_written_is_a_warning(

@@ -88,9 +88,9 @@ def test_nothing_but_the_rarest_is_moved(name: str) -> None:
 
 def stated(name: str) -> Task:
     """Return a task of reports with a mechanism."""
-    task = Task(Encoding(identity(D), "none"), ("no", "yes"), 1.0)
+    task = Task(Encoding(identity(D), "none"), ("no", "yes"), 1.0, "mrma", "report")
     params = {"delta": 1e-5} if name == "gaussian" else {}
-    return replace(task, protocol="mrma", asks="report", mechanism=name, params=params)
+    return replace(task, mechanism=name, params=params)
 
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])

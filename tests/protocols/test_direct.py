@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -14,16 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvote.chain.lookup import system
+from curvote.chain.stage import Columns, Stage
 from curvote.client.direction import DirectionReporter
-from curvote.protocols.direct import protocol, two_rounds
 from curvote.protocols.direct.arms import FIRST, SHARES, from_params
-from curvote.protocols.direct.privatize import SENDERS, reports
-from curvote.protocols.direct.refine import SECOND, whitening_of
+from curvote.protocols.direct_two.messages import MESSAGES, Refinement
 from curvote.protocols.roles import EVERYBODY, ROLES, split
-from curvote.protocols.stage import Columns, Stage, Tables
-from curvote.protocols.study import study_clients
+from curvote.protocols.stages.drawn import asked, noised
+from curvote.protocols.study import clients_of
 from curvote.representation.basis import identity
+from curvote.representation.direction import Whitening
 from curvote.representation.encoding import Encoding
+from tests.memory import Made, Memory, do, here
 from tests.noise import SEED
 
 D, REPLICATES = 3, 2
@@ -45,17 +43,7 @@ SKEWED = (
     np.array([0.3, -0.3, 0]),
 )
 SLOPE = np.array([4.0, -4.0, 2.0])
-
-
-@dataclass
-class Plain:
-    """An artifact in memory."""
-
-    facts: dict[str, Any]
-    tables: Tables
-
-    def columns(self, table: str, replicate: int) -> Columns:
-        return self.tables[table][replicate]
+SENT = ("privatize", "refine")
 
 
 def crowd(problem: tuple[np.ndarray, np.ndarray], replicate: int) -> Columns:
@@ -68,25 +56,27 @@ def crowd(problem: tuple[np.ndarray, np.ndarray], replicate: int) -> Columns:
     return own | {"coefficients": z, "z": z, "clipped": np.zeros(n, dtype=int)}
 
 
-def do(stage: Stage, made: Mapping[str, Plain], params: dict[str, Any]) -> Plain:
-    """Run a stage with the inputs and the parameters that it declares, no others."""
-    module = import_module(stage.module)
-    inputs = {name: made[name] for name in stage.inputs}
-    own = {name: params[name] for name in (*stage.params, *stage.axes)}
-    facts = module.facts(inputs, own)
-    tables = module.block(range(REPLICATES), inputs, own, facts)
-    return Plain(json.loads(json.dumps(facts)), tables)
+def stages(arm: str) -> dict[str, Stage]:
+    """Return the stages of an arm that follow the encoding."""
+    name = "direct_two" if arm == "two" else "direct"
+    return {stage.name: stage for stage in system(name).stages[2:]}
+
+
+def drawn(stage: Stage, made: Made, params: dict[str, Any]) -> Memory:
+    """Run a stage for all replicates."""
+    places = [(replicate,) for replicate in range(REPLICATES)]
+    return do(stage, made, params, places, (REPLICATES,))
 
 
 @lru_cache
-def study(arm: str, *, skewed: bool = False) -> dict[str, Plain]:
+def study(arm: str, *, skewed: bool = False) -> Made:
     """Return what each stage made of one of the two problems."""
-    chain = two_rounds if arm == "two" else protocol
     encoded = [crowd(SKEWED if skewed else PLAIN, r) for r in range(REPLICATES)]
-    facts = {"d": D, "encoding": Encoding(identity(D), "none").to_json()}
-    made = {"project": Plain(facts, {"encoded": encoded})}
-    for stage in chain.STAGES:
-        made[stage.name] = do(stage, made, PARAMS | {"direct.arm": arm})
+    encoding = Encoding(identity(D), "none").to_json()
+    facts = {"d": D, "encoding": encoding, "classes": ["-1", "+1"], "roughness": []}
+    made = {"project": Memory.of(facts, encoded=encoded)}
+    for name, stage in stages(arm).items():
+        made[name] = drawn(stage, made, PARAMS | {"direct.arm": arm})
     return made
 
 
@@ -95,15 +85,14 @@ def excess(arm: str, *, skewed: bool) -> float:
     found, best = [], []
     shape, centre = SKEWED if skewed else PLAIN
     line = np.linalg.solve(shape.T, SLOPE)
-    for replicate, scores in enumerate(
-        study(arm, skewed=skewed)["report"].tables["scores"]
-    ):
+    every = study(arm, skewed=skewed)["report"].each("scores")
+    for replicate, scores in enumerate(every):
         clients = crowd((shape, centre), replicate)
         n = len(clients["label"])
         test = split(SEED, replicate, n, CLIENTS)["test"]
         guess = (clients["z"][test] - centre) @ line > 0
         best.append(np.mean(guess != clients["label"][test]))
-        found.append(scores["misclassification"][scores["method"] == arm][0])
+        found.append(scores["value"][scores["method"] == arm][0])
     return float(np.mean(found) - np.mean(best))
 
 
@@ -112,11 +101,12 @@ def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None
     """The two parts have no client in common, and are all who train or vote."""
     sizes = dict.fromkeys(ROLES, 0) | {"train": train, "vote": vote, "test": test}
     roles = split(SEED, 0, sum(sizes.values()), sizes)
-    first, second = (one.rows(roles).tolist() for one in (SENDERS["two"], SECOND))
+    senders = [message.senders for message in MESSAGES.values()]
+    first, second = (one.rows(roles).tolist() for one in senders)
     assert not set(first) & set(second)
     assert sorted(first + second) == sorted([*roles["train"], *roles["vote"]])
-    counts = SENDERS["two"].count(sizes), SECOND.count(sizes)
-    assert counts == (len(first), len(second))
+    counts = [one.count(sizes) for one in senders]
+    assert counts == [len(first), len(second)]
     assert EVERYBODY.count(sizes) == sum(counts)
     assert abs(len(first) - FIRST * (train + vote)) <= 0.5
 
@@ -126,25 +116,28 @@ def test_what_reaches_the_server_names_nobody(arm: str) -> None:
     """Noised vectors of possible length and the server's own numbers, nothing else."""
     made, columns = study(arm), {"direction", "matrix", "centre", "coef"}
     for name in made.keys() - {"project", "report"}:
-        for tables in made[name].tables.values():
-            assert all(set(one) <= columns | {"intercept", "n"} for one in tables)
-    for name in made.keys() & {"privatize", "refine"}:
-        for one in made[name].tables["directions"]:
-            reporter = DirectionReporter.build(
-                from_params(D, made["privatize"].facts["params"]), PARAMS["epsilon"]
+        for table in made[name].tables.values():
+            assert all(
+                set(one) <= columns | {"intercept", "n"} for one in table.values()
             )
-            assert reporter.possible(one["direction"]).all()
-            assert len(one["direction"]) == made[name].facts["senders"]
+    given = from_params(D, made["privatize"].facts["params"])
+    reporter = DirectionReporter.build(given, PARAMS["epsilon"])
+    sent = [made[name].each("directions") for name in made.keys() & {*SENT}]
+    assert all(
+        reporter.possible(one["direction"]).all() for each in sent for one in each
+    )
+    counts = [len(each[0]["direction"]) for each in sent]
+    assert sum(counts) == EVERYBODY.count(CLIENTS)
 
 
 def test_reports_stand_in_random_order() -> None:
     """A client's row says nothing: row by row, reports do not fit their senders."""
     made = study("mean")
-    clients = made["project"].columns("encoded", 0)
+    clients = made["project"].columns("encoded", (0,))
     rows = EVERYBODY.rows(split(SEED, 0, len(clients["label"]), CLIENTS))
     given = from_params(D, made["privatize"].facts["params"])
     own = given.vectors(clients["z"][rows], np.where(clients["label"][rows], 1.0, -1.0))
-    found = made["privatize"].columns("directions", 0)["direction"]
+    found = made["privatize"].columns("directions", (0,))["direction"]
     around = found.mean(axis=0) @ own.mean(axis=0)
     noise = np.linalg.norm(found, axis=1)[0] / np.sqrt(len(rows))
     assert abs(np.mean(np.sum(found * own, axis=1)) - around) < 6 * noise
@@ -168,8 +161,8 @@ def test_whitening_takes_centre_and_correlation_away() -> None:
     """Not all, since u divides by a length: a third at least of what is largest."""
     made = study("two", skewed=True)
     for replicate in range(REPLICATES):
-        z = made["project"].columns("encoded", replicate)["z"]
-        white = whitening_of(made["whiten"], replicate).apply(z)
+        z = made["project"].columns("encoded", (replicate,))["z"]
+        white = Whitening(**made["whiten"].columns("whitening", (replicate,))).apply(z)
         both = np.array([(_correlation(x), _centre(x)) for x in (z, white)])
         assert (both[1] < 2 / 3 * both[0]).all()
 
@@ -186,38 +179,35 @@ def _centre(z: np.ndarray) -> float:
 def test_scores_are_the_arm_beside_the_majority(arm: str) -> None:
     """One classifier of everybody's reports in each replicate."""
     made = study(arm)
-    for replicate, scores in enumerate(made["report"].tables["scores"]):
+    for replicate, scores in enumerate(made["report"].each("scores")):
         assert scores["method"].tolist() == ["majority", arm]
-        assert (scores["protocol"] == "direct").all()
-        n = made["aggregate"].columns("classifier", replicate)["n"]
+        assert set(scores["metric"]) == {"misclassification"}
+        n = made["aggregate"].columns("classifier", (replicate,))["n"]
         assert n.tolist() == [EVERYBODY.count(CLIENTS)]
 
 
 def test_a_seed_repeats_the_noise_and_another_does_not() -> None:
     """Nor do replicates share it."""
     made, params = study("two"), PARAMS | {"direct.arm": "two"}
-    first = made["privatize"]
-    same, other = (
-        do(two_rounds.STAGES[0], made, params | {"seed": seed})
-        for seed in (SEED, SEED + 1)
-    )
+    first, stage = made["privatize"], stages("two")["privatize"]
+    same, other = (drawn(stage, made, params | {"seed": s}) for s in (SEED, SEED + 1))
 
-    def drawn(one: Plain, replicate: int = 0) -> np.ndarray:
-        return one.columns("directions", replicate)["direction"]
+    def sent(one: Memory, replicate: int = 0) -> np.ndarray:
+        return one.columns("directions", (replicate,))["direction"]
 
-    assert np.array_equal(drawn(first), drawn(same))
-    for another in (drawn(other), drawn(first, 1)):
-        assert not np.isin(drawn(first), another).any()
+    assert np.array_equal(sent(first), sent(same))
+    for another in (sent(other), sent(first, 1)):
+        assert not np.isin(sent(first), another).any()
 
 
 def test_rounds_share_no_noise() -> None:
     """What the second round sends is not what its clients would with the first's."""
-    made, params = study("two"), PARAMS
-    clients = study_clients(made["project"], params, 0)
-    given = from_params(D, made["privatize"].facts["params"]).whitened
-    reporter = DirectionReporter.build(given, params["epsilon"])
-    z = whitening_of(made["whiten"], 0).apply(clients.z)
-    found = made["refine"].columns("directions", 0)["direction"]
+    made, kind = study("two"), Refinement()
+    place = here(stages("two")["refine"], made, PARAMS | {"direct.arm": "two"})
+    clients = clients_of(place)
+    rows = place.generator("shuffle").permutation(kind.senders.rows(clients.roles))
+    found = made["refine"].columns("directions", (0,))["direction"]
     for stage, same in (("refine", True), ("privatize", False)):
-        again = reports(clients, SECOND, reporter, (params["seed"], stage), z)
-        assert np.isin(found, again["direction"]).all() == same
+        own = kind, asked(place, kind), clients.known(rows)
+        again = noised(place, *own, stage)["direction"]
+        assert np.isin(found, again).all() == same

@@ -21,23 +21,22 @@ from curvote.task import Task
 from tests.noise import SEED, Replay
 
 D = 3
-STATED = Task(Encoding(identity(D), "none"), ("no", "yes"), 1.0)
+STATED = Task(Encoding(identity(D), "none"), ("no", "yes"), 1.0, "direct", "report")
 
 
 def stated(arm: str) -> Task:
     """Return what a configuration says of the first round of an arm."""
     name = "direct_two" if arm == "two" else "direct"
     own = {"direct.arm": arm, "direct.intercept": "auto"}
-    terms = messages(name)["report"].terms(own.__getitem__)
+    terms = messages(name)["report"].terms(own.__getitem__, STATED.encoding)
     return replace(STATED, protocol=name, **terms)
 
 
 def tasks() -> dict[str, Task]:
     """Return the task of every message and arm."""
     first = {arm: stated(arm) for arm in SHARES}
-    made = {arm: message_of(task).task(task, {}) for arm, task in first.items()}
     refinement = messages("direct_two")["refinement"]
-    return made | {"refinement": refinement.rehearsal(first["two"])}
+    return first | {"refinement": refinement.rehearsal(first["two"])}
 
 
 def known(n: int, value: float = 0.3, label: float = 1.0) -> Known:

@@ -9,7 +9,6 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes
 from tests import plain, production
@@ -20,7 +19,6 @@ DIRECT = {
     "protocol": "direct",
     "project": {"basis": "bspline", "size": 4, "rescale": "standard"},
     "clients": {"train": 60, "vote": 80},
-    "train": None,
 }
 
 
@@ -64,7 +62,8 @@ def test_a_release_names_its_arm(tmp_path: Path, given: dict[str, object]) -> No
 
 def test_two_rounds_by_envelope(tmp_path: Path) -> None:
     """The second round's task carries the whitening; then there is a classifier."""
-    quiet = FAR | arm("two") | {"epsilon": 100, "clients": {"train": 200}}
+    few = {"epsilon": 100, "clients": {"train": 200}}
+    quiet = production.changed(FAR, **arm("two") | few)
     server = Server(plain.write(tmp_path / "server", **{NAME: quiet}))
     assert blocked(server) == "reports 0 of 60"
     server.take(answers(server, "report", *some_clients(60, 1), tmp_path / "first"))
@@ -73,8 +72,8 @@ def test_two_rounds_by_envelope(tmp_path: Path) -> None:
     server.take(second)
     plan, record = server.run()
     assert not plan.blocked()
-    cell = Cell("direct", 100.0, None)
-    assert outcomes(server.project, record) == {cell: {"reports": 200}}
+    ((cell, known),) = outcomes(server.project, record).items()
+    assert (cell["epsilon"], known) == (100, {"reports": 200})
     curves, labels = some_clients(400, 3)
     model = final_model(server.project, record, cell)
     told = np.where(np.asarray(model.predict(curves)) == "+1", 1.0, -1.0)

@@ -10,7 +10,7 @@ import pytest
 
 from curvote.datasets.uniform import positive
 from curvote.privacy import label_share
-from curvote.protocols.drift.score import agreement, told_apart
+from curvote.protocols.noise_check.score import agreement, outside
 from curvote.run.results import summary
 from curvote.theory.variation import total_variation
 from curvote.theory.weight import pointwise_utility
@@ -27,9 +27,7 @@ def rows(root: Path, **changes: Any) -> list[dict[str, Any]]:
         "source": {"name": "uniform", "d": 2, "slope": SLOPE},
         "clients": {"train": 5000},
         "project": {"basis": "identity", "rescale": "min_max"},
-        "train": {"count": 1, "size": 10},
         "epsilon": [2, 20],
-        "learners": ["centroid"],
         "replicates": 20,
         "seed": 3,
     }
@@ -38,37 +36,37 @@ def rows(root: Path, **changes: Any) -> list[dict[str, Any]]:
 
 
 def test_the_total_variation_of_reports_is_the_closed_form(tmp_path: Path) -> None:
-    """The best test between report and record errs as the formula says: 5 se."""
-    for row in rows(tmp_path):
-        if row["method"] == "told_apart":
-            epsilon_z = row["epsilon"] * (1 - label_share("equal", 2))
-            expected = (1 - total_variation(2, epsilon_z)) / 2
-            assert abs(row["misclassification"] - expected) < 5 * row["se"]
+    """As many reports lie where no record can as the formula says: 5 se."""
+    found = [row for row in rows(tmp_path) if row["metric"] == "total_variation"]
+    assert len(found) == 2
+    for row in found:
+        epsilon_z = row["epsilon"] * (1 - label_share("equal", 2))
+        assert abs(row["value"] - total_variation(2, epsilon_z)) < 5 * row["se"]
 
 
 @pytest.mark.parametrize("at", [0.5, -1.5])
 def test_labels_agree_as_proposition_2_says(tmp_path: Path, at: float) -> None:
     """Inside and beyond the records' range: 5 se and the bin's width."""
     source = {"name": "uniform", "d": 1, "slope": SLOPE}
-    found = rows(tmp_path, source=source, drift={"at": at})
+    every = rows(tmp_path, source=source, drift={"at": at})
+    found = [row for row in every if row["metric"] == "agreement"]
+    assert len(found) == 2
     for row in found:
-        if row["method"] == "agreement":
-            half = row["epsilon"] / 2
-            keep = np.exp(half) / (1 + np.exp(half))
-            law = pointwise_utility(lambda z: positive(z, SLOPE), at, half, keep)
-            away = abs(1 - float(law) - row["misclassification"])
-            assert away < 5 * row["se"] + 0.002
+        half = row["epsilon"] / 2
+        keep = np.exp(half) / (1 + np.exp(half))
+        law = pointwise_utility(lambda z: positive(z, SLOPE), at, half, keep)
+        assert abs(float(law) - row["value"]) < 5 * row["se"] + 0.002
 
 
 def test_a_report_in_the_cube_may_be_a_record_and_no_other() -> None:
-    """Two of four reports lie in the cube: a quarter of the guesses are wrong."""
+    """Two of four reports lie outside, where no record can be."""
     z = np.array([[0.0, 0.9], [1.0, -1.0], [1.1, 0.0], [0.0, -7.0]])
-    assert told_apart({"z": z}) == pytest.approx(0.25)
+    assert outside({"z": z}) == pytest.approx(0.5)
 
 
 def test_where_no_report_is_near_nothing_is_said() -> None:
     """An empty neighbourhood gives no row, not a number out of nothing."""
     reports = {"z": np.array([[5.0]]), "label": np.array([1])}
-    assert agreement(reports, SLOPE, {"drift.at": 0.0}) == {}
-    assert agreement(reports, SLOPE, {"drift.at": -3.0}) == {}
-    assert set(agreement(reports, SLOPE, {"drift.at": 3.0})) == {"agreement"}
+    assert agreement(reports, SLOPE, 0.0) == {}
+    assert agreement(reports, SLOPE, -3.0) == {}
+    assert set(agreement(reports, SLOPE, 3.0)) == {"agreement"}

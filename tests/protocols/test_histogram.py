@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -13,42 +12,34 @@ from numpy.typing import NDArray
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.grid import STEP
-from curvote.protocols.mrma import baseline
 from curvote.protocols.mrma.histogram import Histogram
+from curvote.protocols.mrma.system import STAGES
 from curvote.protocols.roles import split
+from curvote.representation.basis import identity
+from curvote.representation.encoding import Encoding
+from tests.memory import Made, Memory, do, replicates
 from tests.noise import SEED
 
 NO_NOISE = 2.0**30
+BASELINE = STAGES[-1]
 PARAMS = {
     "seed": SEED,
     "clients": {"public": 0, "train": 20, "vote": 30, "test": 25},
     "source.groups": None,
-    "protocol": "mrma",
-    "label": "mrma",
+    "replicates": 3,
     "epsilon": NO_NOISE,
     "histogram.bins": 4,
     "published.histogram": None,
 }
 
 
-@dataclass
-class Plain:
-    """An artifact in memory: one table."""
-
-    facts: dict[str, Any]
-    rows: dict[str, Any]
-
-    def columns(self, _table: str, _replicate: int) -> dict[str, Any]:
-        return self.rows
-
-
-def inputs(d: int = 2) -> dict[str, Plain]:
-    """Return encoded clients."""
+def clients(d: int = 2) -> Made:
+    """Return encoded clients, the same in three replicates."""
     rng = np.random.default_rng(SEED)
     z = rng.uniform(-1, 1, (75, d))
     rows = {"label": rng.integers(0, 2, 75), "z": z, "coefficients": z}
-    facts = {"d": d, "encoding": {"gram": np.eye(d).tolist()}}
-    return {"project": Plain(facts, rows)}
+    facts = {"d": d, "encoding": Encoding(identity(d)).to_json()}
+    return {"project": Memory.of(facts | {"classes": ["-", "+"]}, encoded=[rows] * 3)}
 
 
 def messages(histogram: Histogram) -> NDArray[np.float64]:
@@ -154,38 +145,36 @@ def test_the_shortcut_has_the_law_of_the_releases(published: bool, alike: bool):
 # --------------------------------------------------------------------------- stage
 def test_the_stage_scores_both_baselines():
     """All N clients of training and voting count, test clients are judged on z."""
-    given = inputs()
-    public = baseline.facts(given, PARAMS)
-    (scores,) = baseline.block([0], given, PARAMS, public)["scores"]
-    rows = given["project"].rows
+    given = clients()
+    made = do(BASELINE, given, PARAMS)
+    scores, rows = (
+        made.columns("scores", (0,)),
+        given["project"].columns("encoded", (0,)),
+    )
     roles = split(SEED, 0, 75, PARAMS["clients"], None)
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
     cell = np.floor((rows["z"] + 1) * 2) @ [1, 10]
     known = np.concatenate([roles["train"], roles["vote"]])
     sums = [labels[known][cell[known] == cell[i]].sum() for i in roles["test"]]
     wrong = np.where(np.array(sums) > 0, 1, -1) != labels[roles["test"]]
-    assert public["histogram"] is None
+    assert made.facts["histogram"] is None
     assert scores["method"].tolist() == ["majority", "histogram"]
     larger = 1 if labels[known].sum() > 0 else -1
     expected = [np.mean(labels[roles["test"]] != larger), np.mean(wrong)]
-    np.testing.assert_allclose(scores["misclassification"], expected)
+    np.testing.assert_allclose(scores["value"], expected)
 
 
 def test_a_replicate_does_not_depend_on_its_block():
     """The noise is that of the replicate's own stream."""
-    given, params = inputs(), PARAMS | {"epsilon": 1.0}
-    public = baseline.facts(given, params)
-    together = baseline.block([0, 1, 2], given, params, public)["scores"]
-    for replicate, scores in enumerate(together):
-        (alone,) = baseline.block([replicate], given, params, public)["scores"]
-        for name, values in scores.items():
-            np.testing.assert_array_equal(alone[name], values)
+    given, params = clients(), PARAMS | {"epsilon": 1.0}
+    together = do(BASELINE, given, params, replicates(3))
+    for place in replicates(3):
+        alone = do(BASELINE, given, params, [place]).columns("scores", place)
+        np.testing.assert_equal(alone, together.columns("scores", place))
 
 
 def test_a_histogram_of_too_many_cells_is_left_out_and_explained():
     """The stage goes on with the majority; its facts hold the reason."""
-    given = inputs(d=11)
-    public = baseline.facts(given, PARAMS)
-    (scores,) = baseline.block([0], given, PARAMS, public)["scores"]
-    assert "each client would send 4^11 numbers" in public["histogram"]
-    assert scores["method"].tolist() == ["majority"]
+    made = do(BASELINE, clients(d=11), PARAMS)
+    assert "each client would send 4^11 numbers" in made.facts["histogram"]
+    assert made.columns("scores", (0,))["method"].tolist() == ["majority"]

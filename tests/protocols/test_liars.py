@@ -15,9 +15,10 @@ from benchmarks import bench_liars as bench
 from benchmarks.choosing_world import World, repeated, votes
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.protocols.auto.choosing import parts
 from curvote.protocols.choice import arm_of, choose
-from curvote.run.config.choosing import parts, reasons
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.parts import reasons
 from curvote.run.plan.identity import asked
 from curvote.theory import Signal, expect_direct, look_ahead
 from curvote.theory.lies import Lies, hidden
@@ -27,8 +28,7 @@ from tests import plain
 
 STRONG, MIDDLE = Signal(0.10), Signal(0.25)
 N, D, EPSILON = 3000, 4, 1.0
-AUTO = plain.TINY | {"protocol": "auto", "epsilon": [1, 60], "learners": []}
-AUTO = {key: value for key, value in AUTO.items() if key not in {"train", "aggregate"}}
+AUTO = plain.of("auto") | {"epsilon": [1, 60]}
 AUTO["project"] = {"basis": "bspline", "size": 4}
 
 
@@ -100,9 +100,9 @@ def configured(root: Path, **changes: Any) -> Any:
 def test_a_pipeline_may_tell_of_liars(tmp_path: Path) -> None:
     """Then `auto` is votes, says why, and asks no more directions than voters."""
     told = configured(tmp_path, liars=0.05, votes={"directions": 500})
-    made = parts(told.pipeline)
-    assert {part.protocol for part in made} == {"votes"}
-    assert {part.votes.directions for part in made} == {140}
+    made = [part.settings for part in parts(told.pipeline)]
+    assert {own.protocol for own in made} == {"votes"}
+    assert {own.votes.directions for own in made} == {140}
     assert all("5 % may lie" in line for line in reasons(told.values()))
     record = plain.run(plain.write(tmp_path / "run", tiny=AUTO | {"liars": 0.05}))
     assert record.status == "completed"
@@ -122,8 +122,9 @@ def test_liars_are_told_of_only_where_something_is_open(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="direct leaves it nothing"):
         configured(tmp_path, liars=0.05, protocol="direct", direct={"arm": "mean"})
     entries = ["votes", {"name": "auto", "liars": 0.05}]
-    own = configured(tmp_path / "own", protocols=entries).settings
-    assert [setting.pipeline.liars for setting in own] == [0, 0.05]
+    first, second = configured(tmp_path / "own", protocols=entries).settings
+    assert not hasattr(first.pipeline, "liars")
+    assert second.pipeline.liars == 0.05
 
 
 @pytest.mark.parametrize("share", [-0.1, 0.5, 1, math.nan, "few"])

@@ -15,15 +15,17 @@ from curvote.audit.metamorphic import Untouched
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.direct import score
-from curvote.protocols.majority import aggregate, privatize
 from curvote.protocols.majority.elect import elected
 from curvote.protocols.majority.messages import Label
+from curvote.protocols.majority.system import SYSTEM
+from curvote.protocols.majority.tables import LABELS
 from curvote.protocols.message import Known, check, row
-from curvote.protocols.mrma import baseline
+from curvote.protocols.mrma.system import STAGES
 from curvote.protocols.roles import split
-from curvote.run.store.contracts import to_arrow
-from tests.online_study import Plain
+from curvote.representation.basis import identity
+from curvote.representation.encoding import Encoding
+from curvote.run.store.arrow import to_arrow
+from tests.memory import Made, Memory, do
 from tests.rounds import REPORTS
 
 HUGE = 200.0
@@ -34,8 +36,7 @@ PARAMS: dict[str, Any] = {
     "clients": SIZES,
     "source.groups": None,
     "epsilon": HUGE,
-    "label": "ours",
-    "protocol": "majority",
+    "replicates": 1,
     "histogram.bins": 2,
     "published.histogram": False,
 }
@@ -43,33 +44,22 @@ TASK = replace(REPORTS, protocol="majority", mechanism=BinaryRR.name)
 MESSAGE = Label()
 
 
-def people(share: float, z: float | None = None, seed: int = 1) -> Plain:
+def people(share: float, z: float | None = None, seed: int = 1) -> Memory:
     """Return clients, a ``share`` of them positive; all have the same z, if given."""
     rng = np.random.default_rng(seed)
     own = rng.uniform(-1, 1, (N, D)) if z is None else np.full((N, D), z)
     label = (np.arange(N) < round(share * N)).astype(int)
     rows = {"label": label, "z": own, "coefficients": own}
-    return Plain(
-        {"d": D, "encoding": {"gram": np.eye(D).tolist()}}, {"encoded": [rows]}
-    )
+    encoding = Encoding(identity(D), "none").to_json()
+    facts = {"d": D, "encoding": encoding, "classes": ["-1", "+1"], "roughness": []}
+    return Memory.of(facts, encoded=[rows])
 
 
-def do(module: Any, inputs: dict[str, Plain], **changes: Any) -> Plain:
-    """Run a stage for one replicate."""
-    params = PARAMS | changes
-    facts = module.facts(inputs, params)
-    return Plain(facts, module.block([0], inputs, params, facts))
-
-
-def chain(project: Plain, **changes: Any) -> dict[str, Plain]:
-    """Run every stage."""
+def chain(project: Memory, **changes: Any) -> Made:
+    """Run every stage that follows the encoding."""
     made = {"project": project}
-    for name, module in (
-        ("privatize", privatize),
-        ("aggregate", aggregate),
-        ("report", score),
-    ):
-        made[name] = do(module, made, **changes)
+    for stage in SYSTEM.stages[2:]:
+        made[stage.name] = do(stage, made, PARAMS | changes)
     return made
 
 
@@ -84,7 +74,7 @@ def known(labels: Any, z: float = 0.25) -> Known:
 def test_the_larger_class_is_elected(share: float, sign: float) -> None:
     """Without noise to speak of: coefficients 0, and the sign of the larger class."""
     made = chain(people(share))
-    found = made["aggregate"].columns("classifier", 0)
+    found = made["aggregate"].columns("classifier", (0,))
     np.testing.assert_array_equal(found["coef"], np.zeros((1, D)))
     assert found["intercept"] == [sign]
     assert found["n"] == [SIZES["train"] + SIZES["vote"]]
@@ -99,10 +89,10 @@ def test_the_election_counts(labels: list[float]) -> None:
 
 @pytest.mark.parametrize("epsilon", [0.5, HUGE])
 def test_z_is_never_looked_at(epsilon: float) -> None:
-    """Whatever the numbers are, even none at all: the same labels and classifier."""
+    """Whatever the numbers are: the same labels and classifier."""
     first, *others = (
         [made[name].tables for name in ("privatize", "aggregate")]
-        for z in (None, 0.5, np.nan)
+        for z in (None, 0.5, -1e300)
         for made in [chain(people(0.4, z), epsilon=epsilon)]
     )
     for tables in others:
@@ -112,7 +102,7 @@ def test_z_is_never_looked_at(epsilon: float) -> None:
 def test_labels_are_kept_as_often_as_the_mechanism_says() -> None:
     """Of equal labels a binomial number is kept; chance of a failure below 1e-6."""
     n, keep = SIZES["train"] + SIZES["vote"], BinaryRR(epsilon=1.0).keep
-    table = chain(people(1.0), epsilon=1.0)["privatize"].columns("labels", 0)
+    table = chain(people(1.0), epsilon=1.0)["privatize"].columns("labels", (0,))
     kept = int((table["label"] == 1).sum())
     assert binom.ppf(2.5e-7, n, keep) <= kept <= binom.isf(2.5e-7, n, keep)
 
@@ -121,10 +111,11 @@ def test_the_table_of_labels_tells_labels_alone() -> None:
     """One column that keeps its contract, in an order that tells no role."""
     project = people(0.5)
     roles = split(PARAMS["seed"], 0, N, SIZES)
-    project.columns("encoded", 0)["label"][:] = 0
-    project.columns("encoded", 0)["label"][roles["train"]] = 1
-    table = do(privatize, {"project": project}).columns("labels", 0)
-    assert to_arrow("labels", 0, table).column_names == ["replicate", "label"]
+    project.columns("encoded", (0,))["label"][:] = 0
+    project.columns("encoded", (0,))["label"][roles["train"]] = 1
+    table = chain(project)["privatize"].columns("labels", (0,))
+    kept = to_arrow(LABELS, ("replicate",), (0,), table)
+    assert kept.column_names == ["replicate", "label"]
     assert (table["label"] == 1).sum() == SIZES["train"]
     assert not (table["label"][: SIZES["train"]] == 1).all()
 
@@ -133,13 +124,12 @@ def test_the_table_of_labels_tells_labels_alone() -> None:
 def test_the_only_row_is_the_baseline_of_every_protocol(epsilon: float) -> None:
     """The method's error is the one that mrma's chain states beside its own."""
     made = chain(people(0.45), epsilon=epsilon)
-    (found,) = made["report"].tables["scores"]
-    beside = do(baseline, {"project": made["project"]}, epsilon=epsilon)
+    (baseline,) = (stage for stage in STAGES if stage.module.endswith("baseline"))
+    beside = do(baseline, made, PARAMS | {"epsilon": epsilon})
+    (found,), (expected,) = (one.each("scores") for one in (made["report"], beside))
     assert found["method"].tolist() == ["majority"]
-    assert found["protocol"].tolist() == ["ours"]
-    expected = beside.columns("scores", 0)
-    assert found["misclassification"][0] == expected["misclassification"][0]
-    assert to_arrow("scores", 0, found).num_rows == 1
+    assert found["metric"].tolist() == ["misclassification"]
+    assert found["value"][0] == expected["value"][expected["method"] == "majority"]
 
 
 # ----------------------------------------------------------------------- the message
@@ -201,5 +191,5 @@ def test_an_honest_message_is_taken_and_its_order_is_lost() -> None:
     for index in range(3):
         check(TASK, None, row(sent, index))
     table = MESSAGE.gather(TASK, sent)
-    assert to_arrow("labels", 0, table).num_rows == 3
+    assert len(table["label"]) == 3
     assert elected(table["label"]) == elected(table["label"][::-1])

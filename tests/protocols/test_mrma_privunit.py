@@ -10,20 +10,22 @@ import numpy as np
 import pytest
 
 from curvote.audit.metamorphic import Untouched
+from curvote.chain.stage import Columns
+from curvote.chain.streams import generator
 from curvote.classifier import sign
-from curvote.entropy import SeededEntropy, generator
+from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.protocols.direct.arms import vectors
 from curvote.protocols.message import Known, check, row
-from curvote.protocols.mrma import aggregate, evaluate
-from curvote.protocols.mrma_privunit import privatize, score, train
+from curvote.protocols.mrma_privunit import train
 from curvote.protocols.mrma_privunit.messages import TrainingDirection
-from curvote.protocols.mrma_privunit.protocol import MESSAGES
+from curvote.protocols.mrma_privunit.system import MESSAGES, SYSTEM
 from curvote.protocols.roles import split
-from curvote.protocols.stage import Columns
-from curvote.run.store.contracts import to_arrow
+from curvote.representation.basis import identity
+from curvote.representation.encoding import Encoding
+from curvote.run.store.arrow import to_arrow
 from curvote.server.weak import draw
-from tests.online_study import Plain
+from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
 HUGE, REPLICATES = 200.0, 6
@@ -35,7 +37,7 @@ PARAMS: dict[str, Any] = {
     "clients": SIZES,
     "source.groups": None,
     "epsilon": HUGE,
-    "label": "ours",
+    "replicates": REPLICATES,
     "direct.intercept": "auto",
     "project.judge": "rescaled",
     "train.count": 20,
@@ -44,8 +46,7 @@ PARAMS: dict[str, Any] = {
     "aggregate.weights": "excess",
     "aggregate.when_none_pass": "soft",
 }
-STAGES = {"privatize": privatize, "train": train, "evaluate": evaluate}
-STAGES |= {"aggregate": aggregate, "report": score}
+STAGES = {stage.name: stage for stage in SYSTEM.stages[2:]}
 MESSAGE = TrainingDirection()
 
 
@@ -57,40 +58,39 @@ def encoded(seed: int) -> Columns:
     return {"label": label, "z": z, "coefficients": z + 100}
 
 
-def project(change: Columns | None = None) -> Plain:
+def project(change: Columns | None = None) -> Memory:
     """Return the clients; those of the first replicate may be others."""
-    encoding = {"gram": np.eye(D).tolist(), "rescale": "tanh"}
+    facts = {"d": D, "encoding": Encoding(identity(D), "tanh").to_json()}
+    facts |= {"classes": ["no", "yes"], "roughness": np.zeros((D, D)).tolist()}
     rows = [encoded(replicate) for replicate in range(REPLICATES)]
     rows[0] |= change or {}
-    return Plain({"d": D, "encoding": encoding}, {"encoded": rows})
+    return Memory.of(facts, encoded=rows)
 
 
-def do(module: Any, inputs: dict[str, Plain], **changes: Any) -> Plain:
+def did(name: str, made: Made, epsilon: float = HUGE) -> Memory:
     """Run a stage for all replicates."""
-    params = PARAMS | changes
-    facts = module.facts(inputs, params)
-    return Plain(facts, module.block(range(REPLICATES), inputs, params, facts))
+    return do(STAGES[name], made, PARAMS | {"epsilon": epsilon}, replicates(REPLICATES))
 
 
 @lru_cache
-def chain(epsilon: float = HUGE) -> dict[str, Plain]:
+def chain(epsilon: float = HUGE) -> Made:
     """Run every stage."""
     made = {"project": project()}
-    for name, module in STAGES.items():
-        made[name] = do(module, made, epsilon=epsilon)
+    for name in STAGES:
+        made[name] = did(name, made, epsilon)
     return made
 
 
 def errors(epsilon: float, method: str) -> np.ndarray:
     """Return the misclassification of a method in each replicate."""
-    rows = chain(epsilon)["report"].tables["scores"]
-    return np.array([r["misclassification"][r["method"] == method][0] for r in rows])
+    every = chain(epsilon)["report"].each("scores")
+    return np.array([value(rows, method) for rows in every])
 
 
 def best_errors() -> np.ndarray:
     """Return how often the sign of TRUTH'z is wrong for the test clients."""
     found = []
-    for replicate, rows in enumerate(project().tables["encoded"]):
+    for replicate, rows in enumerate(project().each("encoded")):
         mine = split(PARAMS["seed"], replicate, N, SIZES)["test"]
         truth = np.where(rows["label"][mine] == 1, 1.0, -1.0)
         found.append(np.mean(sign(rows["z"][mine] @ TRUTH) != truth))
@@ -123,9 +123,9 @@ def test_only_training_clients_report() -> None:
     }
     made = {"project": project(changed)}
     for name in ("privatize", "train"):
-        made[name] = do(STAGES[name], made)
+        made[name] = did(name, made)
         np.testing.assert_equal(made[name].tables, chain()[name].tables)
-    reports = made["privatize"].columns("directions", 0)["direction"]
+    reports = made["privatize"].columns("directions", (0,))["direction"]
     assert reports.shape == (SIZES["train"], D + 1)
 
 
@@ -134,7 +134,7 @@ def test_reports_stand_in_random_order() -> None:
     rows, mine = encoded(0), split(PARAMS["seed"], 0, N, SIZES)["train"]
     labels = np.where(rows["label"][mine] == 1, 1.0, -1.0)
     given = vectors("mean", D, "tanh", "auto").vectors(rows["z"][mine], labels)
-    sent = chain()["privatize"].columns("directions", 0)["direction"]
+    sent = chain()["privatize"].columns("directions", (0,))["direction"]
     own_place = (given @ sent.T).argmax(axis=1) == np.arange(len(mine))
     assert own_place.mean() < 0.1
 
@@ -145,9 +145,9 @@ def test_classifiers_learn_from_the_draws_of_mrma(
     """Each is decoded from its own ``size`` different reports, drawn as MRMA draws."""
     monkeypatch.setattr(train, "one_round", lambda total, *_: (total.mean, 0.0))
     n = SIZES["train"]
-    reports = Plain(chain()["privatize"].facts, {"directions": []})
-    reports.tables["directions"] = [{"direction": np.eye(n)}] * REPLICATES
-    for r, rows in enumerate(do(train, {"privatize": reports}).tables["weak"]):
+    sent = [{"direction": np.eye(n)}] * REPLICATES
+    reports = Memory.of(chain()["privatize"].facts, directions=sent)
+    for r, rows in enumerate(did("train", {"privatize": reports}).each("weak")):
         drawn = draw(generator(3, "train", "draw", r), n, 20, 50)
         expected = np.zeros((20, n))
         np.put_along_axis(expected, drawn, 1 / 50, axis=1)
@@ -157,21 +157,20 @@ def test_classifiers_learn_from_the_draws_of_mrma(
 
 def test_rows_of_a_study() -> None:
     """MRMA's own methods and the majority: nothing that pools everybody's reports."""
-    (rows, *_) = chain()["report"].tables["scores"]
+    (rows, *_) = chain()["report"].each("scores")
     methods = ["weak", "mr", "ma", "mrma", "best_single", "majority"]
-    assert rows["method"].tolist() == methods
-    assert set(rows["protocol"]) == {"ours"}
-    assert set(rows["learner"]) == {None}
+    assert rows["method"].tolist() == [*methods, "mrma", "ma"]
+    assert rows["metric"].tolist() == ["misclassification"] * 6 + ["none_passed"] * 2
 
 
 def test_the_server_s_tables_hold_no_client() -> None:
     """They keep their contracts, which know no id, and hold no client's number."""
-    own = project().columns("encoded", 0)
+    own = project().columns("encoded", (0,))
     secret = np.concatenate([own["z"].ravel(), own["coefficients"].ravel()])
-    tables = {"privatize": "directions", "train": "weak", "evaluate": "votes"}
-    for stage, table in (tables | {"aggregate": "ensemble"}).items():
-        columns = chain(0.5)[stage].columns(table, 0)
-        assert to_arrow(table, 0, columns).num_rows > 0
+    for stage in ("privatize", "train", "evaluate", "aggregate"):
+        (table,) = STAGES[stage].tables
+        columns = chain(0.5)[stage].columns(table.name, (0,))
+        assert to_arrow(table, ("replicate",), (0,), columns).num_rows > 0
         for values in columns.values():
             assert not np.isin(secret, np.ravel(values).astype(float)).any()
 
@@ -180,9 +179,8 @@ def test_the_server_s_tables_hold_no_client() -> None:
 def asked(epsilon: float = 1.0) -> Any:
     """Return the first round's task, as a configuration of another arm states it."""
     setting = {"direct.arm": "joint", "direct.intercept": "auto"}
-    terms = MESSAGE.terms(setting.__getitem__)
-    stated = replace(REPORTS, protocol="mrma_privunit", epsilon=epsilon, **terms)
-    return MESSAGE.task(stated, {})
+    terms = MESSAGE.terms(setting.__getitem__, REPORTS.encoding)
+    return replace(REPORTS, protocol="mrma_privunit", epsilon=epsilon, **terms)
 
 
 def client(label: float, z: float = 0.25) -> Known:

@@ -17,8 +17,8 @@ from curvote.server.online import (
     Arrival,
     Ensemble,
     Reading,
+    Roster,
     Rule,
-    Standing,
     arrived,
     dropped,
     ensemble,
@@ -45,21 +45,21 @@ def votes(draw: st.DrawFn, most: int = 40) -> Counts:
     return list(zip(n, rng.binomial(n, rng.random(b)), strict=True))
 
 
-def fresh(b: int, seed: int = 0) -> Standing:
+def fresh(b: int, seed: int = 0) -> Roster:
     """Return ``b`` candidates without votes."""
     rng = np.random.default_rng(seed)
     return started(rng.normal(size=(b, 3)), rng.normal(size=b))
 
 
-def after(arrivals: Counts, rule: Rule = RULE) -> Standing:
-    """Return the standing after all arrivals."""
-    standing = fresh(len(arrivals[0][0]))
+def after(arrivals: Counts, rule: Rule = RULE) -> Roster:
+    """Return the roster after all arrivals."""
+    roster = fresh(len(arrivals[0][0]))
     for n, positive in arrivals:
-        standing = arrived(standing, n, positive, rule)
-    return standing
+        roster = arrived(roster, n, positive, rule)
+    return roster
 
 
-def batch(standing: Standing, n: Any, positive: Any, rule: Rule) -> dict[str, Any]:
+def batch(roster: Roster, n: Any, positive: Any, rule: Rule) -> dict[str, Any]:
     """Return what the batch functions say of all votes at once."""
     utility = estimate(positive, n, rule.keep)
     flipped = reverse(positive, n)
@@ -67,7 +67,7 @@ def batch(standing: Standing, n: Any, positive: Any, rule: Rule) -> dict[str, An
     how = rule.cutoff, rule.when_none_pass, rule.weights
     weight, none_passed = weights(worth, *how)
     turned = np.where(flipped, -1, 1) * weight
-    coef, intercept = average(standing.coef, standing.intercept, turned)
+    coef, intercept = average(roster.coef, roster.intercept, turned)
     return {
         "utility": utility.value,
         "standard_error": utility.standard_error,
@@ -93,19 +93,19 @@ rules = st.builds(
 def test_updating_equals_computing_anew(arrivals: Counts, rule: Rule) -> None:
     """After any arrivals, all that is known equals the batch way's, to 1e-12."""
     arrivals = [(n + 1, positive) for n, positive in arrivals]
-    standing = after(arrivals, rule)
+    roster = after(arrivals, rule)
     n, positive = (sum(counts) for counts in zip(*arrivals, strict=True))
-    found = standing.history[-1].ensemble
-    for name, expected in batch(standing, n, positive, rule).items():
+    found = roster.history[-1].ensemble
+    for name, expected in batch(roster, n, positive, rule).items():
         np.testing.assert_allclose(getattr(found, name), expected, **EXACT)
-    assert len(standing.history) == len(arrivals)
+    assert len(roster.history) == len(arrivals)
 
 
 @given(votes(), st.randoms(use_true_random=False))
 def test_neither_order_nor_split_of_the_votes_matters(
     arrivals: Counts, random: Any
 ) -> None:
-    """The same votes, one by one in any order, leave bit for bit the same standing."""
+    """The same votes, one by one in any order, leave bit for bit the same roster."""
     one_by_one = []
     for n, positive in arrivals:
         for b, (all_, right) in enumerate(zip(n, positive, strict=True)):
@@ -164,10 +164,10 @@ def test_the_standard_error_of_faded_votes_is_the_spread_of_the_estimate() -> No
     """20,000 repetitions spread as the mean stated error says (5 standard errors)."""
     rng = np.random.default_rng(5)
     b, n, right = 20_000, 60, 0.65
-    standing = started(np.ones((b, 1)), np.zeros(b))
+    roster = started(np.ones((b, 1)), np.zeros(b))
     for _ in range(4):
-        standing = judged(standing, np.full(b, n), rng.binomial(n, right, b), 0.5)
-    found = ensemble(standing, RULE)
+        roster = judged(roster, np.full(b, n), rng.binomial(n, right, b), 0.5)
+    found = ensemble(roster, RULE)
     spread, stated = found.utility.std(), np.sqrt((found.standard_error**2).mean())
     assert abs(spread / stated - 1) < 5 / np.sqrt(2 * b) + 0.01
     assert abs(found.utility.mean() - 0.8) < 5 * spread / np.sqrt(b)

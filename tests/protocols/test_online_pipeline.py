@@ -9,24 +9,24 @@ import numpy as np
 import pytest
 from scipy.stats import binom, norm
 
+from curvote.chain.stage import Columns
 from curvote.errors import UserError
-from curvote.protocols.mrma import aggregate
-from curvote.protocols.online import evaluate, learn, score, update
+from curvote.protocols.mrma.aggregate import ensemble
+from curvote.protocols.online import evaluate
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.online.protocol import STAGES, releases
-from curvote.protocols.stage import Columns
-from curvote.protocols.study import study_clients
+from curvote.protocols.online.system import SYSTEM
+from curvote.protocols.roles import split
+from curvote.protocols.scores import Test as Judges
 from tests import plain
+from tests.memory import Made, Memory
 from tests.online_study import (
     PARAMS,
     PERIODS,
     REPLICATES,
     SINCE,
-    Made,
-    Plain,
     arrivals,
     clients,
-    do,
+    did,
     errors,
     histories,
 )
@@ -65,8 +65,8 @@ def test_a_turn_is_seen_and_answered_by_the_next_arrival() -> None:
 def test_added_candidates_carry_their_arrival() -> None:
     """And older candidates stay what they were, under their numbers."""
     made = arrivals(90.0)
-    for r, new in enumerate(made[SINCE + 1]["learn"].tables["candidates"]):
-        old = made[SINCE]["learn"].tables["candidates"][r]
+    for r, new in enumerate(made[SINCE + 1]["learn"].each("candidates")):
+        old = made[SINCE]["learn"].columns("candidates", (r,))
         for name in old:
             np.testing.assert_array_equal(new[name][: len(old["n"])], old[name])
         assert set(new["birth"][len(old["n"]) :]) == {SINCE + 1}
@@ -76,13 +76,13 @@ def test_added_candidates_carry_their_arrival() -> None:
 def test_added_candidates_learn_from_the_newest_reports() -> None:
     """Whatever stands in the reports of other arrivals makes no difference."""
     made = arrivals(90.0)[SINCE + 1]
-    reports = made["privatize"].columns("arriving", 0)
+    reports = made["privatize"].columns("arriving", (0,))
     newest = reports["arrival"] == SINCE + 1
     blank = reports | {"z": np.where(newest[:, None], reports["z"], 0.0)}
-    inputs = made | {"privatize": Plain(made["privatize"].facts, {"arriving": [blank]})}
-    found = learn.block([0], inputs, PARAMS | {"arrival": SINCE + 1}, {})
-    expected = made["learn"].columns("candidates", 0)["coef"]
-    np.testing.assert_array_equal(found["candidates"][0]["coef"], expected)
+    inputs = made | {"privatize": Memory.of(made["privatize"].facts, arriving=[blank])}
+    found = did("learn", inputs, PARAMS | {"arrival": SINCE + 1}, places=[(0,)])
+    own, expected = (m.columns("candidates", (0,)) for m in (found, made["learn"]))
+    np.testing.assert_array_equal(own["coef"], expected["coef"])
 
 
 @pytest.mark.parametrize(("row", "differs"), [(0, True), (1, False), (2, False)])
@@ -95,10 +95,12 @@ def test_one_incumbent_is_watched_until_classifiers_are_added(
     known = {name: values[:SINCE].copy() for name, values in history.items()}
     known["coef"][row] *= -1
     known["intercept"][row] *= -1
-    inputs = made | {"update@previous": Plain({}, {"history": [known]})}
-    found = evaluate.block([0], inputs, PARAMS | {"arrival": SINCE}, {})
-    votes, before = found["arrival_votes"][0], made["evaluate"].tables["arrival_votes"]
-    changed = votes["positive"] != before[0]["positive"]
+    inputs = made | {"update@previous": Memory.of({}, history=[known])}
+    found = did("evaluate", inputs, PARAMS | {"arrival": SINCE}, places=[(0,)])
+    votes, before = (
+        m.columns("arrival_votes", (0,)) for m in (found, made["evaluate"])
+    )
+    changed = votes["positive"] != before["positive"]
     assert changed[-1] == differs
     assert not changed[:-1].any()
 
@@ -121,11 +123,13 @@ def _squared_error(made: Made) -> float:
     """Return how far estimated utilities are from accuracies on all test clients."""
     found = []
     for r in range(REPLICATES):
-        mine = study_clients(made["project"], PARAMS, r)
-        test = score.Test(*mine.judged(PARAMS["project.judge"], "test"))
-        up = made["learn"].columns("candidates", r)
+        rows = made["project"].columns("encoded", (r,))
+        mine = split(PARAMS["seed"], r, len(rows["label"]), PARAMS["clients"])["test"]
+        labels = np.where(rows["label"][mine] == 1, 1.0, -1.0)
+        test = Judges(rows["coefficients"][mine], labels)
+        up = made["learn"].columns("candidates", (r,))
         true = 1 - test.error(test.decisions(up["coef"], up["intercept"]))
-        utility = made["update"].columns("standing", r)["utility"][-len(true) :]
+        utility = made["update"].columns("standing", (r,))["utility"][-len(true) :]
         found.append(np.mean((utility - true) ** 2))
     return float(np.mean(found))
 
@@ -135,14 +139,15 @@ def _squared_error(made: Made) -> float:
 def test_the_last_standing_is_the_batch_aggregate_of_all_votes(turn: float) -> None:
     """Stage aggregate of mrma, given the votes of all arrivals at once, to 1e-12."""
     made = arrivals(turn)
-    for r, rows in enumerate(made[-1]["update"].tables["standing"]):
+    for r, rows in enumerate(made[-1]["update"].each("standing")):
         newest = {k: v[rows["arrival"] == PERIODS - 1] for k, v in rows.items()}
-        votes = _all_votes([m["evaluate"].columns("arrival_votes", r) for m in made])
-        inputs = {"evaluate": Plain(made[0]["evaluate"].facts, {"votes": [votes]})}
-        facts = aggregate.facts(inputs, PARAMS)
-        batch = aggregate.block([0], inputs, PARAMS, facts)["ensemble"][0]
+        votes = [m["evaluate"].columns("arrival_votes", (r,)) for m in made]
+        batch = ensemble(_all_votes(votes), PARAMS["epsilon"], RULE)
         for name in ("utility", "standard_error", "reversed", "weight"):
             np.testing.assert_allclose(newest[name], batch[name], rtol=0, atol=1e-12)
+
+
+RULE = {"cutoff": 0.8, "when_none_pass": "soft", "weights": "excess"}
 
 
 def _all_votes(tables: list[Columns]) -> Columns:
@@ -162,14 +167,14 @@ def test_history_is_kept() -> None:
     made = arrivals(90.0)
     for earlier, later in pairwise(made):
         for name in ("standing", "history"):
-            old, new = (m["update"].columns(name, 0) for m in (earlier, later))
+            old, new = (m["update"].columns(name, (0,)) for m in (earlier, later))
             for column, values in old.items():
                 np.testing.assert_array_equal(new[column][: len(values)], values)
 
 
 def test_every_voter_judges_one_classifier_once() -> None:
     """The votes of all arrivals are as many as there are evaluation clients."""
-    tables = [m["evaluate"].columns("arrival_votes", 0) for m in arrivals(0.0)]
+    tables = [m["evaluate"].columns("arrival_votes", (0,)) for m in arrivals(0.0)]
     assert sum(table["n"].sum() for table in tables) == PARAMS["clients"]["vote"]
     watched = [t["n"][t["learner"] == INCUMBENT].sum() for t in tables]
     assert watched[0] == 0
@@ -181,38 +186,37 @@ def test_every_voter_judges_one_classifier_once() -> None:
 @pytest.mark.parametrize("name", ["learn", "evaluate", "update", "report"])
 def test_a_replicate_does_not_depend_on_its_block(name: str) -> None:
     """Alone or with others: the same bits, also where only some train more."""
-    made = arrivals(90.0)[SINCE + 1]
-    module = {"learn": learn, "evaluate": evaluate, "update": update, "report": score}
-    params = PARAMS | {"arrival": SINCE + 1}
-    for r in (0, 5):
-        found = module[name].block([r], made, params, made[name].facts)
-        for table, (columns,) in found.items():
-            for column, values in columns.items():
-                expected = made[name].tables[table][r][column]
-                np.testing.assert_array_equal(values, expected)
+    made, params = arrivals(90.0)[SINCE + 1], PARAMS | {"arrival": SINCE + 1}
+    for place in ((0,), (5,)):
+        found = did(name, made, params, places=[place])
+        for table in found.tables:
+            expected = made[name].columns(table, place)
+            np.testing.assert_equal(found.columns(table, place), expected)
 
 
 # ------------------------------------------------------------------------ refusals
 def test_a_source_without_arrivals_is_refused() -> None:
     """Its groups mean something else, or it has too few arrivals."""
     encoded = clients(0.0)
-    plain = Plain({k: v for k, v in encoded.facts.items() if k != "periods"}, {})
+    plain = Memory({k: v for k, v in encoded.facts.items() if k != "periods"})
+    made = arrivals(0.0)[0]
     with pytest.raises(UserError, match="source drifting"):
-        do(evaluate, {"project": plain}, PARAMS | {"arrival": 0})
+        did("evaluate", made | {"project": plain}, PARAMS | {"arrival": 0})
     beyond = PARAMS | {"arrival": PERIODS}
     with pytest.raises(UserError, match="arrival 6 was asked for"):
-        do(evaluate, arrivals(0.0)[0], beyond)
+        did("evaluate", made, beyond)
 
 
 def test_the_chain_declares_what_it_reads() -> None:
     """Every input is a stage before it, or of the arrival before."""
     known = {"project"}
-    for stage in STAGES:
+    for stage in SYSTEM.stages:
         for name in stage.inputs:
             source, _, previous = name.partition("@")
             assert source in known or previous == "previous"
         known.add(stage.name)
-    assert [r.epsilon for r in releases({"privatize": PRIVATIZE}, 4)] == ["epsilon"] * 2
+    sent = SYSTEM.sent({"privatize": PRIVATIZE}, 4)
+    assert [one.epsilon for one in sent] == ["epsilon"] * 2
 
 
 PRIVATIZE = {"mechanism": "laplace", "label_share": "equal"}
@@ -235,7 +239,7 @@ def test_a_later_run_computes_only_the_new_arrival(tmp_path: Path) -> None:
     project = plain.write(tmp_path / "grown", tiny=SMALL)
     plain.run(project)
     later = plain.plan(project, "tiny", "online.arrivals=3")
-    fresh = {(step.stage.name, step.cell.arrival) for step in later.to_run()}
+    fresh = {(step.stage.name, step.cell["arrival"]) for step in later.to_run()}
     assert fresh == {(name, 2) for name in ("learn", "evaluate", "update", "report")}
     grown = plain.run(project, "tiny", "online.arrivals=3")
     empty = plain.write(tmp_path / "empty", tiny=SMALL)

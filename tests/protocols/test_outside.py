@@ -10,10 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.accounting import shuffled
+from curvote.chain.registry import SYSTEMS
 from curvote.privacy import Budget
 from curvote.protocols.message import messages
 from curvote.protocols.outside import WHO, Outside, crowd
-from curvote.protocols.registry import PROTOCOLS
 from curvote.protocols.votes.messages import Vote
 from curvote.reporting.gather import page_data
 from curvote.reporting.page import render
@@ -37,7 +37,7 @@ def test_a_crowd_hides_and_a_lone_message_does_not() -> None:
 
 def test_every_message_says_whether_it_is_shuffled() -> None:
     """One that is not hides among none; votes hide among those on the same one."""
-    for name in PROTOCOLS:
+    for name in SYSTEMS:
         for message in messages(name).values():
             assert message.shuffled is True
             assert crowd(message, 120) == 120

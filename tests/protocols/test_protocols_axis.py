@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
 from curvote.protocols.direct.arms import vectors
-from curvote.run.config.choosing import concrete, reasons
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.parts import parts_of, reasons
 from curvote.run.config.settings import named, settings
-from curvote.run.plan.step import Cell
 from curvote.run.results import final_model, summary
 from tests import plain
 
@@ -65,7 +65,7 @@ def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
         protocol: {
             step.key
             for step in steps
-            if step.cell.protocol == protocol and step.stage.name != "report"
+            if step.cell["protocol"] == protocol and step.stage.name != "report"
         }
         for protocol in ("auto", "direct")
     }
@@ -95,10 +95,8 @@ def test_an_entry_may_have_a_label_and_set_keys() -> None:
         ({"grid": {"protocol": ["mrma"]}}, "list protocols under `protocols`"),
         ({"protocols": ["derect"]}, "Did you mean 'direct'?"),
         ({"protocols": [{"name": "mrma", "seed": 3}]}, "same for all settings"),
-        ({"protocols": [], "protocol": "direct"}, "so it judges z: rescaled"),
         ({"protocols": ["mrma"], "train": None}, "says who learns from how many"),
         ({"protocols": ["mrma"], "learners": []}, "`curvote list` names them"),
-        ({"protocols": [{"name": "votes", "votes.directions": 141}]}, "140 clients"),
         (
             {"protocols": ["mrma"], "project": MANY["project"] | {"rescale": "none"}},
             "`direct` hides their direction",
@@ -111,6 +109,24 @@ def test_what_is_wrong_is_said(
     """With its place in the file."""
     with pytest.raises(UserError, match=message) as caught:
         configured(tmp_path, **changes).configured("tiny")
+    assert "pipelines.yaml:" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("direct", {}, "so it judges z: rescaled"),
+        ("votes", {"votes": {"directions": 141}}, "140 clients"),
+    ],
+)
+def test_what_one_system_asks_is_said(
+    tmp_path: Path, name: str, changes: dict[str, object], message: str
+) -> None:
+    """With its place in the file."""
+    own = plain.of(name, given=MANY | {"protocols": []} | changes)
+    file = PipelinesFile(plain.write(tmp_path, tiny=own))
+    with pytest.raises(UserError, match=message) as caught:
+        file.configured("tiny")
     assert "pipelines.yaml:" in str(caught.value)
 
 
@@ -131,7 +147,8 @@ def test_what_auto_took_is_said_with_its_reason(tmp_path: Path) -> None:
     assert "majority" in lines[0]
     assert "expect nothing better than the majority" in lines[0]
     assert "two" in lines[2]
-    chosen = {part.protocol for part in concrete(config) if part.called == "auto"}
+    own = (part.settings for _, part in parts_of(config))
+    chosen = {taken.protocol for taken in own if taken.called == "auto"}
     assert "majority" in chosen
     assert "auto" not in chosen
 
@@ -143,7 +160,8 @@ def test_no_record_steers_what_auto_takes(tmp_path: Path) -> None:
         source = {"name": "simulated", "points": 20, "slope": slope}
         file = configured(tmp_path / str(index), source=source, seed=index)
         config = file.configured("tiny").values()
-        taken.add(tuple((p.protocol, p.direct.arm) for p in concrete(config)))
+        parts = [part for _, part in parts_of(config) if part.method]
+        taken.add(tuple((p.settings.protocol, p.method) for p in parts))
     assert len(taken) == 1
 
 
@@ -177,5 +195,6 @@ def test_auto_ends_in_a_classifier_of_raw_curves(tmp_path: Path) -> None:
     project = plain.write(tmp_path, tiny=MANY | {"epsilon": [0.1, 100]})
     record = plain.run(project)
     for epsilon in (0.1, 100.0):
-        model = final_model(project, record, Cell("auto", epsilon, None, "auto"))
+        named = {"protocol": "auto", "setting": "auto", "epsilon": epsilon}
+        model = final_model(project, record, Cell.of(named))
         assert model.predict([[0.0] * 20]).tolist()[0] in {"-1", "+1"}

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
+from curvote.chain.stage import Columns
 from curvote.classifier import sign
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.mrma import aggregate, published, score
-from curvote.protocols.mrma.arms import WEAK_ARMS
+from curvote.protocols.mrma import published, score
+from curvote.protocols.mrma.system import AGGREGATE, STAGES
+from curvote.protocols.mrma.tables import WEAK_VARIANTS, variant
 from curvote.protocols.roles import split
+from tests.memory import Made, Memory, do
 
 EPSILON = 0.5
+SCORE = STAGES[-2]
 CLIENTS = {"public": 0, "train": 10, "vote": 30, "test": 40}
 PARAMS = {
     "seed": 3,
     "clients": CLIENTS,
     "source.groups": None,
-    "protocol": "mrma",
-    "label": "mrma",
+    "replicates": 1,
     "epsilon": 99.0,
-    "learner.label": "logistic",
     "project.judge": "rescaled",
     "aggregate.cutoff": 0.7,
     "aggregate.when_none_pass": "soft",
@@ -32,76 +33,74 @@ PARAMS = {
 }
 
 
-@dataclass
-class Plain:
-    """An artifact in memory: one table."""
-
-    facts: dict[str, Any]
-    rows: dict[str, Any]
-
-    def columns(self, _table: str, _replicate: int) -> dict[str, Any]:
-        return self.rows
-
-
-def votes(positive: list[int], n: int = 60) -> Plain:
+def counts(positive: list[int], n: int = 60) -> Columns:
     """Return counts of votes that were kept with the probability of EPSILON."""
     learner = np.arange(len(positive))
-    counts = {"learner": learner, "n": np.full(len(positive), n)}
-    return Plain({"epsilon": EPSILON}, counts | {"positive": np.array(positive)})
+    asked = {"learner": learner, "n": np.full(len(positive), n)}
+    return asked | {"positive": np.array(positive)}
 
 
-def ensemble(positive: list[int], n: int = 60, **params: Any) -> Plain:
+def aggregated(positive: list[int], n: int = 60, **params: Any) -> Memory:
     """Return what the server makes of the counts."""
-    given, params = {"evaluate": votes(positive, n)}, PARAMS | params
-    public = aggregate.facts(given, params)
-    (rows,) = aggregate.block([0], given, params, public)["ensemble"]
-    return Plain(public, rows)
+    votes = Memory.of({"epsilon": EPSILON}, votes=[counts(positive, n)])
+    return do(AGGREGATE, {"evaluate": votes}, PARAMS | params)
 
 
-def study(positive: list[int], **params: Any) -> dict[str, Plain]:
+def ensemble(positive: list[int], n: int = 60) -> Columns:
+    """Return the table of the same name."""
+    return aggregated(positive, n).columns("ensemble", (0,))
+
+
+def study(positive: list[int]) -> Made:
     """Return clients, one weak and pooled classifier for each count, and the rest."""
     rng, count = np.random.default_rng(8), len(positive)
     z = rng.uniform(-1, 1, (80, 3))
     label = (z[:, 0] + rng.normal(size=80) > 0).astype(int)
     encoded = {"label": label, "z": z, "coefficients": z}
     weak = {
-        "arm": np.repeat(np.arange(len(WEAK_ARMS)), [count, count, 1]),
+        "arm": np.repeat(np.arange(len(WEAK_VARIANTS)), [count, count, 1]),
         "coef": rng.normal(size=(2 * count + 1, 3)),
         "intercept": rng.normal(size=2 * count + 1) / 4,
     }
     return {
-        "project": Plain({"encoding": {"gram": np.eye(3).tolist()}}, encoded),
-        "train": Plain({}, weak),
-        "aggregate": ensemble(positive, **params),
+        "project": Memory.of(
+            {"encoding": {"gram": np.eye(3).tolist()}}, encoded=[encoded]
+        ),
+        "train": Memory.of({}, weak=[weak]),
+        "aggregate": aggregated(positive),
     }
 
 
-def scores(given: dict[str, Plain], **params: Any) -> dict[str, float]:
+def rows(given: Made, stage: str, table: str) -> Columns:
+    """Return a table of the one replicate."""
+    return given[stage].columns(table, (0,))
+
+
+def scores(given: Made, **params: Any) -> dict[str, float]:
     """Return the error of each method."""
-    params = PARAMS | params
-    public = score.facts(given, params)
-    (rows,) = score.block([0], given, params, public)["scores"]
-    return dict(zip(rows["method"], rows["misclassification"], strict=True))
+    found = do(SCORE, given, PARAMS | params).columns("scores", (0,))
+    own = found["metric"] == "misclassification"
+    return dict(zip(found["method"][own], found["value"][own], strict=True))
 
 
-def errors(given: dict[str, Plain], decisions: Any) -> np.ndarray:
+def errors(given: Made, decisions: Any) -> np.ndarray:
     """Return the test error of each column of decisions on all 80 clients."""
     test = split(3, 0, 80, CLIENTS, None)["test"]
-    labels = np.where(given["project"].rows["label"] == 1, 1.0, -1.0)
+    labels = np.where(rows(given, "project", "encoded")["label"] == 1, 1.0, -1.0)
     return np.mean(sign(decisions[test]) != labels[test, None], axis=0)
 
 
-def decisions(given: dict[str, Plain], arm: str = "weak") -> np.ndarray:
-    """Return f_b(x_i) of one arm for all 80 clients, (80, B)."""
-    coef, intercept = score.arm(given["train"].rows, arm)
-    return given["project"].rows["z"] @ coef.T + intercept
+def decisions(given: Made, name: str = "weak") -> np.ndarray:
+    """Return f_b(x_i) of one variant for all 80 clients, (80, B)."""
+    coef, intercept = variant(rows(given, "train", "weak"), name)
+    return rows(given, "project", "encoded")["z"] @ coef.T + intercept
 
 
 # ---------------------------------------------------------------------- aggregation
 def test_utilities_rest_on_the_budget_that_the_votes_were_cast_with() -> None:
     """The stage asks its input for epsilon: voters may have spent another one."""
     keep = BinaryRR(epsilon=EPSILON).keep
-    found = ensemble([40, 20]).rows["utility"]
+    found = ensemble([40, 20])["utility"]
     expected = (np.array([40, 20]) / 60 + keep - 1) / (2 * keep - 1)
     np.testing.assert_allclose(found, expected)
 
@@ -109,17 +108,18 @@ def test_utilities_rest_on_the_budget_that_the_votes_were_cast_with() -> None:
 def test_the_stage_states_and_uses_the_form_of_the_weights() -> None:
     """Three classifiers pass r0 = .7 by different margins; clipping makes two equal."""
     plain, printed = (
-        ensemble([38, 45, 14], **{"aggregate.weights": form})
+        aggregated([38, 45, 14], **{"aggregate.weights": form})
         for form in ("excess", "distance")
     )
     assert plain.facts["weights"] == "excess"
     assert printed.facts["weights"] == "distance"
-    assert len(set(plain.rows["weight"].round(9))) == 3
-    assert printed.rows["weight"][1] == pytest.approx(printed.rows["weight"][2])
+    one, other = (made.columns("ensemble", (0,)) for made in (plain, printed))
+    assert len(set(one["weight"].round(9))) == 3
+    assert other["weight"][1] == pytest.approx(other["weight"][2])
     # Without reversal the third one counts for nothing, in either form.
-    assert plain.rows["weight_ma"][2] == printed.rows["weight_ma"][2] == 0
+    assert one["weight_ma"][2] == other["weight_ma"][2] == 0
     for name in ("utility", "reversed", "none_passed"):
-        np.testing.assert_array_equal(plain.rows[name], printed.rows[name])
+        np.testing.assert_array_equal(one[name], other[name])
 
 
 # ----------------------------------------------------------------------- best_single
@@ -142,7 +142,7 @@ def test_mirrored_counts_tie_at_any_count(n: int) -> None:
     """Of n, k right and k wrong are equally good: the first one stands."""
     for k in range(n // 2 + 1, n + 1):
         for pair in ([k, n - k], [n - k, k]):
-            assert score._best(ensemble(pair, n).rows).tolist() == [1, 0]
+            assert score._best(ensemble(pair, n)).tolist() == [1, 0]
 
 
 # -------------------------------------------------------------------- as published
@@ -175,7 +175,7 @@ def test_the_published_scores_replace_three_methods_only() -> None:
     assert list(plain) == list(printed)
     changed = {name for name in plain if plain[name] != printed[name]}
     assert changed == {"weak", "mr", "voting"}
-    utility = given["aggregate"].rows["utility"]
+    utility = rows(given, "aggregate", "ensemble")["utility"]
     assert printed["weak"] == pytest.approx(1 - np.clip(utility, 0, 1).mean())
     turned = np.array([1, -1, 1, -1]) * decisions(given)
     assert plain["weak"] == pytest.approx(errors(given, decisions(given)).mean())
@@ -186,10 +186,10 @@ def test_the_published_scores_replace_three_methods_only() -> None:
 def test_a_tied_vote_is_minus_one_unless_as_published() -> None:
     """With an even number of classifiers the printed voting errs more often."""
     given = study([40, 22, 31, 29])
-    counts = sign(decisions(given, "pooled")).sum(axis=1)[:, None]
+    told = sign(decisions(given, "pooled")).sum(axis=1)[:, None]
     found = scores(given), scores(given, **{"report.definitions": "published"})
-    tied = np.where(counts == 0, np.nan, counts)
-    assert found[0]["voting"] == errors(given, counts)[0]
+    tied = np.where(told == 0, np.nan, told)
+    assert found[0]["voting"] == errors(given, told)[0]
     test = split(3, 0, 80, CLIENTS, None)["test"]
-    labels = np.where(given["project"].rows["label"][test] == 1, 1, -1)
+    labels = np.where(rows(given, "project", "encoded")["label"][test] == 1, 1, -1)
     assert found[1]["voting"] == np.mean(np.sign(tied[test, 0]) != labels)

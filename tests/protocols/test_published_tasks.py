@@ -21,7 +21,7 @@ PROJECT = {"basis": "bspline", "size": 4, "judge": "coefficients"}
     [
         ({"source": SOURCE | {"positive": "yes, certainly"}}, "word or phrase"),
         ({"source": SOURCE | {"positive": "-1 "}}, "plain text"),
-        ({"source": SOURCE | {"negative": "A", "positive": "a"}}, "two different"),
+        ({"source": SOURCE | {"negative": "A", "positive": "a"}}, "different words"),
         ({"source": SOURCE | {"domain": [0.0, 1e16]}}, "at most 1e\\+15"),
         ({"project": PROJECT | {"scale": 1e-9}}, "at least 1e-06"),
         ({"epsilon": 2000}, "at most 1000"),

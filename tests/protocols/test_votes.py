@@ -10,19 +10,21 @@ import numpy as np
 import pytest
 
 from curvote.audit.metamorphic import Untouched
+from curvote.chain.stage import Columns
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.direct.arms import vectors
 from curvote.protocols.message import Known, check, row
 from curvote.protocols.mrma import messages as mrma
-from curvote.protocols.mrma.score import arm
-from curvote.protocols.stage import Columns
-from curvote.protocols.votes import aggregate, evaluate, score, train
+from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK, variant
 from curvote.protocols.votes.messages import Vote
-from curvote.run.store.contracts import to_arrow
+from curvote.protocols.votes.system import SYSTEM
+from curvote.representation.basis import identity
+from curvote.representation.encoding import Encoding
+from curvote.run.store.arrow import to_arrow
 from curvote.server.averaging import average
-from tests.online_study import Plain
+from tests.memory import Made, Memory, do, replicates, value
 from tests.rounds import REPORTS
 
 HUGE, REPLICATES, B = 200.0, 16, 100
@@ -35,7 +37,7 @@ PARAMS: dict[str, Any] = {
     "clients": SIZES,
     "source.groups": None,
     "epsilon": HUGE,
-    "label": "ours",
+    "replicates": REPLICATES,
     "votes.directions": B,
     "direct.intercept": "auto",
 }
@@ -51,47 +53,41 @@ def encoded(seed: int) -> Columns:
 
 
 @lru_cache
-def project() -> Plain:
+def project() -> Memory:
     """Return the clients; z alone tells the label, coefficients would mislead."""
-    encoding = {"gram": np.eye(D).tolist(), "rescale": "tanh"}
-    tables = {"encoded": [encoded(r) for r in range(REPLICATES)]}
-    return Plain({"d": D, "encoding": encoding}, tables)
-
-
-def do(module: Any, inputs: dict[str, Plain], **changes: Any) -> Plain:
-    """Run a stage for all replicates."""
-    params = PARAMS | changes
-    facts = module.facts(inputs, params)
-    return Plain(facts, module.block(range(REPLICATES), inputs, params, facts))
+    encoding = Encoding(identity(D), "tanh").to_json()
+    facts = {"d": D, "encoding": encoding, "classes": ["no", "yes"]}
+    facts |= {"roughness": np.zeros((D, D)).tolist()}
+    return Memory.of(facts, encoded=[encoded(r) for r in range(REPLICATES)])
 
 
 @lru_cache
-def chain(epsilon: float = HUGE) -> dict[str, Plain]:
+def chain(epsilon: float = HUGE) -> Made:
     """Run every stage."""
     made = {"project": project()}
-    stages = {"train": train, "evaluate": evaluate, "aggregate": aggregate}
-    for name, module in (stages | {"report": score}).items():
-        made[name] = do(module, made, epsilon=epsilon)
+    for stage in SYSTEM.stages[2:]:
+        values = PARAMS | {"epsilon": epsilon}
+        made[stage.name] = do(stage, made, values, replicates(REPLICATES))
     return made
 
 
-def line(made: dict[str, Plain], replicate: int) -> tuple[np.ndarray, float]:
+def line(made: Made, replicate: int) -> tuple[np.ndarray, float]:
     """Return the weighted average as a server would make it."""
-    ensemble = made["aggregate"].columns("ensemble", replicate)
+    ensemble = made["aggregate"].columns("ensemble", (replicate,))
     turn = np.where(ensemble["reversed"], -1.0, 1.0) * ensemble["weight"]
-    return average(*arm(made["train"].columns("weak", replicate), "weak"), turn)
+    weak = made["train"].columns("weak", (replicate,))
+    return average(*variant(weak, "weak"), turn)
 
 
-def errors(made: dict[str, Plain], method: str) -> np.ndarray:
+def errors(made: Made, method: str) -> np.ndarray:
     """Return the misclassification of a method in each replicate."""
-    rows = made["report"].tables["scores"]
-    return np.array([r["misclassification"][r["method"] == method][0] for r in rows])
+    return np.array([value(rows, method) for rows in made["report"].each("scores")])
 
 
 # -------------------------------------------------------------------- the directions
 def test_directions_are_unit_vectors_beside_the_public_constant() -> None:
     """Each (intercept/s, coef) has length 1, s being that of `direct`'s arm mean."""
-    for rows in chain()["train"].tables["weak"]:
+    for rows in chain()["train"].each("weak"):
         w = np.column_stack([rows["intercept"] / S, rows["coef"]])
         assert w.shape == (B, D + 1)
         np.testing.assert_allclose(np.linalg.norm(w, axis=1), 1)
@@ -99,7 +95,7 @@ def test_directions_are_unit_vectors_beside_the_public_constant() -> None:
 
 def test_directions_favour_none() -> None:
     """Means of 600 uniform unit vectors lie within 6 standard errors of 0."""
-    weak = chain()["train"].tables["weak"]
+    weak = chain()["train"].each("weak")
     w = np.concatenate([rows["coef"] for rows in weak])
     assert np.abs(w.mean(axis=0)).max() < 6 / np.sqrt((D + 1) * len(w))
     assert len(np.unique(w, axis=0)) == REPLICATES * B
@@ -107,17 +103,16 @@ def test_directions_favour_none() -> None:
 
 def test_directions_come_from_no_client() -> None:
     """They are the same where there is no client to read, and for every epsilon."""
-    nobody = Plain(project().facts, {})
+    nobody = {"project": Memory(project().facts)}
     without = {key: PARAMS[key] for key in PARAMS if key != "epsilon"}
-    facts = train.facts({"project": nobody}, without)
-    found = train.block(range(REPLICATES), {"project": nobody}, without, facts)
-    np.testing.assert_equal(found, chain()["train"].tables)
+    found = do(SYSTEM.stages[2], nobody, without, replicates(REPLICATES))
+    np.testing.assert_equal(found.tables, chain()["train"].tables)
 
 
 # ------------------------------------------------------------------------- the votes
 def test_everybody_votes_once() -> None:
     """Training clients too, in parts whose sizes differ by 1 at most."""
-    for votes in chain()["evaluate"].tables["votes"]:
+    for votes in chain()["evaluate"].each("votes"):
         assert votes["n"].sum() == SIZES["train"] + SIZES["vote"]
         assert np.ptp(votes["n"]) <= 1
 
@@ -147,8 +142,8 @@ def test_weights_are_utilities_less_a_half(epsilon: float) -> None:
 
     The cutoff of the configuration has no part in it: none is given.
     """
-    votes = chain(epsilon)["evaluate"].columns("votes", 0)
-    found = chain(epsilon)["aggregate"].columns("ensemble", 0)
+    votes = chain(epsilon)["evaluate"].columns("votes", (0,))
+    found = chain(epsilon)["aggregate"].columns("ensemble", (0,))
     keep = BinaryRR(epsilon=epsilon).keep
     excess = np.abs(votes["positive"] / votes["n"] - 0.5) / (2 * keep - 1)
     np.testing.assert_allclose(found["weight"], excess / excess.sum(), atol=1e-12)
@@ -157,24 +152,24 @@ def test_weights_are_utilities_less_a_half(epsilon: float) -> None:
 
 
 def test_rows_of_a_study() -> None:
-    """Three methods under the label of the cell, no learner."""
-    (rows, *_) = chain()["report"].tables["scores"]
-    assert rows["method"].tolist() == ["votes", "best_single", "majority"]
-    assert set(rows["protocol"]) == {"ours"}
-    assert set(rows["learner"]) == {None}
+    """Three methods, and whether a direction passed the cutoff."""
+    (rows, *_) = chain()["report"].each("scores")
+    told = ["votes", "best_single", "majority", "votes"]
+    assert rows["method"].tolist() == told
+    assert rows["metric"].tolist() == ["misclassification"] * 3 + ["none_passed"]
 
 
 def test_the_server_s_tables_hold_no_client() -> None:
     """They keep their contracts, which know no id, and hold no client's number."""
-    own = project().columns("encoded", 0)
+    own = project().columns("encoded", (0,))
     secret = np.concatenate([own["z"].ravel(), own["coefficients"].ravel()])
     for stage, table in (
-        ("train", "weak"),
-        ("evaluate", "votes"),
-        ("aggregate", "ensemble"),
+        ("train", WEAK),
+        ("evaluate", VOTES),
+        ("aggregate", ENSEMBLE),
     ):
-        columns = chain(1.0)[stage].columns(table, 0)
-        assert to_arrow(table, 0, columns).num_rows == B
+        columns = chain(1.0)[stage].columns(table.name, (0,))
+        assert to_arrow(table, ("replicate",), (0,), columns).num_rows == B
         for values in columns.values():
             assert not np.isin(secret, np.ravel(values).astype(float)).any()
 
@@ -182,7 +177,7 @@ def test_the_server_s_tables_hold_no_client() -> None:
 # ----------------------------------------------------------------------- the message
 def asked() -> Any:
     """Return the task of the round, with the directions of one replicate."""
-    return MESSAGE.task(TASK, {"train": chain()["train"]})
+    return MESSAGE.task(TASK, lambda _, table: chain()["train"].columns(table, (0,)))
 
 
 def voter(label: float, judge: int = 2) -> Known:
@@ -195,7 +190,7 @@ def test_everybody_is_asked_about_the_drawn_directions() -> None:
     """The message is MRMA's vote, but for who sends it and what it is about."""
     assert MESSAGE.senders.count(SIZES) == SIZES["train"] + SIZES["vote"]
     assert mrma.Vote().senders.count(SIZES) == SIZES["vote"]
-    coef, intercept = arm(chain()["train"].columns("weak", 0), "weak")
+    coef, intercept = variant(chain()["train"].columns("weak", (0,)), "weak")
     np.testing.assert_array_equal(asked().candidates.coef, coef)
     np.testing.assert_array_equal(asked().candidates.intercept, intercept)
 

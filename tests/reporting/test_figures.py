@@ -10,14 +10,24 @@ import pytest
 
 from curvote.errors import InternalError
 from curvote.reporting import figures
-from curvote.reporting.methods import METHODS
-from tests.report_data import LEARNERS, PROGRESS, make_page, make_sample, one_learner
+from curvote.reporting.methods import method_of
+from curvote.reporting.sections.utilities import smooth
+from tests.report_data import (
+    LEARNERS,
+    PROGRESS,
+    make_page,
+    make_sample,
+    make_sections,
+    one_learner,
+)
 
 
-@pytest.mark.parametrize("name", list(figures.FIGURES))
+@pytest.mark.parametrize("name", ["misclassification", "utilities", "curves"])
 def test_same_data_same_drawing(name: str) -> None:
     """Every figure is drawn alike twice, with no date in it."""
-    first, second = (one_learner(curves=make_sample(6)) for _ in range(2))
+    first, second = (
+        one_learner(sections=make_sections(make_sample(6))) for _ in range(2)
+    )
     drawn = figures.draw(first, name, "svg")
     assert figures.draw(second, name, "svg") == drawn
     assert b"<dc:date" not in drawn["svg"]
@@ -26,7 +36,7 @@ def test_same_data_same_drawing(name: str) -> None:
 def test_svg_shows_every_method_and_learner() -> None:
     """The error figure names every method and every learner as text."""
     svg = figures.draw(make_page(), "misclassification", "svg")["svg"].decode()
-    for text in (*LEARNERS, *(METHODS[key].label for key in PROGRESS), "Bayes"):
+    for text in (*LEARNERS, *(method_of(key).label for key in PROGRESS), "Bayes"):
         assert f">{text}</text>" in svg
 
 
@@ -38,7 +48,7 @@ def test_only_public_records_are_drawn() -> None:
 
 def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
     """Large samples are thinned evenly by class."""
-    from curvote.reporting.curves_figure import MOST_CURVES, drawn
+    from curvote.reporting.sections.curves_figure import MOST_CURVES, drawn
 
     sample = make_sample(501)
     rows = [drawn(sample, k) for k in (0, 1)]
@@ -49,7 +59,7 @@ def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
 def test_smoothing_keeps_mass_and_hides_the_lattice() -> None:
     """A ridge of 51 lattice points is smooth and holds every value in range."""
     values = np.random.default_rng(1).binomial(50, 0.5, 20_000) / 50
-    x, density = figures.smooth(values)
+    x, density = smooth(values)
     peaks = np.sum((density[1:-1] > density[:-2]) & (density[1:-1] > density[2:]))
     assert peaks == 1
     assert abs(x[density.argmax()] - 0.5) < 0.02

@@ -34,7 +34,7 @@ def test_the_headline_is_that_of_auto(data: PageData) -> None:
 
 def test_every_protocol_is_drawn_in_a_panel_of_its_own(data: PageData) -> None:
     """A panel without a line would be a protocol that was lost."""
-    drawn = figures.misclassification(data, narrow=False)
+    drawn = figures.lines(data, data.metrics[0], narrow=False)
     panels = {ax.get_title(): len(ax.containers) for ax in drawn.axes}
     assert list(panels) == ["auto", "votes", "centroid, mrma"]
     assert panels["auto"] == 3  # mean, two, and the majority

@@ -10,8 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from curvote.reporting import figures, page, words
+from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.reporting import page, words
 from curvote.reporting.data import NOTHING, score_table
+from curvote.reporting.sections.curves import Curves
+from curvote.reporting.sections.utilities import Utilities
 from tests.report_data import (
     make_page,
     make_scores,
@@ -19,6 +22,8 @@ from tests.report_data import (
     one_learner,
     small,
 )
+
+FIGURES = ("misclassification", "utilities", "curves")
 
 
 class Links(HTMLParser):
@@ -81,14 +86,14 @@ def test_page_has_every_section(written: Path) -> None:
         "result errors table utilities curves releases clients rerun"
     )
     assert links.tags.count("h1") == 1
-    assert len(links.roles) == len(figures.FIGURES)
+    assert len(links.roles) == len(FIGURES)
 
 
 def test_same_data_same_bytes(tmp_path: Path) -> None:
     """The page and its figures' files are a pure function of the data."""
     folders = tmp_path / "a", tmp_path / "b"
     for folder in folders:
-        page.render(one_learner(utilities=make_utilities()[:0]), folder)
+        page.render(one_learner(), folder)
     one, two = ({f.name: f.read_bytes() for f in x.rglob("*.*")} for x in folders)
     assert one == two
     assert set(one) == {"report.html", "misclassification.png", "misclassification.svg"}
@@ -97,7 +102,7 @@ def test_same_data_same_bytes(tmp_path: Path) -> None:
 def test_figures_are_complete_and_small(written: Path) -> None:
     """Six files, none a blank, each SVG below 300 kB; no temporary file stays."""
     sizes = {p.name: p.stat().st_size for p in (written.parent / "figures").iterdir()}
-    assert set(sizes) == {f"{n}.{k}" for n in figures.FIGURES for k in ("png", "svg")}
+    assert set(sizes) == {f"{n}.{k}" for n in FIGURES for k in ("png", "svg")}
     assert all(size > 20_000 for size in sizes.values())
     assert all(size < 300_000 for name, size in sizes.items() if name.endswith("svg"))
     assert {p.name for p in written.parent.iterdir()} == {"report.html", "figures"}
@@ -108,7 +113,7 @@ def test_hostile_names_are_text(tmp_path: Path) -> None:
     evil = "<script>alert('$x_{')</script>&\""
     data = one_learner(pipeline=evil, title=evil, notes=(evil,), public=(evil,))
     scores = data.scores.replace({"learner": {"cg": evil}})
-    data = dataclasses.replace(data, scores=scores, utilities=data.utilities[:0])
+    data = dataclasses.replace(data, scores=scores)
     links = parsed(page.render(data, tmp_path))
     assert "script" not in links.tags
     assert evil in "".join(links.text)
@@ -122,17 +127,16 @@ def test_holes_are_dashes(tmp_path: Path) -> None:
     scores = make_scores()
     scores = scores[scores["learner"] != "logistic"]
     gone = (scores["learner"] == "cg") & (scores["method"] == "mr")
-    gone |= (scores["epsilon"] == 1.0) & (scores["method"] == "majority")
+    gone |= (scores["level"] == 1.0) & (scores["method"] == "majority")
     scores = scores[~gone].assign(se=np.nan, replicates=1)
-    scores.loc[scores["method"] == "ma", "misclassification"] = np.nan
+    scores.loc[scores["method"] == "ma", "value"] = np.nan
     utilities = make_utilities()
     keep = (utilities["learner"] == "centroid") | (utilities["epsilon"] > 1)
     keep &= utilities["learner"] != "logistic"
-    data = make_page(
-        scores=scores, utilities=utilities[keep], replicates=1, curves=None
-    )
+    sections = [Utilities(utilities[keep]), Curves(None, 0)]
+    data = make_page(scores=scores, sections=sections, replicates=1)
     text = page.render(data, tmp_path).read_text()
-    table = score_table(scores)
+    table = score_table(scores, MISCLASSIFICATION)
     assert table.loc[(1.0, "mr"), "cg"] == table.loc[(1.0, "ma"), "centroid"] == NOTHING
     assert "nan" not in "".join(parsed(tmp_path / "report.html").text).lower()
     assert "mean of one replicate" in text

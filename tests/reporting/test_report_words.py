@@ -5,9 +5,11 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
+from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.reporting import words
 from curvote.reporting.data import score_table
-from curvote.reporting.methods import METHODS
+from curvote.reporting.methods import known
+from curvote.reporting.sections.none_passed import NonePassed
 from tests.report_data import (
     EPSILONS,
     LEARNERS,
@@ -26,10 +28,14 @@ def test_headline_states_the_best_learner_at_epsilon_one() -> None:
     assert text.endswith("is 10.0 %.")
 
 
+def _known(bayes: float | None) -> dict[str, float]:
+    return {} if bayes is None else {"misclassification": bayes}
+
+
 @pytest.mark.parametrize("bayes", [None, 0.25])
 def test_headline_speaks_of_bayes_only_if_known(bayes: float | None) -> None:
     """An unknown Bayes error is not mentioned; a known one is."""
-    assert ("25.0 %" in words.headline(make_page(bayes_error=bayes))) is bool(bayes)
+    assert ("25.0 %" in words.headline(make_page(bounds=_known(bayes)))) is bool(bayes)
 
 
 @pytest.mark.parametrize(
@@ -53,19 +59,21 @@ def test_verdict_needs_more_than_noise(
 
 def test_score_table_reads_in_fixed_order() -> None:
     """Rows follow epsilon and the methods' order, whatever the order of the input."""
-    table = score_table(make_scores().sample(frac=1, random_state=3), mark="*")
-    methods = [key for key in METHODS if key in {*PROGRESS, "majority"}]
+    scores = make_scores().sample(frac=1, random_state=3)
+    table = score_table(scores, MISCLASSIFICATION, mark="*")
+    methods = [key for key in known() if key in {*PROGRESS, "majority"}]
+    assert methods[:2] + methods[-1:] == ["mrma", "weak", "majority"]
     assert list(table.index) == [(e, m) for e in EPSILONS for m in methods]
     assert table.loc[(1.0, "mrma"), "centroid"] == "12.00 ± 0.10*"
     assert table.loc[(1.0, "majority")].nunique() == 1
-    assert table.stack().str.endswith("*").groupby("epsilon").sum().eq(1).all()
+    assert table.stack().str.endswith("*").groupby("level").sum().eq(1).all()
 
 
 def test_protocols_are_told_apart() -> None:
     """Two protocols with the same method fill two rows, each with its own number."""
     one = make_scores()
-    both = pd.concat([one, one.assign(protocol="direct", misclassification=0.25)])
-    table = score_table(both)
+    both = pd.concat([one, one.assign(protocol="direct", value=0.25)])
+    table = score_table(both, MISCLASSIFICATION)
     assert table.loc[(1.0, "mrma: mrma"), "centroid"].startswith("12.00")
     assert table.loc[(1.0, "direct: mrma"), "centroid"].startswith("25.00")
 
@@ -77,4 +85,4 @@ def test_how_often_none_passed_is_told() -> None:
         for method in ("MRMA", "MA")
         for learner in LEARNERS
     ]
-    assert words.none_passed(make_page()) == expected
+    assert NonePassed(0.8, make_scores()).rows == expected

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import FrameType
 
+import numpy as np
 import pytest
 
+from curvote.audit import examples
+from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
+from curvote.protocols.message import knowledge, message_of
 from curvote.reporting.report import report
 from curvote.run import audited, history
+from curvote.run.config.file import Configured, PipelinesFile
 from curvote.run.plan import fingerprint
 from curvote.run.project import Project
 from tests import plain
 
 
+def configured(project: Project, name: str = "tiny") -> Configured:
+    """Return a pipeline as its file has it."""
+    return PipelinesFile(project).configured(name)
+
+
 def test_every_epsilon_and_message_of_a_pipeline_is_a_task(project: Project) -> None:
     """Also of one that never ran: an audit reads no client."""
-    tasks = audited.tasks(project, "tiny")
+    tasks = audited.tasks(project, configured(project))
     assert [(task.epsilon, task.asks) for task in tasks] == [
         (1.0, "report"),
         (1.0, "vote"),
@@ -40,13 +53,13 @@ def test_exact_losses_are_within_the_claims(done: Project) -> None:
 def test_a_run_and_its_audit_name_the_same_tasks(done: Project) -> None:
     """Whether they come from the raw file's facts or from what the run stored."""
     record = history.completed(done, "tiny")
-    both = audited.tasks(done, "tiny"), audited.tasks_of(done, record)
+    both = audited.tasks(done, configured(done)), audited.tasks_of(done, record)
     assert len({tuple(task.digest() for task in each) for each in both}) == 1
 
 
 def audit(project: Project) -> None:
     """Keep a good verdict on every task, as `curvote audit --pipeline tiny` does."""
-    every = audited.tasks(project, "tiny")
+    every = audited.tasks(project, configured(project))
     audited.save(project, "tiny", ((task, {"verdict": "pass"}) for task in every))
 
 
@@ -88,7 +101,8 @@ def test_a_verdict_ends_with_what_it_was_about(done: Project, changed: str) -> N
 
 def test_a_verdict_ends_when_the_rule_takes_another_arm(tmp_path: Path) -> None:
     """The number of clients is in no task, but decides what `auto` asks for."""
-    given = plain.TINY | {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    few = {"protocols": ["auto"], "epsilon": [0.5], "replicates": 2}
+    given = plain.of("auto") | few
     project = plain.write(tmp_path, tiny=given)
     plain.run(project)
     audit(project)
@@ -107,6 +121,46 @@ def test_a_verdict_ends_with_the_code_that_was_audited(
     assert not verdict(done)
 
 
+def modules_run(call: Callable[[], object]) -> set[str]:
+    """Return the modules of curvote of which a function ran, packages left out."""
+    seen: set[str] = set()
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_name != "<module>":
+            seen.add(frame.f_globals.get("__name__", ""))
+
+    sys.setprofile(watch)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    own = {name for name in seen if name.startswith("curvote.")}
+    return {name for name in own if not hasattr(sys.modules[name], "__path__")}
+
+
+@pytest.mark.parametrize(("protocol", "asks"), examples.asked())
+def test_a_verdict_counts_all_code_that_draws(
+    protocol: str, asks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a curve to the message, and the law that it is held against."""
+    task, counted = examples.task(protocol, asks, 2.0), {}
+    curves, labels = np.zeros((3, 30)), np.ones(3)
+    judge = None if task.candidates is None else np.zeros(3, dtype=np.int64)
+
+    def whole() -> None:
+        message, known = message_of(task), knowledge(task, curves, labels, judge)
+        sent = message.draw(task, known, SeededEntropy(1))
+        message.log_ratio(task, known, known, sent)
+        message.worst_loss(task)
+        message.gather(task, sent)
+
+    monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
+    audited._name(task)
+    ran = modules_run(whole)
+    assert "curvote.protocols.message" in ran
+    assert ran <= {*counted}
+
+
 def test_without_its_raw_file_a_pipeline_is_not_audited(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -118,4 +172,4 @@ def test_without_its_raw_file_a_pipeline_is_not_audited(
     (tmp_path / "data" / "sources.toml").write_text(real.read_text())
     project = plain.write(tmp_path, one=plain.TINY | {"source": source})
     with pytest.raises(UserError, match="curvote data fetch phonemes"):
-        audited.tasks(project, "one")
+        audited.tasks(project, configured(project, "one"))

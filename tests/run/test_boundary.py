@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import ast
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from curvote.chain.stage import Place
 from curvote.datasets import simulated
-from curvote.protocols.mrma.arms import REPORT_ARMS
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
-from curvote.run.plan.expand import INGEST, PROJECT
+from curvote.protocols.mrma.tables import REPORT_VARIANTS
+from curvote.run.execute import execute
 from curvote.run.planner import make_plan
 from curvote.run.project import Project, is_raw
-from curvote.run.store.artifacts import Artifact, artifact, folders
-from curvote.run.store.contracts import CONTRACTS
+from curvote.run.store.artifacts import Artifact, folders
 from curvote.run.store.sides import side_of
 from tests import plain
+from tests.declared import SERVER, STAGES, TABLES
 
-SERVER = [name for name, contract in CONTRACTS.items() if contract.side == "server"]
 CHAINS = {
     "mrma": plain.TINY,
     "federated": plain.TINY
@@ -39,7 +37,8 @@ CHAINS = {
         "replicates": 2,
     },
 }
-CHAINS["direct and others"] = plain.TINY | {
+OTHERS = ("direct", "mrma_privunit", "votes", "majority")
+CHAINS["direct and others"] = plain.of(*OTHERS) | {
     "protocols": [
         {"name": "direct", "label": "joint", "direct.arm": "joint"},
         {"name": "direct", "label": "two", "direct.arm": "two"},
@@ -73,56 +72,50 @@ def test_server_tables_hold_no_client_and_no_raw_value() -> None:
     private = {"client_id", "group", "curve", "coefficients"}
     assert {"reports", "labels", "weak", "votes", "ensemble"} < set(SERVER)
     for name in SERVER:
-        assert not private & set(CONTRACTS[name].columns)
+        assert not private & set(TABLES[name].columns)
 
 
-def stages() -> list[Stage]:
-    """Return every stage of every protocol, in studies and in production."""
-    protocols = [import_module(path) for path in PROTOCOLS.values()]
-    own = (s for p in protocols for s in (*p.STAGES, *p.PRODUCTION))
-    return [INGEST, PROJECT, *own]
-
-
-def test_every_table_of_every_stage_has_a_contract() -> None:
-    """A stage cannot store what no contract describes."""
-    assert {table for stage in stages() for table in stage.tables} <= set(CONTRACTS)
+def test_a_table_is_the_same_in_every_system() -> None:
+    """A file is read by its table's name alone, where it does not say its kinds."""
+    for table in (table for stage in STAGES for table in stage.tables):
+        assert table == TABLES[table.name]
+        assert table.columns == TABLES[table.name].columns
 
 
 def test_a_table_of_the_clients_is_made_on_their_side_only() -> None:
     """Where an artifact stands follows from its stage, and fits each of its tables."""
-    for stage in stages():
+    for stage in STAGES:
         assert side_of(stage.name) == stage.side
-        sides = {CONTRACTS[table].side for table in stage.tables}
+        sides = {table.side for table in stage.tables}
         if any(side.startswith("client") for side in sides):
             assert is_raw(stage.side)
     assert is_raw(side_of("a stage that no protocol has any more"))
 
 
 def test_server_stages_read_server_tables_only(
-    finished: Project, monkeypatch: pytest.MonkeyPatch
+    done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Train asks for reports and aggregate for votes, and for nothing else."""
     asked: set[str] = set()
     real = Artifact.columns
 
-    def watched(self: Artifact, table: str, replicate: int) -> object:
+    def watched(self: Artifact, table: str, place: Place) -> object:
         asked.add(table)
-        return real(self, table, replicate)
+        return real(self, table, place)
 
     monkeypatch.setattr(Artifact, "columns", watched)
-    steps = [s for s in plain.plan(finished).steps if s.stage.side == "server"]
+    steps = [s for s in plain.plan(done).steps if s.stage.side == "server"]
     assert {step.stage.name for step in steps} == {"train", "aggregate"}
     for step in steps:
-        inputs = {n: artifact(finished, *at) for n, at in step.sources.items()}
-        import_module(step.stage.module).block((0, 1), inputs, step.params, {})
+        execute(done, replace(step, action="run", forced=True))
     assert asked == {"reports", "votes"}
 
 
 def test_reports_stand_in_random_order(finished: Project) -> None:
     """A row's place says nothing about who sent it: training clients came first."""
     (path, *_) = finished.artifacts.glob("privatize/*")
-    rows = Artifact(path).columns("reports", 0)
-    mrma = rows["arm"] == REPORT_ARMS.index("mrma")
+    rows = Artifact(path).columns("reports", (0,))
+    mrma = rows["arm"] == REPORT_VARIANTS.index("mrma")
     assert mrma.sum() == 60
     assert len(mrma) == 140
     assert not mrma[:60].all()
@@ -143,7 +136,7 @@ def test_a_canary_record_appears_in_no_server_side_table(
     plain.run(project)
     held = artifacts(project)
     encoded = next(a for a in held if a.stage == "project")
-    rows = [encoded.columns("encoded", r) for r in encoded.replicates("encoded")]
+    rows = [encoded.columns("encoded", r) for r in encoded.places("encoded")]
     secret = np.concatenate(
         [[CANARY], *(r[name].ravel() for r in rows for name in ("coefficients", "z"))]
     )
@@ -172,7 +165,7 @@ def test_no_server_side_table_holds_a_client_s_numbers(tmp_path: Path) -> None:
         plain.run(project)
         held = artifacts(project)
         encoded = next(a for a in held if a.stage == "project")
-        rows = [encoded.columns("encoded", r) for r in encoded.replicates("encoded")]
+        rows = [encoded.columns("encoded", r) for r in encoded.places("encoded")]
         own = ("coefficients", "z")
         secret = np.concatenate([r[name].ravel() for r in rows for name in own])
         theirs = [a for a in held if a.path.is_relative_to(project.artifacts)]
@@ -194,7 +187,7 @@ def test_a_report_that_echoes_a_record_is_found(
     plain.run(project)
     held = artifacts(project)
     encoded = next(a for a in held if a.stage == "project")
-    secret = encoded.columns("encoded", 0)["z"].ravel()
+    secret = encoded.columns("encoded", (0,))["z"].ravel()
     reports = [a for a in held if a.stage == "privatize"]
     assert all(np.isin(secret, numbers(a, "reports")).sum() > 300 for a in reports)
 
@@ -236,7 +229,7 @@ def test_constants_come_from_volunteers_only(
         project = plain.write(root, tiny=tiny | {"replicates": 1})
         plain.run(project)
         (path,) = project.clients.glob("project/*")
-        constants.append(Artifact(path).columns("constants", 0)["value"])
+        constants.append(Artifact(path).columns("constants", (0,))["value"])
     assert np.array_equal(*constants)
     assert constants[0].shape == (2, 4)
 

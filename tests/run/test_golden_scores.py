@@ -17,7 +17,7 @@ import pytest
 
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import cells, find, summary
+from curvote.run.results import summary, views
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]
@@ -60,12 +60,19 @@ def of_scores(rows: Iterable[Row]) -> dict[str, Any]:
 def of_ensembles(project: Project, record: RunRecord) -> dict[str, Any]:
     """Return the digest of the utilities and weights of all cells, where any votes."""
     rows: list[Row] = []
-    for cell in cells(record):
-        made = find(project, record, "aggregate", cell)
-        if made.holds("ensemble"):
-            here = {"cell": [cell.epsilon, cell.learner]}
-            rows += [row | here for row in made.table("ensemble").to_pylist()]
+    for view in views(project, record):
+        if view.holds("aggregate", "ensemble"):
+            here = {"cell": [view.cell["epsilon"], view.cell["learner"]]}
+            made = view.read("aggregate", "ensemble").to_dict("records")
+            rows += [row | here | _numbered(row) for row in made]
     return digest(rows, ("cell", *COLUMNS), digits=9)  # a weight is a small difference
+
+
+def _numbered(row: Row) -> dict[str, int]:
+    """Return the repetition as one number: there are five servers, where any."""
+    return (
+        {"replicate": row["replicate"] * 5 + row["server"]} if "server" in row else {}
+    )
 
 
 @pytest.fixture

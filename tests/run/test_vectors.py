@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.chain.axis import Cell
 from curvote.datasets.registry import DATASETS
 from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run.history import RunRecord
-from curvote.run.plan.step import Cell
 from curvote.run.project import Project
 from curvote.run.results import find, summary
 from curvote.run.store.artifacts import Artifact
@@ -42,8 +42,8 @@ def stored(project: Project, record: RunRecord, stage: str) -> Artifact:
 def test_public_bounds_rescale_the_features(vectors: Project) -> None:
     """A feature becomes 2 (x - lower)/(upper - lower) - 1, clipped."""
     record = plain.run(vectors, "vectors")
-    rows = stored(vectors, record, "project").columns("encoded", 0)
-    raw = stored(vectors, record, "ingest").columns("clients", 0)["curve"]
+    rows = stored(vectors, record, "project").columns("encoded", (0,))
+    raw = stored(vectors, record, "ingest").columns("clients", (0,))["curve"]
     lower, upper = np.array([0, -1]), np.array([100, 3])
     expected = 2 * (raw - lower) / (upper - lower) - 1
     assert rows["z"] == pytest.approx(np.clip(expected, -1, 1))
@@ -64,17 +64,17 @@ def test_pieces_are_row_groups_and_read_as_one(vectors: Project) -> None:
         there = stored(vectors, record, stage)
         sizes = [len(piece["label"]) for piece in there.pieces(table)]
         assert tuple(sizes) == fake_source.SIZES
-        assert len(there.columns(table, 2)["label"]) == sum(sizes)
+        assert len(there.columns(table, (2,))["label"]) == sum(sizes)
         assert there.manifest["tables"][table]["rows"] == sum(sizes)
-    constants = stored(vectors, record, "project").columns("constants", 0)
+    constants = stored(vectors, record, "project").columns("constants", (0,))
     assert constants["name"].tolist() == ["lower", "upper"]
 
 
 def test_bounds_from_data_are_marked_as_not_private(vectors: Project) -> None:
     """They are everybody's extremes, and the report says what that means."""
     record = plain.run(vectors, "vectors", "project.bounds=from_data")
-    raw = stored(vectors, record, "ingest").columns("clients", 0)["curve"]
-    constants = stored(vectors, record, "project").columns("constants", 0)
+    raw = stored(vectors, record, "ingest").columns("clients", (0,))["curve"]
+    constants = stored(vectors, record, "project").columns("constants", (0,))
     assert constants["value"] == pytest.approx(np.array([raw.min(0), raw.max(0)]))
     page = report(vectors, record).read_text()
     assert "NOT PRIVATE" in page
@@ -119,11 +119,10 @@ def test_public_constants_put_the_farther_bound_three_scales_away(
     """They are the schema's, whatever the clients' values are."""
     public = {"basis": "identity", "rescale": rescale}
     public |= {"centre": "public", "scale": "public"}
-    plain.write(
-        vectors.root, vectors=VECTORS | {"protocol": "direct", "project": public}
-    )
+    direct = plain.of("direct", given=VECTORS)
+    plain.write(vectors.root, vectors=direct | {"project": public})
     record = plain.run(vectors, "vectors", "direct.arm=mean")
-    constants = stored(vectors, record, "project").columns("constants", 0)
+    constants = stored(vectors, record, "project").columns("constants", (0,))
     centre, scale = constants["value"]
     ends = np.array([[0, -1], [100, 3]])
     assert np.abs((ends - centre) / scale).max(axis=0) == pytest.approx([3, 3])

@@ -156,7 +156,7 @@ def test_votes_of_a_later_batch_do_not_enter_an_earlier_result(server: Server) -
     (step,) = (s for s in slow.to_run() if s.stage.name == "evaluate")
     execute(server.project, step)
     early = artifact(server.project, "evaluate", step.key)
-    assert early.columns("votes", 0)["n"].sum() == 40
+    assert early.columns("votes", (0,))["n"].sum() == 40
     assert early.facts["batches"] == [40]
 
 

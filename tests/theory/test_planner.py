@@ -26,9 +26,9 @@ from curvote.theory import (
     prior_from_weak,
     recommend,
 )
+from curvote.theory.advise_command import advise
 from curvote.theory.crowd import Case, Reports, Sizes
 from curvote.theory.shapes import Cloud, agreement
-from flows.cli_advise import advise
 
 PRIOR = UtilityPrior(0.9)
 PAPER = {"n_per_learner": 50, "n_learners": 50, "cutoff": 0.8}

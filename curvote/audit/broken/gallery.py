@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from curvote.audit.broken import (
-    choices,
-    messages,
-    noise,
-    paths,
-    records,
-    releases,
-    tables,
-)
-from curvote.audit.broken.doubled import doubled
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.audit.broken import choices, messages, noise, paths, records, tables
 from curvote.audit.examples import task
 from curvote.audit.leaving import Release
-from curvote.audit.mechanism_subject import MechanismSubject, subject_of
-from curvote.audit.memo import Memo
+from curvote.audit.mechanism_subject import MechanismSubject, built, subject_of
 from curvote.audit.message_subject import MessageSubject, of_message
+from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN
+from curvote.entropy import Entropy, SeededEntropy
 from curvote.mechanisms.base import Mechanism
+from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.making import names
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
@@ -46,8 +42,31 @@ def _sent(message: Any, protocol: str, epsilon: float) -> MessageSubject:
 
 
 def _memo(epsilon: float) -> Memo:
-    release = partial(releases.rerandomised_memo, epsilon)
-    return Memo("", {}, Budget(epsilon), releases.TRUTH, release)
+    """Return a release whose memory is never asked: each run noises the value anew."""
+    truth, laplace = np.array([0.25]), Laplace(epsilon=epsilon)
+
+    def release(seed: int) -> Callable[[], FloatArray]:
+        return partial(laplace.randomize, truth, SeededEntropy(seed))
+
+    return Memo("", {}, Budget(epsilon), truth, release)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Doubled(MechanismSubject):
+    """Declares the law of one mechanism and draws from another."""
+
+    secret: Mechanism
+
+    def send(self, many: FloatArray, entropy: Entropy) -> NDArray[Any]:
+        """Return the outputs of clients who hold ``many``, a row each."""
+        return self.secret.randomize(many, entropy)
+
+
+def doubled(name: str, epsilon: float) -> Doubled:
+    """Return the mechanism ``name`` that claims epsilon and spends twice as much."""
+    honest, secret = built(name, epsilon), built(name, 2 * epsilon).mechanism
+    facts = honest.mechanism, "", honest.params, honest.budget
+    return Doubled(*facts, secret=secret)
 
 
 # Small, so that few draws prove a larger one.

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.direct.messages import Direction
 from curvote.protocols.message import Known
 from curvote.protocols.mrma.messages import Report, Vote
-from curvote.protocols.stage import Columns
 from curvote.task import Task
 
 Array = NDArray[np.float64]

@@ -34,9 +34,8 @@ class Twin(TableRelease):
         with playing(tape, world=world):
             entropy = self.words(self, people)
             drawn = self.message.draw(self.task, self.known(people), entropy)
-            rows = self.table(drawn)
-            order = self.arranged(people)
-        rows = {name: values[order] for name, values in rows.items()}
+            table, order = self.table(drawn), self.arranged(people)
+        rows = {name: values[order] for name, values in table.items()}
         facts = {"form": sorted(rows)}
         if self.telling:
             facts["padding"] = ["pad"] * int((people.labels > 0).sum())
@@ -86,11 +85,6 @@ class Again:
 POOL = Pool()
 
 
-def _stretched(release: Release, people: People) -> Entropy:
-    del release, people
-    return SeededEntropy(int.from_bytes(os.urandom(16), "big"))
-
-
 SOURCES: Mapping[str, Source] = {
     "seeded_by_clock": lambda release, people: SeededEntropy(int(time.time())),
     "seeded_by_process": lambda release, people: SeededEntropy(os.getpid()),
@@ -100,7 +94,9 @@ SOURCES: Mapping[str, Source] = {
     "seeded_by_record": lambda release, people: SeededEntropy(
         int.from_bytes(people.curves.tobytes()[:16], "big")
     ),
-    "stretched_seed": _stretched,
+    "stretched_seed": lambda release, people: SeededEntropy(
+        int.from_bytes(os.urandom(16), "big")
+    ),
     "words_of_32_bits": lambda release, people: HalfWords(),
     "words_of_53_bits": lambda release, people: FloatWords(),
     "shared_pool": lambda release, people: POOL,
@@ -118,17 +114,14 @@ def _few_stay(people: People) -> NDArray[np.int64]:
     return np.arange(len(people)) if len(people) <= 5 else drawn
 
 
-def _stretched_order(people: People) -> NDArray[np.int64]:
-    rng = np.random.default_rng(int.from_bytes(os.urandom(8), "big"))
-    return rng.permutation(len(people))
-
-
 ORDERS: Mapping[str, Order] = {
     "sorted_by_label": _by_label,
     "not_shuffled": lambda people: np.arange(len(people)),
     "seeded_order": lambda people: np.random.default_rng(1).permutation(len(people)),
     "few_not_shuffled": _few_stay,
-    "order_of_64_bits": _stretched_order,
+    "order_of_64_bits": lambda people: np.random.default_rng(
+        int.from_bytes(os.urandom(8), "big")
+    ).permutation(len(people)),
 }
 
 
@@ -142,5 +135,4 @@ def twins() -> dict[str, Callable[[float], Release]]:
 def _twin(epsilon: float, **changes: Any) -> Release:
     honest = table_release("table.mrma.report", epsilon)
     sizes = (1, 5, 17, 2000)
-    fields = {name: getattr(honest, name) for name in honest.__dataclass_fields__}
-    return Twin(**fields | {"sizes": sizes, "params": {"rows": sizes}} | changes)
+    return Twin(**vars(honest) | {"sizes": sizes, "params": {"rows": sizes}} | changes)

@@ -6,30 +6,22 @@ from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    FiniteFloat,
-    ValidationInfo,
-    field_validator,
-)
+from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from curvote.chain.settings import Strict
+from curvote.datasets.frames import Points
 from curvote.datasets.own.given import LabelText
 
-_Strict = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 Text = Annotated[str, Field(min_length=1)]
 
 
-class Grid(BaseModel):
+class Grid(Strict):
     """The public grid: ``points`` equidistant times from ``start`` to ``stop``."""
-
-    model_config = _Strict
 
     start: FiniteFloat
     stop: FiniteFloat
-    points: Annotated[int, Field(ge=2, strict=True)]
+    points: Points
 
     @field_validator("stop")
     @classmethod
@@ -39,18 +31,14 @@ class Grid(BaseModel):
         return stop
 
 
-class Gaps(BaseModel):
+class Gaps(Strict):
     """The longest time, in ``unit``, that a client may be without a measurement."""
-
-    model_config = _Strict
 
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
-class Parameters(BaseModel):
+class Parameters(Strict):
     """What ``source:`` may say: file, columns, labels, grid, public bounds, gaps."""
-
-    model_config = _Strict
 
     name: Literal["curves"] = "curves"
     path: Text

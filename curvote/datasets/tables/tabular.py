@@ -7,18 +7,17 @@ missing values. Line numbers are those of the file, a header being line 1.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
+from curvote.chain.settings import Strict
+from curvote.datasets import frames
 from curvote.datasets.tables import table_cells
 from curvote.datasets.tables.features import Feature
-from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,10 +41,8 @@ _MISSING = {
 }
 
 
-class TableParameters(BaseModel):
+class TableParameters(Strict):
     """What ``source:`` may say about any table: repeated rows and missing values."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
 
     duplicates: Duplicates = "distinct"
     missing: Missing = "centre"
@@ -99,24 +96,7 @@ class Prepared:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return client_id, label, group (n,) and curve (n, p); a group a client."""
-        return {
-            "client_id": self.ids,
-            "label": self.labels,
-            "group": np.arange(len(self.ids)),
-            "curve": self.features,
-        }
-
-
-def load(path: Path, schema: TableSchema, allowed: Limits) -> pd.DataFrame:
-    """Return the checked table of the file at ``path``, gzipped or not."""
-    return checked(parse(read(path), schema), schema, allowed)
-
-
-def check(data: bytes, source: Source, schema: TableSchema, allowed: Limits) -> None:
-    """Raise a UserError unless schema, rows and class counts are those published."""
-    frame = parse(data, schema)
-    checked(frame, schema, allowed)
-    check_counts(frame[schema.label], source)
+        return frames.columns(self.features, self.labels, self.ids)
 
 
 def parse(data: bytes, schema: TableSchema) -> pd.DataFrame:
@@ -164,10 +144,8 @@ def check_counts(labels: Iterable[str], source: Source) -> None:
     """Raise a UserError unless there are ``source.rows`` labels, ``counts`` of each."""
     found = Counter(labels)
     given = found.total()
-    problems = (
-        [] if given == source.rows else [f"{given} rows instead of {source.rows}"]
-    )
-    problems += [
+    rows = f"{given} rows instead of {source.rows}"
+    problems = [rows] * (given != source.rows) + [
         f"{label} {found[label]} instead of {source.counts.get(label, 0)}"
         for label in sorted({*source.counts, *found})
         if found[label] != source.counts.get(label, 0)
@@ -207,27 +185,24 @@ def facts(
     schema: TableSchema,
     prepared: Prepared,
     title: str,
-    notes: list[str],
+    notes: Sequence[str],
     parameters: TableParameters,
 ) -> dict[str, Any]:
     """Return what is public about the clients, as plain JSON values."""
-    counts = np.bincount(prepared.labels, minlength=2).tolist()
     p = len(schema.features)
     both = {"rows": prepared.rows, "distinct": prepared.distinct}
-    return {
-        "title": title,
-        "grid": list(range(p)),
-        "domain": [0, p - 1],
-        "unit": "feature",
-        "classes": list(schema.classes),
-        "rows": len(prepared.labels),
-        "counts": dict(zip(schema.classes, counts, strict=True)),
-        "simulated": False,
-        "notes": [*notes, *_notes(prepared, parameters)],
-        "features": [feature.to_json() for feature in schema.features],
-        "duplicates": {"policy": parameters.duplicates, **both},
-        "missing": {"policy": parameters.missing, "counts": prepared.missing},
-    }
+    return frames.facts(
+        frames.count(prepared.labels),
+        schema.classes,
+        title=title,
+        grid=list(range(p)),
+        domain=[0, p - 1],
+        unit="feature",
+        notes=[*notes, *_notes(prepared, parameters)],
+        features=[feature.to_json() for feature in schema.features],
+        duplicates={"policy": parameters.duplicates, **both},
+        missing={"policy": parameters.missing, "counts": prepared.missing},
+    )
 
 
 def _contract(schema: TableSchema, allowed: Limits) -> Any:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.arms import from_params, handed_on
-from curvote.protocols.stage import Facts, Inputs, Params, Tables
 from curvote.server.directions import Sum, one_round
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what decoding knows: the mechanism and its budget."""
-    return handed_on(inputs["privatize"])
+    return handed_on(inputs["privatize"].facts)
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``classifier``: one row."""
-    given, source = from_params(facts["d"], facts["params"]), inputs["privatize"]
-    sums = (Sum.of(source.columns("directions", r)["direction"]) for r in replicates)
-    found = ((one_round(total, given, facts["epsilon"]), total.n) for total in sums)
-    return {"classifier": [classifier(line, n) for line, n in found]}
+    return {"classifier": decoded(here.rows("privatize", "directions"), here.facts)}
+
+
+def decoded(reports: Columns, public: Facts) -> Columns:
+    """Return table ``classifier`` from table ``directions`` and what is public."""
+    total = Sum.of(reports["direction"])
+    given = from_params(public["d"], public["params"])
+    return classifier(one_round(total, given, public["epsilon"]), total.n)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from curvote import validate
+from curvote.chain.stage import Facts
 from curvote.errors import UserError
-from curvote.protocols.stage import Facts, Source
 from curvote.representation.direction import SQUARE, Directions
 
 # The part of a report's squared length that is the label moment's, by arm.
@@ -58,6 +58,6 @@ def from_params(d: int, params: Mapping[str, Any]) -> Directions:
     return Directions(d, **{name: params[name] for name in PUBLISHED})
 
 
-def handed_on(source: Source) -> Facts:
-    """Return what decoding and a second round must know of a round of reports."""
-    return {name: source.facts[name] for name in ("d", "epsilon", "params")}
+def handed_on(facts: Facts) -> Facts:
+    """Return what decoding must know of a round of reports."""
+    return {name: facts[name] for name in ("d", "epsilon", "params")}

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
 from curvote import validate
+from curvote.chain.stage import Columns
 from curvote.client.direction import DirectionReporter
-from curvote.entropy import Entropy
-from curvote.errors import UserError
+from curvote.entropy import Entropy, is_study, stream
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import (
     PUBLISHED,
@@ -22,51 +22,39 @@ from curvote.protocols.direct.arms import (
     to_params,
     vectors,
 )
-from curvote.protocols.direct.refine import SECOND, whitening_of
-from curvote.protocols.message import Known, Setting, check_fields
+from curvote.protocols.message import Known, Message, Payload, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY, Senders
-from curvote.protocols.stage import Columns, Inputs
-from curvote.representation.direction import Directions, Whitening
+from curvote.representation.direction import Directions
+from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 Array = NDArray[np.float64]
 
 
-class DirectionPayload(BaseModel):
+class DirectionPayload(Payload):
     """A noised direction as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     direction: list[FiniteFloat]
 
 
 @dataclass(frozen=True)
-class Direction:
+class Direction(Message):
     """A client's record as one unit vector, noised by `PrivUnit`."""
 
     senders: Senders = EVERYBODY
     name: str = "report"
     stage: str = "privatize"
     table: str = "directions"
-    payload: type[BaseModel] = DirectionPayload
-    bounded: bool = False
+    payload: type[Payload] = DirectionPayload
     fields: tuple[str, ...] = PUBLISHED
-    shuffled: bool = True
+    who: str = "every client"
+    what: str = "one noised direction, made of its numbers and its label"
+    mechanism: str = PrivUnit.name
+    detail: str = "the whole of it"
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
-        """Return the arm and the intercept; `task` makes numbers of them."""
-        params = {name: setting(f"direct.{name}") for name in ("arm", "intercept")}
-        return {"mechanism": PrivUnit.name, "params": params}
-
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the stated task with the constants of its vectors spelled out."""
-        given = vectors(
-            stated.params["arm"],
-            stated.encoding.d,
-            stated.encoding.rescale,
-            stated.params["intercept"],
-        )
-        return replace(stated, asks=self.name, params=to_params(given))
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+        """Return the constants of the vectors, as arm and intercept make them."""
+        return terms_of(setting("direct.arm"), encoding, setting("direct.intercept"))
 
     def least(self, config: Mapping[str, Any]) -> int:
         """Return 2: a mean of reports."""
@@ -74,9 +62,7 @@ class Direction:
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the task itself, or that of arm ``joint`` where none is named."""
-        params = {"arm": "joint", "intercept": "auto"} | dict(stated.params)
-        own = replace(stated, mechanism=PrivUnit.name, params=params)
-        return self.task(own, {})
+        return rehearsed(stated, "joint")
 
     def admit(self, task: Task) -> None:
         """Refuse another mechanism, constants out of range and candidates."""
@@ -95,8 +81,9 @@ class Direction:
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised directions, (n, size)."""
-        z, labels = self._record(task, known)
-        return {"direction": self._reporter(task).release(z, labels, entropy)}
+        record, noise = self._record(task, known), stream(entropy, "feature_noise")
+        release = self._reporter(task).release
+        return {"direction": release(*record, noise, study=is_study(entropy))}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
@@ -125,47 +112,16 @@ class Direction:
         return known.z, known.labels
 
 
-@dataclass(frozen=True)
-class Refinement(Direction):
-    """The same in coordinates that a first round of other clients has whitened."""
+def rehearsed(stated: Task, arm: str) -> Task:
+    """Return the stated task, or that of an arm where it names no constants."""
+    named = dict(stated.params) or terms_of(arm, stated.encoding, "auto")["params"]
+    return replace(stated, mechanism=PrivUnit.name, params=named)
 
-    senders: Senders = SECOND
-    name: str = "refinement"
-    stage: str = "refine"
-    fields: tuple[str, ...] = (*PUBLISHED, "matrix", "centre")
 
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the first round's task with the whitening that came of it."""
-        return self._with(stated, whitening_of(inputs["whiten"], 0))
+def terms_of(arm: str, encoding: Encoding, intercept: float | str) -> dict[str, Any]:
+    """Return the fields of the task of an arm."""
+    given = vectors(arm, encoding.d, encoding.rescale, intercept)
+    return {"mechanism": PrivUnit.name, "params": to_params(given)}
 
-    def rehearsal(self, stated: Task) -> Task:
-        """Return a task whose coordinates are turned, stretched and moved."""
-        d = stated.encoding.d
-        matrix = np.eye(d) + np.triu(np.full((d, d), 0.5), 1)
-        first = Direction().rehearsal(stated)
-        return self._with(first, Whitening(matrix, np.full(d, 0.25)))
 
-    def admit(self, task: Task) -> None:
-        """Refuse whitened coordinates of another number, beside all else."""
-        super().admit(task)
-        made = self._whitening(task)
-        if made.centre.shape != (task.encoding.d,):
-            raise UserError(
-                f"the whitening is of {made.centre.size} numbers; the encoding has"
-                f" {task.encoding.d}."
-            )
-
-    def _with(self, stated: Task, made: Whitening) -> Task:
-        own = {"matrix": made.matrix.tolist(), "centre": made.centre.tolist()}
-        return replace(stated, asks=self.name, params={**stated.params, **own})
-
-    def _vectors(self, task: Task) -> Directions:
-        return super()._vectors(task).whitened
-
-    def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return self._whitening(task).apply(known.z), known.labels
-
-    def _whitening(self, task: Task) -> Whitening:
-        return Whitening(
-            np.asarray(task.params["matrix"]), np.asarray(task.params["centre"])
-        )
+MESSAGES = {"report": Direction()}

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.majority.elect import elected
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -16,14 +14,8 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return {"d": inputs["privatize"].facts["d"]}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``classifier``: one row, its decision is -1 or +1."""
-    labels, d = inputs["privatize"], facts["d"]
-    return {"classifier": [_constant(labels, r, d) for r in replicates]}
-
-
-def _constant(source: Source, replicate: int, d: int) -> Columns:
-    noised = source.columns("labels", replicate)["label"]
-    return classifier((np.zeros(d), elected(noised)), len(noised))
+    sent = here.rows("privatize", "labels")["label"]
+    line = np.zeros(here.facts["d"]), elected(sent)
+    return {"classifier": classifier(line, len(sent))}

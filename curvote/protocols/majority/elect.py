@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import client_streams, generator
-from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.roles import EVERYBODY
+from curvote.chain.stage import Here
+from curvote.protocols.majority.messages import Label
+from curvote.protocols.stages.drawn import asked, noised
 from curvote.protocols.study import Clients
 
-Array = NDArray[np.float64]
+LABEL: Final = Label()
 
 
-def noised_labels(clients: Clients, epsilon: float, seed: int) -> Array:
-    """Return one label a client, each with the whole budget, in random order.
-
-    Everybody who trains or votes sends one; the same numbers in every protocol.
-    """
-    labels = clients.labels[EVERYBODY.rows(clients.roles)]
-    noised, mechanism = np.empty(len(labels)), BinaryRR(epsilon=epsilon)
-    stream = (seed, "privatize", "majority", clients.replicate)
-    for part, entropy in client_streams(*stream, len(labels)):
-        noised[part] = mechanism.randomize(labels[part], entropy)
-    rng = generator(*stream[:2], "shuffle", clients.replicate)
-    return rng.permutation(noised)
-
-
-def elected(noised: Array) -> float:
+def elected(noised: NDArray[Any]) -> float:
     """Return -1 or +1, the class that more noised labels name; a tie is -1."""
     return 1.0 if noised.sum() > 0 else -1.0
 
 
-def error(clients: Clients, epsilon: float, seed: int) -> float:
-    """Return how often the elected class is wrong for the test clients."""
-    guess = elected(noised_labels(clients, epsilon, seed))
-    return float(np.mean(clients.labels[clients.roles["test"]] != guess))
+def wrong(here: Here, clients: Clients) -> float:
+    """Return how often the class that everybody elects is wrong for the test clients.
+
+    The noise is that of stage privatize of `majority`: the same in every system.
+    """
+    rows = LABEL.senders.rows(clients.roles)
+    sent = noised(here, LABEL, asked(here, LABEL), clients.known(rows), LABEL.stage)
+    truth = clients.labels[clients.roles["test"]]
+    return float(np.mean(truth != elected(sent["label"])))

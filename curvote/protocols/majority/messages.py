@@ -2,52 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict
 
 from curvote import validate
-from curvote.entropy import Entropy
+from curvote.chain.stage import Columns
+from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR, signs
-from curvote.protocols.message import Known, Setting, check_fields
+from curvote.protocols.message import Known, Message, Payload, Setting, check_fields
 from curvote.protocols.roles import EVERYBODY
-from curvote.protocols.stage import Columns, Inputs
+from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 Array = NDArray[np.float64]
 
 
-class LabelPayload(BaseModel):
+class LabelPayload(Payload):
     """A noised label as JSON."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     label: Literal[-1, 1]
 
 
-class Label:
+class Label(Message):
     """A client's label by randomized response with the whole budget."""
 
     name, stage, table = "report", "privatize", "labels"
-    senders, payload, bounded = EVERYBODY, LabelPayload, False
-    shuffled = True
+    senders, payload = EVERYBODY, LabelPayload
+    what, mechanism = "one noised label", BinaryRR.name
+    detail = "the whole of it; none of the numbers is sent"
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism: nothing is left to the configuration."""
         return {"mechanism": BinaryRR.name}
-
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the stated task: the only round has nothing to add."""
-        return stated
-
-    def least(self, config: Mapping[str, Any]) -> int:
-        """Return 1: whatever was said elects a class."""
-        return 1
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task with the one mechanism that it may name."""
@@ -62,13 +52,10 @@ class Label:
         """Return the loss of the one label."""
         return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
 
-    def numbers(self, task: Task) -> int:
-        """Return 0: the message is a class alone."""
-        return 0
-
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""
-        noised = BinaryRR(epsilon=task.epsilon).randomize(_labels(known), entropy)
+        noise = stream(entropy, "majority")
+        noised = BinaryRR(epsilon=task.epsilon).randomize(_labels(known), noise)
         return {"label": noised.astype(np.int8)}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
@@ -87,6 +74,12 @@ class Label:
         return {"label": messages["label"].astype(np.int8)}
 
 
+class Compared(Label):
+    """The same, drawn in a study beside another system's messages."""
+
+    detail = "for majority, the constant classifier that a method must beat"
+
+
 def _labels(known: Known) -> Array:
     """Return the labels (n,) of whole records; UserError where one is broken.
 
@@ -96,3 +89,6 @@ def _labels(known: Known) -> Array:
     if labels.shape != (len(records),):
         raise UserError(f"{labels.size} labels for {len(records)} records.")
     return labels
+
+
+MESSAGES = {"report": Label()}

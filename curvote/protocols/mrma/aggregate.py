@@ -2,65 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.server.averaging import weights
 from curvote.server.reversal import reverse, reversed_utility
 from curvote.server.utility import estimate
 
+RULE = ("cutoff", "when_none_pass", "weights")
+
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the rule that turned utilities into weights."""
-    return {
-        "cutoff": params["aggregate.cutoff"],
-        "when_none_pass": params["aggregate.when_none_pass"],
-        "weights": params["aggregate.weights"],
-    }
+    """Return the rule that turns utilities into weights."""
+    return {name: params[f"aggregate.{name}"] for name in RULE}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``ensemble``: one row for each weak classifier."""
-    votes = inputs["evaluate"]
-    keep = BinaryRR(epsilon=votes.facts["epsilon"]).keep
-    rows = [_ensemble(votes.columns("votes", r), keep, params) for r in replicates]
-    return {"ensemble": rows}
+    epsilon = here.inputs["evaluate"].facts["epsilon"]
+    return {"ensemble": ensemble(here.rows("evaluate", "votes"), epsilon, here.facts)}
 
 
-def _ensemble(votes: Columns, keep: float, params: Params) -> Columns:
-    """Return utilities and weights; who got no vote at all counts for nothing."""
-    judged = votes["n"] > 0
-    theirs = {name: column[judged] for name, column in votes.items()}
-    known = _judged(theirs, keep, params)
+def ensemble(votes: Columns, epsilon: float, rule: Facts) -> Columns:
+    """Return the table ``ensemble``; who got no vote at all counts for nothing.
+
+    ``votes`` are the counts of each classifier (B,), ``epsilon`` is a vote's.
+    """
+    keep = BinaryRR(epsilon=epsilon).keep
+    asked = votes["n"] > 0
+    known = _judged({name: own[asked] for name, own in votes.items()}, keep, rule)
     worst = 0.5 / (2 * keep - 1)
     nothing = {"learner": votes["learner"], "utility": 0.5, "standard_error": worst}
     # A flag is the same for all of an ensemble.
     nothing |= {name: known[name][0] for name in ("none_passed", "none_passed_ma")}
     return {
-        name: _filled(judged, nothing.get(name, 0), values)
+        name: _filled(asked, nothing.get(name, 0), values)
         for name, values in known.items()
     }
 
 
-def _filled(judged: np.ndarray, nothing: Any, values: np.ndarray) -> np.ndarray:
-    whole = np.full(len(judged), nothing, dtype=values.dtype)
-    whole[judged] = values
+def _filled(asked: np.ndarray, nothing: Any, values: np.ndarray) -> np.ndarray:
+    whole = np.full(len(asked), nothing, dtype=values.dtype)
+    whole[asked] = values
     return whole
 
 
-def _judged(votes: Columns, keep: float, params: Params) -> Columns:
+def _judged(votes: Columns, keep: float, rule: Facts) -> Columns:
     utility = estimate(votes["positive"], votes["n"], keep)
     flipped = reverse(votes["positive"], votes["n"])
-    names = ("cutoff", "when_none_pass", "weights")
-    rule = [params[f"aggregate.{name}"] for name in names]
-    mrma, none_mrma = weights(reversed_utility(utility.value, flipped), *rule)
-    ma, none_ma = weights(utility.value, *rule)
+    how = [rule[name] for name in RULE]
+    mrma, none_mrma = weights(reversed_utility(utility.value, flipped), *how)
+    ma, none_ma = weights(utility.value, *how)
     return {
         "learner": votes["learner"],
         "utility": utility.value,

@@ -6,35 +6,36 @@ Berrett & Butucea (2019). Every client of training and voting reports to each.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from curvote.entropy import generator
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.errors import UserError
-from curvote.protocols.majority.elect import error
+from curvote.protocols.majority.elect import wrong
 from curvote.protocols.mrma.histogram import Histogram
+from curvote.protocols.roles import EVERYBODY
 from curvote.protocols.scores import score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import Clients, study_clients
+from curvote.protocols.study import Clients, clients_of
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name of the cell's rows, and why there is no histogram, or null."""
+    """Return why there is no histogram, or null."""
     reason = None
     try:
         _histogram(inputs, params)
     except UserError as error:
         reason = f"Left out. {error}"
-    return {"protocol": params["label"], "learner": None, "histogram": reason}
+    return {"histogram": reason}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``scores``: the rows of each replicate."""
-    histogram = None if facts["histogram"] else _histogram(inputs, params)
-    return {"scores": [_scores(r, inputs, params, histogram) for r in replicates]}
+def one(here: Here) -> Rows:
+    """Return the table ``scores``: a row for each baseline that there is."""
+    clients = clients_of(here)
+    errors = {"majority": wrong(here, clients)}
+    if not here.facts["histogram"]:
+        guess = _guess(here, clients, _histogram(here.inputs, here.params))
+        truth = clients.labels[clients.roles["test"]]
+        errors["histogram"] = float(np.mean(truth != guess))
+    return score_rows(errors)
 
 
 def _histogram(inputs: Inputs, params: Params) -> Histogram:
@@ -46,21 +47,8 @@ def _histogram(inputs: Inputs, params: Params) -> Histogram:
     )
 
 
-def _scores(
-    replicate: int, inputs: Inputs, params: Params, histogram: Histogram | None
-) -> Columns:
-    clients = study_clients(inputs["project"], params, replicate)
-    errors = {"majority": error(clients, params["epsilon"], params["seed"])}
-    if histogram:
-        guess = _guess(clients, histogram, params["seed"])
-        truth = clients.labels[clients.roles["test"]]
-        errors["histogram"] = float(np.mean(truth != guess))
-    return score_rows(errors, {}, params, None)
-
-
-def _guess(clients: Clients, histogram: Histogram, seed: int) -> np.ndarray:
+def _guess(here: Here, clients: Clients, histogram: Histogram) -> np.ndarray:
     """Return what the histogram says of each test client, judged on z."""
-    rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
-    rng = generator(seed, "report", "histogram", clients.replicate)
+    rows, rng = EVERYBODY.rows(clients.roles), here.generator("histogram")
     points = clients.z[clients.roles["test"]]
     return histogram.classify(clients.z[rows], clients.labels[rows], points, rng)

@@ -2,71 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
+from pydantic import Field, FiniteFloat
 
+from curvote.chain.sent import Sent
+from curvote.chain.stage import Columns
 from curvote.classifier import sign
 from curvote.client.report import Reporter
 from curvote.client.vote import decisions, vote
-from curvote.entropy import Entropy
+from curvote.entropy import Entropy, is_study, stream
 from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.message import Known, Setting, check_fields
-from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
+from curvote.mechanisms.laplace import Laplace
+from curvote.privacy import label_share
+from curvote.protocols.message import (
+    Known,
+    Message,
+    Payload,
+    Read,
+    Setting,
+    check_fields,
+)
+from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.roles import TRAINING, VOTERS
-from curvote.protocols.stage import Columns, Inputs
-from curvote.representation.encoding import judged
+from curvote.representation.encoding import Encoding, judged
 from curvote.task import Candidates, Task
 
 Array = NDArray[np.float64]
 
 
-class ReportPayload(BaseModel):
+class ReportPayload(Payload):
     """A report as JSON: d noised numbers and a noised label."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     z: list[FiniteFloat]
     label: Literal[-1, 1]
 
 
-class VotePayload(BaseModel):
+class VotePayload(Payload):
     """A vote as JSON: the candidate's number, and the noised bit."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     learner: Annotated[int, Field(ge=0)]
     positive: bool
 
 
-class Report:
+class Report(Message):
     """A training client's noised z and label (MRMA section 5.1)."""
 
     name, stage, table = "report", "privatize", "reports"
     senders, payload, bounded = TRAINING, ReportPayload, True
-    shuffled = True
+    who = "training client"
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return a report in words: how its budget is shared out."""
+        privatize = config["privatize"]
+        share = label_share(privatize["label_share"], d)
+        what = f"one report: {d} noised numbers and a noised label"
+        detail = (
+            f"epsilon x {(1 - share) / d:.3g} for each number,"
+            f" epsilon x {share:.3g} for the label"
+        )
+        mechanism = f"{privatize['mechanism']} and {BinaryRR.name}"
+        return [Sent(self.who, what, mechanism, detail)]
+
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism of the numbers and the label's part of the budget."""
         names = ("mechanism", "params", "label_share")
         return {name: setting(f"privatize.{name}") for name in names}
-
-    def task(self, stated: Task, inputs: Inputs) -> Task:
-        """Return the stated task: the first round has nothing to add."""
-        return stated
 
     def least(self, config: Mapping[str, Any]) -> int:
         """Return how many reports one weak classifier learns from."""
         return int(config["train"]["size"])
 
     def rehearsal(self, stated: Task) -> Task:
-        """Return the stated task."""
-        return stated
+        """Return the stated task, with Laplace noise where it names none."""
+        return replace(stated, mechanism=stated.mechanism or Laplace.name)
 
     def admit(self, task: Task) -> None:
         """Refuse parameters from which no mechanism can be built, and candidates."""
@@ -85,7 +99,9 @@ class Report:
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return z (n, d) and label (n,), both noised."""
-        z, label = Reporter.of(task).release(known.z, known.labels, entropy, entropy)
+        noise = stream(entropy, "feature_noise"), stream(entropy, "label_noise")
+        release = Reporter.of(task).release
+        z, label = release(known.z, known.labels, *noise, study=is_study(entropy))
         return {"z": z, "label": label.astype(np.int8)}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
@@ -104,40 +120,52 @@ class Report:
     def gather(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``reports``, numbers that are too rare cut off."""
         n = len(messages["label"])
-        arm = np.full(n, REPORT_ARMS.index("mrma"), dtype=np.int8)
+        own = np.full(n, REPORT_VARIANTS.index("mrma"), dtype=np.int8)
         label = messages["label"].astype(np.int8)
         z = Reporter.of(task).trimmed(messages["z"].reshape(n, -1))
-        return {"arm": arm, "z": z, "label": label}
+        return {"arm": own, "z": z, "label": label}
 
 
-class Vote:
+class Pooled(Report):
+    """A voter's report as well, for what learns from everybody's: studies only."""
+
+    senders, who = VOTERS, "evaluation client"
+
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return the report in words, and what it is for."""
+        what = f"a report as well: {d} noised numbers and a noised label"
+        detail = (
+            "for voting, averaging and all_data, which learn from everybody's report"
+        )
+        (report,) = super().words(config, d)
+        return [replace(report, what=what, detail=detail)]
+
+
+class Vote(Message):
     """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7)."""
 
     name, stage, table = "vote", "evaluate", "votes"
-    senders, payload, bounded = VOTERS, VotePayload, False
-    shuffled = True
+    senders, payload = VOTERS, VotePayload
+    who, what = "evaluation client", 'one noised bit: "the classifier was right for me"'
+    mechanism = BinaryRR.name
+    detail = "each judges one classifier, once, with the whole budget"
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the mechanism of the bit: nothing is left to the configuration."""
         return {"mechanism": BinaryRR.name}
 
-    def task(self, stated: Task, inputs: Inputs) -> Task:
+    def task(self, stated: Task, read: Read) -> Task:
         """Return the stated task with the weak classifiers that are up for a vote."""
-        weak = inputs["train"].columns("weak", 0)
-        own = weak["arm"] == WEAK_ARMS.index("weak")
-        up = Candidates(weak["coef"][own], weak["intercept"][own])
+        up = Candidates(*variant(read("train", "weak"), "weak"))
         # The bit is randomized response: the report's mechanism has no part in it.
         return replace(stated, asks=self.name, candidates=up, params={})
-
-    def least(self, config: Mapping[str, Any]) -> int:
-        """Return 1: a candidate without a vote counts for nothing."""
-        return 1
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task with each axis, and its reverse, up for a vote."""
         d = stated.encoding.d
         up = Candidates(np.vstack([np.eye(d), -np.eye(d)]), np.zeros(2 * d))
-        return replace(stated, asks=self.name, candidates=up, params={})
+        named = stated.mechanism or BinaryRR.name
+        return replace(stated, mechanism=named, candidates=up, params={})
 
     def admit(self, task: Task) -> None:
         """Refuse a task without candidates, or with parameters: the bit has none."""
@@ -147,14 +175,11 @@ class Vote:
         """Return the loss of the one bit."""
         return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
 
-    def numbers(self, task: Task) -> int:
-        """Return 0: a vote is one bit."""
-        return 0
-
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""
         decision = _decisions(task, known)
-        positive = vote(decision, known.labels, task.epsilon, entropy)
+        noise = stream(entropy, "vote")
+        positive = vote(decision, known.labels, task.epsilon, noise)
         return {"learner": np.asarray(known.judge), "positive": positive}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:

@@ -2,76 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
-from curvote.client.report import Reporter
-from curvote.entropy import client_streams, generator
-from curvote.protocols.mrma.arms import REPORT_ARMS
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import Clients, study_clients
+from curvote.chain.stage import Here, Rows
+from curvote.protocols.mrma.messages import Report
+from curvote.protocols.mrma.tables import REPORT_VARIANTS
+from curvote.protocols.roles import EVERYBODY
+from curvote.protocols.stages.drawn import asked, by, noised
+from curvote.protocols.study import clients_of
+
+REPORT: Final = Report()
+facts, _ = by(REPORT)
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the mechanism and its budgets, which are public."""
-    project = inputs["project"].facts
-    reporter = reporter_of(project["d"], params)
-    return {
-        "d": project["d"],
-        "gram": project["encoding"]["gram"],
-        "roughness": project["roughness"],
-        "mechanism": params["privatize.mechanism"],
-        "epsilon": params["epsilon"],
-        "feature_epsilon": reporter.features.epsilon,
-        "label_epsilon": reporter.label.epsilon,
-    }
-
-
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``reports``: noised, no client id, shuffled."""
-    reporter = reporter_of(facts["d"], params)
-    each = (study_clients(inputs["project"], params, r) for r in replicates)
-    return {"reports": [_reports(one, reporter, params["seed"]) for one in each]}
-
-
-def reporter_of(d: int, params: Params) -> Reporter:
-    """Return what makes a client's report of ``d`` numbers and a label."""
-    return Reporter.build(
-        d,
-        params["epsilon"],
-        params["privatize.mechanism"],
-        params["privatize.label_share"],
-        params["privatize.params"],
-    )
-
-
-def _reports(clients: Clients, reporter: Reporter, seed: int) -> Columns:
-    rows = np.concatenate([clients.roles["train"], clients.roles["vote"]])
-    z, labels = released(clients, rows, reporter, seed)
-    arm = np.full(len(rows), REPORT_ARMS.index("pooled"), dtype=np.int8)
-    arm[: len(clients.roles["train"])] = REPORT_ARMS.index("mrma")
-    rng = generator(seed, "privatize", "shuffle", clients.replicate)
-    order = rng.permutation(len(rows))
-    return {"arm": arm[order], "z": z[order], "label": labels[order].astype(np.int8)}
-
-
-def released(
-    clients: Clients, rows: np.ndarray, reporter: Reporter, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the noised z (n, d) and labels (n,) of some clients, in their order."""
-    z, labels = clients.z[rows], clients.labels[rows]
-    noised_z, noised = np.empty_like(z), np.empty_like(labels)
-    place = (seed, "privatize")
-    streams = zip(
-        client_streams(*place, "feature_noise", clients.replicate, len(rows)),
-        client_streams(*place, "label_noise", clients.replicate, len(rows)),
-        strict=True,
-    )
-    for (part, noise), (_, label_noise) in streams:
-        noised_z[part], noised[part] = reporter.release(
-            z[part], labels[part], noise, label_noise, study=True
-        )
-    return noised_z, noised
+    clients, task = clients_of(here), asked(here, REPORT)
+    rows = EVERYBODY.rows(clients.roles)  # who trains, then who votes
+    sent = noised(here, REPORT, task, clients.known(rows))
+    order = here.generator("shuffle").permutation(len(rows))
+    reports = REPORT.gather(task, {name: own[order] for name, own in sent.items()})
+    pooled = order >= len(clients.roles["train"])
+    names = [REPORT_VARIANTS.index(name) for name in ("pooled", "mrma")]
+    return {"reports": reports | {"arm": np.where(pooled, *names).astype(np.int8)}}

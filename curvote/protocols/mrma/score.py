@@ -1,18 +1,16 @@
-"""Stage report of a study: the true test error of every method and replicate."""
+"""Stage report of a study: the true test error of every method."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.classifier import sign
 from curvote.protocols.mrma import published
-from curvote.protocols.mrma.arms import WEAK_ARMS
+from curvote.protocols.mrma.tables import variant
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import study_clients
+from curvote.protocols.study import clients_of
 from curvote.server.averaging import average
 from curvote.server.reversal import reversed_utility
 
@@ -22,38 +20,30 @@ TIE = 1e-9
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand, and how they are defined."""
-    names = {"protocol": params["label"], "learner": params["learner.label"]}
-    return names | {"definitions": params["report.definitions"]}
+    """Return how the methods are defined."""
+    return {"definitions": params["report.definitions"]}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``scores``: one row for each method and replicate."""
-    return {"scores": [_scores(r, inputs, params) for r in replicates]}
-
-
-def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
-    clients = study_clients(inputs["project"], params, replicate)
-    test = Test(*clients.judged(params["project.judge"], "test"))
-    weak = inputs["train"].columns("weak", replicate)
-    ensemble = inputs["aggregate"].columns("ensemble", replicate)
+def one(here: Here) -> Rows:
+    """Return the table ``scores``: one row for each method."""
+    test = Test(*clients_of(here).judged(here.params["project.judge"], "test"))
+    weak, ensemble = here.rows("train", "weak"), here.rows("aggregate", "ensemble")
     errors = single(test, weak, ensemble) | own(test, weak, ensemble)
     errors |= pooled(test, weak)
-    if params["report.definitions"] == "published":
-        cutoff = inputs["aggregate"].facts["cutoff"]
+    if here.facts["definitions"] == "published":
+        cutoff = here.inputs["aggregate"].facts["cutoff"]
         errors |= as_published(test, weak, ensemble, cutoff)
-    none_passed = {
-        "mrma": ensemble["none_passed"][0],
-        "ma": ensemble["none_passed_ma"][0],
-    }
-    return score_rows(errors, none_passed, params, params["learner.label"])
+    return score_rows(errors, none_passed(ensemble))
+
+
+def none_passed(ensemble: Columns) -> dict[str, bool]:
+    """Return whether no classifier passed the cutoff, with and without reversal."""
+    return {"mrma": ensemble["none_passed"][0], "ma": ensemble["none_passed_ma"][0]}
 
 
 def single(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
     """Return ``weak`` and ``mr``: the mean error before and after reversal."""
-    decisions = test.decisions(*arm(weak, "weak"))
+    decisions = test.decisions(*variant(weak, "weak"))
     turned = np.where(ensemble["reversed"], -decisions, decisions)
     return {
         "weak": float(test.error(decisions).mean()),
@@ -69,19 +59,19 @@ def own(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
         "mrma": turn * ensemble["weight"],
         "best_single": turn * _best(ensemble),
     }
-    drawn = arm(weak, "weak")
+    drawn = variant(weak, "weak")
     return {name: _error(test, average(*drawn, w)) for name, w in shares.items()}
 
 
 def pooled(test: Test, weak: Columns) -> dict[str, float]:
     """Return the error of each method that learns from everybody's report."""
-    pool = arm(weak, "pooled")
+    pool = variant(weak, "pooled")
     equal = np.full(len(pool[0]), 1 / len(pool[0]))
     votes = sign(test.decisions(*pool)).sum(axis=1)
     return {
         "voting": float(test.error(votes[:, None])[0]),
         "averaging": _error(test, average(*pool, equal)),
-        "all_data": _error(test, average(*arm(weak, "all_data"), np.ones(1))),
+        "all_data": _error(test, average(*variant(weak, "all_data"), np.ones(1))),
     }
 
 
@@ -94,20 +84,14 @@ def as_published(
     test: Test, weak: Columns, ensemble: Columns, cutoff: float
 ) -> dict[str, float]:
     """Return the errors of the methods that MRMA's tables define in another way."""
-    decisions = test.decisions(*arm(weak, "weak"))
+    decisions = test.decisions(*variant(weak, "weak"))
     turned = np.where(ensemble["reversed"], -decisions, decisions)
-    votes = sign(test.decisions(*arm(weak, "pooled")))
+    votes = sign(test.decisions(*variant(weak, "pooled")))
     return {
         "weak": published.weak(ensemble["utility"]),
         "mr": published.mr(test.error(turned), _reversed(ensemble), cutoff),
         "voting": published.voting(votes, test.labels),
     }
-
-
-def arm(weak: Columns, name: str) -> tuple[Array, Array]:
-    """Return coef (B, d) and intercept (B,) of one arm."""
-    rows = weak["arm"] == WEAK_ARMS.index(name)
-    return weak["coef"][rows], weak["intercept"][rows]
 
 
 def _reversed(ensemble: Columns) -> Array:

@@ -2,93 +2,85 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from curvote.entropy import generator
-from curvote.protocols.mrma.arms import REPORT_ARMS, WEAK_ARMS
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
+from curvote.protocols.mrma.tables import REPORT_VARIANTS, WEAK_VARIANTS
 from curvote.server.weak import draw, fit_problems, parts
+
+Index = NDArray[np.int64]
+# The reports (n, d) and labels (n,) that one classifier learns from.
+Problem = tuple[NDArray[np.float64], NDArray[np.float64]]
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what was fitted; the Gram matrix makes coefficients a function space."""
+    """Return what was fitted."""
     return {"learner": params["learner.name"], "params": params["learner.params"]}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``weak``: all problems of the block are fitted as batches."""
-    reports = inputs["privatize"]
-    problems: list[tuple[np.ndarray, np.ndarray]] = []
-    arms = []
-    for replicate in replicates:
-        rows = reports.columns("reports", replicate)
-        indices, arm = _problems(rows, params, replicate)
-        problems += [(rows["z"][i], rows["label"][i].astype(float)) for i in indices]
-        arms.append(arm)
-    return {"weak": weak_tables(problems, arms, reports.facts, params)}
+def block(many: Sequence[Here]) -> Iterator[Rows]:
+    """Yield the table ``weak`` of each repetition."""
+    reports = [here.rows("privatize", "reports") for here in many]
+    each = [_drawn(here, rows) for here, rows in zip(many, reports, strict=True)]
+    problems = [
+        [problem(rows, i) for i in indices]
+        for rows, (indices, _) in zip(reports, each, strict=True)
+    ]
+    public = many[0].inputs["privatize"].facts
+    made = fitted(problems, public, many[0].facts)
+    for columns, (_, variants) in zip(made, each, strict=True):
+        yield {"weak": weak_table(variants, columns)}
 
 
-def weak_tables(
-    problems: list[tuple[np.ndarray, np.ndarray]],
-    arms: list[np.ndarray],
-    public: Facts,
-    params: Params,
+def problem(reports: Columns, rows: Index) -> Problem:
+    """Return what one classifier learns from: some rows of the table ``reports``."""
+    return reports["z"][rows], reports["label"][rows].astype(float)
+
+
+def fitted(
+    each: Sequence[Sequence[Problem]], public: Facts, learner: Mapping[str, Any]
 ) -> list[Columns]:
-    """Return the table ``weak`` of each replicate; its problems stand arm after arm.
+    """Return what was learned of the problems of each repetition, fitted as one batch.
 
-    ``public`` holds the Gram matrix and the roughness of the basis.
+    ``public`` holds the Gram matrix and the roughness of the basis, ``learner`` its
+    name (``learner``) and its ``params``. Columns: coef, intercept, flagged, n; none
+    where there is no problem at all.
     """
+    every = [one for own in each for one in own]
+    if not every:
+        return [{} for _ in each]
     fits = fit_problems(
-        params["learner.name"],
-        problems,
+        learner["learner"],
+        every,
         gram=np.asarray(public["gram"]),
         roughness=np.asarray(public["roughness"]),
-        **params["learner.params"],
+        **learner["params"],
     )
-    columns = {
-        "coef": fits.coef,
-        "intercept": fits.intercept,
-        "flagged": fits.flagged,
-        "n": np.array([len(y) for _, y in problems]),
-    }
-    return _by_replicate(columns, arms)
-
-
-def _problems(
-    rows: Columns, params: Params, replicate: int
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """Return row indices of each problem of one replicate, and the arm of each."""
-    count, size = params["train.count"], params["train.size"]
-    mrma = np.flatnonzero(rows["arm"] == REPORT_ARMS.index("mrma"))
-    drawn = draw(_rng(params, "draw", replicate), len(mrma), count, size)
-    if len(mrma) == len(rows["arm"]):  # production: voters send no reports to pool
-        return [*mrma[drawn]], np.zeros(count, dtype=np.int8)
-    pooled = parts(_rng(params, "pool", replicate), len(rows["label"]), count)
-    everybody = np.arange(len(rows["label"]))
-    indices = [*mrma[drawn], *pooled, everybody]
-    arm = np.repeat(np.arange(len(WEAK_ARMS), dtype=np.int8), [count, count, 1])
-    return indices, arm
-
-
-def _rng(params: Params, purpose: str, replicate: int) -> np.random.Generator:
-    return generator(params["seed"], "train", purpose, replicate)
-
-
-def _by_replicate(columns: Columns, arms: list[np.ndarray]) -> list[Columns]:
-    ends = np.cumsum([len(arm) for arm in arms])[:-1]
+    columns = {"coef": fits.coef, "intercept": fits.intercept, "flagged": fits.flagged}
+    columns["n"] = np.array([len(labels) for _, labels in every])
+    ends = np.cumsum([len(own) for own in each])[:-1]
     split = {name: np.split(values, ends) for name, values in columns.items()}
-    return [
-        {"arm": arm, "learner": _position(arm)}
-        | {name: values[i] for name, values in split.items()}
-        for i, arm in enumerate(arms)
-    ]
+    return [{name: split[name][i] for name in split} for i in range(len(each))]
 
 
-def _position(arm: np.ndarray) -> np.ndarray:
-    """Number the classifiers of each arm from 0; equal arms stand together."""
-    first = np.searchsorted(arm, arm)
-    return np.arange(len(arm)) - first
+def weak_table(variants: NDArray[np.int8], fits: Columns) -> Columns:
+    """Return the table ``weak``; classifiers of one variant stand together."""
+    position = np.arange(len(variants)) - np.searchsorted(variants, variants)
+    return {"arm": variants, "learner": position} | fits
+
+
+def _drawn(here: Here, reports: Columns) -> tuple[list[Index], NDArray[np.int8]]:
+    """Return the reports that each classifier learns from, and its variant."""
+    count, n = here.params["train.count"], len(reports["label"])
+    mrma = np.flatnonzero(reports["arm"] == REPORT_VARIANTS.index("mrma"))
+    drawn = draw(here.generator("draw"), len(mrma), count, here.params["train.size"])
+    if len(mrma) == n:  # nobody reports who votes: there is nothing to pool
+        return [*mrma[drawn]], np.zeros(count, dtype=np.int8)
+    pooled = parts(here.generator("pool"), n, count)
+    sizes = [count, count, 1]
+    variants = np.repeat(np.arange(len(WEAK_VARIANTS), dtype=np.int8), sizes)
+    return [*mrma[drawn], *pooled, np.arange(n)], variants

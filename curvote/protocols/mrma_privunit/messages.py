@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.direct.messages import Direction
+from curvote.protocols.direct.messages import Direction, rehearsed, terms_of
 from curvote.protocols.message import Setting
-from curvote.protocols.mrma_privunit.privatize import ARM
+from curvote.protocols.mrma.messages import Vote
 from curvote.protocols.roles import TRAINING, Senders
+from curvote.representation.encoding import Encoding
 from curvote.task import Task
+
+ARM = "mean"
 
 
 @dataclass(frozen=True)
@@ -19,11 +21,11 @@ class TrainingDirection(Direction):
     """A training client's y u, noised by `PrivUnit` with the whole budget."""
 
     senders: Senders = TRAINING
+    who: str = "training client"
 
-    def terms(self, setting: Setting) -> dict[str, Any]:
-        """Return the intercept that the configuration states, beside the one arm."""
-        params = {"arm": ARM, "intercept": setting("direct.intercept")}
-        return {"mechanism": PrivUnit.name, "params": params}
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+        """Return the constants of the one arm, with the configured intercept."""
+        return terms_of(ARM, encoding, setting("direct.intercept"))
 
     def least(self, config: Mapping[str, Any]) -> int:
         """Return how many reports one weak classifier is a mean of."""
@@ -31,6 +33,7 @@ class TrainingDirection(Direction):
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the task itself, of the one arm."""
-        given = {"intercept": "auto"} | dict(stated.params) | {"arm": ARM}
-        mechanism = PrivUnit.name
-        return self.task(replace(stated, mechanism=mechanism, params=given), {})
+        return rehearsed(stated, ARM)
+
+
+MESSAGES = {"report": TrainingDirection(), "vote": Vote()}

@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from curvote.protocols.majority.elect import error
-from curvote.protocols.mrma.score import own, single
+from curvote.chain.stage import Here, Rows
+from curvote.protocols.majority.elect import wrong
+from curvote.protocols.mrma.score import none_passed, own, single
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import study_clients
+from curvote.protocols.study import clients_of
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand."""
-    return {"protocol": params["label"], "learner": None}
-
-
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``scores``: one row for each method and replicate."""
-    return {"scores": [_scores(replicate, inputs, params) for replicate in replicates]}
-
-
-def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
-    clients = study_clients(inputs["project"], params, replicate)
-    test = Test(*clients.judged(params["project.judge"], "test"))
-    weak = inputs["train"].columns("weak", replicate)
-    ensemble = inputs["aggregate"].columns("ensemble", replicate)
-    errors = single(test, weak, ensemble) | own(test, weak, ensemble)
-    errors["majority"] = error(clients, params["epsilon"], params["seed"])
-    none_passed = {
-        "mrma": ensemble["none_passed"][0],
-        "ma": ensemble["none_passed_ma"][0],
-    }
-    return score_rows(errors, none_passed, params, None)
+def one(here: Here) -> Rows:
+    """Return the table ``scores``: one row for each method."""
+    clients = clients_of(here)
+    test = Test(*clients.judged(here.params["project.judge"], "test"))
+    made = here.rows("train", "weak"), here.rows("aggregate", "ensemble")
+    errors = single(test, *made) | own(test, *made)
+    errors["majority"] = wrong(here, clients)
+    return score_rows(errors, none_passed(made[1]))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
-from curvote.client.vote import decisions, vote
-from curvote.entropy import SeededEntropy, sequence
-from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.chain.streams import of_block
+from curvote.protocols.mrma.messages import Vote
 from curvote.protocols.online.arrivals import arriving
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
+from curvote.protocols.stages.stated import facts_of, stated
+from curvote.task import Candidates
 
+VOTE: Final = Vote()
 # One voter in WATCH judges the incumbent: with 400 such votes on either side of a drop
 # and epsilon 1, three standard errors are a difference of 0.23 in accuracy.
 WATCH = 4
@@ -20,55 +23,37 @@ WATCH = 4
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return the vote's budget, and the share of voters who watch the incumbent."""
-    epsilon = params["epsilon"]
-    keep = BinaryRR(epsilon=epsilon).keep
-    return {"epsilon": epsilon, "keep": keep, "incumbent": 1 / WATCH}
+    return facts_of(VOTE, inputs, params) | {"incumbent": 1 / WATCH}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``arrival_votes``: counts for each candidate, no client.
 
     Candidate -1 is the incumbent: the ensemble of the arrival in which classifiers
     were last added, so that its readings compare from one arrival to the next.
     """
-    return {"arrival_votes": [_votes(r, inputs, params) for r in replicates]}
-
-
-def _votes(replicate: int, inputs: Inputs, params: Params) -> Columns:
-    clients = arriving(inputs["project"], params, replicate)
-    features, labels = clients.judged(params["project.judge"], "vote")
-    learner, coef, intercept = _candidates(replicate, inputs)
+    clients, arrival = arriving(here), here.params["arrival"]
+    learner, up = _candidates(here)
+    task = replace(stated(VOTE, here.inputs, here.params), candidates=up)
+    rows = clients.roles["vote"]
     # One stream for each arrival, which stands where others have blocks of clients.
-    seed, block = params["seed"], params["arrival"]
-    rng = np.random.default_rng(sequence(seed, "evaluate", "split", replicate, block))
-    judge = rng.permutation(_shares(len(labels), learner))
-    decision = decisions(features, coef, intercept, judge)
-    entropy = SeededEntropy(sequence(seed, "evaluate", "vote", replicate, block))
-    positive = vote(decision, labels, params["epsilon"], entropy)
-    return {
-        "learner": learner,
-        "n": np.bincount(judge, minlength=len(learner)),
-        "positive": np.bincount(judge[positive], minlength=len(learner)),
-    }
+    rng = here.generator("split", block=arrival)
+    noise = of_block(here.params["seed"], here.stage, here.number, arrival)
+    known = clients.known(rows, rng.permutation(_shares(len(rows), learner)))
+    votes = VOTE.gather(task, VOTE.draw(task, known, noise))
+    return {"arrival_votes": votes | {"learner": learner}}
 
 
-def _candidates(
-    replicate: int, inputs: Inputs
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return number, coef and intercept of all that are up for a vote."""
-    up = inputs["learn"].columns("candidates", replicate)
-    previous = inputs.get("update@previous")
-    if previous is None:
-        return up["learner"], up["coef"], up["intercept"]
-    history = previous.columns("history", replicate)
+def _candidates(here: Here) -> tuple[np.ndarray, Candidates]:
+    """Return the numbers of all that are up for a vote, and what they are."""
+    up = here.rows("learn", "candidates")
+    if "update@previous" not in here.inputs:
+        return up["learner"], Candidates(up["coef"], up["intercept"])
+    history = here.rows("update@previous", "history")
     office = np.flatnonzero(history["added"])[-1]
-    return (
-        np.append(up["learner"], INCUMBENT),
-        np.vstack([up["coef"], history["coef"][office]]),
-        np.append(up["intercept"], history["intercept"][office]),
-    )
+    coef = np.vstack([up["coef"], history["coef"][office]])
+    intercept = np.append(up["intercept"], history["intercept"][office])
+    return np.append(up["learner"], INCUMBENT), Candidates(coef, intercept)
 
 
 def _shares(n: int, learner: np.ndarray) -> np.ndarray:

@@ -2,96 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from curvote.entropy import sequence
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.server.weak import draw, fit_problems
+from curvote.chain.stage import Columns, Here, Rows
+from curvote.protocols.mrma.train import Problem, facts, fitted, problem
+from curvote.server.weak import draw
+
+__all__ = ["block", "facts"]
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what is fitted, where anything is."""
-    return {"learner": params["learner.name"], "params": params["learner.params"]}
-
-
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``candidates``; a candidate keeps its number for ever.
+def block(many: Sequence[Here]) -> Iterator[Rows]:
+    """Yield the table ``candidates``; a candidate keeps its number for ever.
 
     The first arrival trains ``train.count`` from its reports; a later one adds
     ``online.more`` from its own if the one before it saw a drop.
     """
-    problems = [_problems(replicate, inputs, params) for replicate in replicates]
-    new = _fitted(problems, inputs, params)
-    return {
-        "candidates": [
-            _joined(replicate, inputs, columns)
-            for replicate, columns in zip(replicates, new, strict=True)
-        ]
-    }
+    public = many[0].inputs["privatize"].facts
+    new = fitted([_problems(here) for here in many], public, many[0].facts)
+    for here, columns in zip(many, new, strict=True):
+        yield {"candidates": _joined(here, columns)}
 
 
-def _problems(
-    replicate: int, inputs: Inputs, params: Params
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return the reports and labels that each new classifier learns from."""
-    count = _wanted(replicate, inputs, params)
+def _problems(here: Here) -> list[Problem]:
+    """Return what each new classifier learns from."""
+    count, arrival = _wanted(here), here.params["arrival"]
     if not count:
         return []
-    rows = inputs["privatize"].columns("arriving", replicate)
-    mine = np.flatnonzero(rows["arrival"] == params["arrival"])
-    # One stream for each arrival, which stands where others have blocks of clients.
-    place = (params["seed"], "train", "draw", replicate, params["arrival"])
-    rng = np.random.default_rng(sequence(*place))
-    drawn = mine[draw(rng, len(mine), count, params["train.size"])]
-    return [(rows["z"][i], rows["label"][i].astype(float)) for i in drawn]
+    reports = here.rows("privatize", "arriving")
+    mine = np.flatnonzero(reports["arrival"] == arrival)
+    rng = here.generator("draw", "train", block=arrival)
+    drawn = mine[draw(rng, len(mine), count, here.params["train.size"])]
+    return [problem(reports, rows) for rows in drawn]
 
 
-def _wanted(replicate: int, inputs: Inputs, params: Params) -> int:
-    previous = inputs.get("update@previous")
-    if previous is None:
-        return int(params["train.count"])
-    fell = previous.columns("history", replicate)["dropped"][-1]
-    return int(params["online.more"]) if fell else 0
+def _wanted(here: Here) -> int:
+    if "update@previous" not in here.inputs:
+        return int(here.params["train.count"])
+    fell = here.rows("update@previous", "history")["dropped"][-1]
+    return int(here.params["online.more"]) if fell else 0
 
 
-def _fitted(
-    problems: list[list[tuple[np.ndarray, np.ndarray]]], inputs: Inputs, params: Params
-) -> list[Columns]:
-    """Fit the problems of all replicates as one batch; some may have none."""
-    every = [problem for mine in problems for problem in mine]
-    if not every:
-        return [{} for _ in problems]
-    public = inputs["privatize"].facts
-    fits = fit_problems(
-        params["learner.name"],
-        every,
-        gram=np.asarray(public["gram"]),
-        roughness=np.asarray(public["roughness"]),
-        **params["learner.params"],
-    )
-    columns = {
-        "coef": fits.coef,
-        "intercept": fits.intercept,
-        "birth": np.full(len(every), params["arrival"]),
-        "n": np.array([len(labels) for _, labels in every]),
-        "flagged": fits.flagged,
-    }
-    ends = np.cumsum([len(mine) for mine in problems])
-    return [
-        {name: values[end - len(mine) : end] for name, values in columns.items()}
-        for mine, end in zip(problems, ends, strict=True)
-    ]
-
-
-def _joined(replicate: int, inputs: Inputs, new: Columns) -> Columns:
+def _joined(here: Here, new: Columns) -> Columns:
     """Return the candidates that were there, then the new ones."""
-    previous = inputs.get("learn@previous")
-    parts = [previous.columns("candidates", replicate)] if previous else []
-    parts += [new] if new else []
+    parts: list[Columns] = []
+    if "learn@previous" in here.inputs:
+        parts.append(here.rows("learn@previous", "candidates"))
+    if new:
+        birth = np.full(len(new["n"]), here.params["arrival"])
+        parts.append(new | {"birth": birth})
     names = parts[0].keys() - {"learner"}
     columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
     return {"learner": np.arange(len(columns["birth"])), **columns}

@@ -2,35 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Final
 
-import numpy as np
-
-from curvote.client.report import Reporter
-from curvote.entropy import generator
-from curvote.protocols.mrma.privatize import facts, released, reporter_of
+from curvote.chain.stage import Here, Rows
+from curvote.protocols.mrma.messages import Report
 from curvote.protocols.online.arrivals import arrival_of
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import study_clients
+from curvote.protocols.stages.drawn import asked, by, noised
+from curvote.protocols.study import clients_of
 
-__all__ = ["block", "facts"]
-
-
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``arriving``: noised, no client id, shuffled."""
-    reporter = reporter_of(facts["d"], params)
-    return {"arriving": [_reports(r, inputs, params, reporter) for r in replicates]}
+REPORT: Final = Report()
+facts, _ = by(REPORT)
 
 
-def _reports(
-    replicate: int, inputs: Inputs, params: Params, reporter: Reporter
-) -> Columns:
-    """Release a report of every training client; an arrival reads only its own."""
-    clients = study_clients(inputs["project"], params, replicate)
-    shuffle = generator(params["seed"], "privatize", "shuffle", replicate)
-    rows = shuffle.permutation(clients.roles["train"])
-    z, labels = released(clients, rows, reporter, params["seed"])
-    arrival = arrival_of(inputs["project"], replicate)[rows]
-    return {"arrival": arrival, "z": z, "label": labels.astype(np.int8)}
+def one(here: Here) -> Rows:
+    """Return the table ``arriving``: noised, no client id, shuffled.
+
+    Every training client reports; an arrival reads only its own.
+    """
+    clients = clients_of(here)
+    rows = here.generator("shuffle").permutation(clients.roles["train"])
+    sent = noised(here, REPORT, asked(here, REPORT), clients.known(rows))
+    return {"arriving": {"arrival": arrival_of(here)[rows]} | sent}

@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from curvote.chain.stage import Here, Rows
 from curvote.protocols.online.arrivals import arriving
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 # Rows of the history: today's ensemble, and the first one, which never learned more.
 METHODS = {"online": -1, "frozen": 0}
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand, and the arrival."""
-    names = {"protocol": params["label"], "learner": params["learner.label"]}
-    return names | {"arrival": params["arrival"]}
-
-
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``scores``: the errors on this arrival's test clients."""
-    return {"scores": [_scores(r, inputs, params) for r in replicates]}
-
-
-def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
-    clients = arriving(inputs["project"], params, replicate)
-    test = Test(*clients.judged(params["project.judge"], "test"))
-    history = inputs["update"].columns("history", replicate)
-    decisions = test.decisions(history["coef"], history["intercept"])
-    error = test.error(decisions)
+    test = Test(*arriving(here).judged(here.params["project.judge"], "test"))
+    history = here.rows("update", "history")
+    error = test.error(test.decisions(history["coef"], history["intercept"]))
     errors = {method: float(error[row]) for method, row in METHODS.items()}
     none_passed = {m: history["none_passed"][row] for m, row in METHODS.items()}
-    return score_rows(errors, none_passed, params, params["learner.label"])
+    return score_rows(errors, none_passed)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.online.codes import INCUMBENT
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.server.online import (
     Arrival,
     Ensemble,
     Reading,
+    Roster,
     Rule,
-    Standing,
     arrived,
     extended,
     started,
 )
 
+_PREVIOUS = "update@previous"
 _COUNTS = ("n", "positive", "squares")
 _BY_CANDIDATE = ("utility", "standard_error", "reversed", "weight")
 _AS_ONE = ("passed", "none_passed", "coef", "intercept")
@@ -36,45 +35,35 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     }
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return ``standing`` and ``history``: the rows up to now, and those of today.
 
     ``standing`` has one row for each arrival and candidate, ``history`` one for each
     arrival.
     """
-    keep = BinaryRR(epsilon=params["epsilon"]).keep
-    rule = Rule(keep=keep, **facts)
-    tables: Tables = {"standing": [], "history": []}
-    for replicate in replicates:
-        before = _before(replicate, inputs)
-        votes = inputs["evaluate"].columns("arrival_votes", replicate)
-        after = _arrived(before, votes, rule)
-        new = {"standing": _candidates(after), "history": _row(after, keep)}
-        for name, columns in new.items():
-            tables[name].append(_appended(name, replicate, inputs, columns))
-    return tables
+    keep = BinaryRR(epsilon=here.params["epsilon"]).keep
+    votes = here.rows("evaluate", "arrival_votes")
+    after = _arrived(_before(here), votes, Rule(keep=keep, **here.facts))
+    new = {"standing": _candidates(after), "history": _row(after, keep)}
+    return {name: _appended(here, name, columns) for name, columns in new.items()}
 
 
-def _arrived(before: Standing, votes: Columns, rule: Rule) -> Standing:
+def _arrived(before: Roster, votes: Columns, rule: Rule) -> Roster:
     candidates = votes["learner"] != INCUMBENT
     n, positive = votes["n"], votes["positive"]
     watched = Reading(int(n[~candidates].sum()), int(positive[~candidates].sum()))
     return arrived(before, n[candidates], positive[candidates], rule, watched)
 
 
-def _before(replicate: int, inputs: Inputs) -> Standing:
-    """Return the standing before this arrival's votes, new candidates included."""
-    up = inputs["learn"].columns("candidates", replicate)
-    previous = inputs.get("update@previous")
-    if previous is None:
+def _before(here: Here) -> Roster:
+    """Return the roster before this arrival's votes, new candidates included."""
+    up = here.rows("learn", "candidates")
+    if _PREVIOUS not in here.inputs:
         return started(up["coef"], up["intercept"])
-    rows = previous.columns("standing", replicate)
-    history = previous.columns("history", replicate)
+    rows, history = (here.rows(_PREVIOUS, table) for table in ("standing", "history"))
     last = {k: v[rows["arrival"] == history["arrival"][-1]] for k, v in rows.items()}
     b = len(last["learner"])
-    known = Standing(
+    known = Roster(
         coef=up["coef"][:b],
         intercept=up["intercept"][:b],
         birth=up["birth"][:b],
@@ -103,7 +92,7 @@ def _arrival(t: int, rows: Columns, history: Columns) -> Arrival:
     )
 
 
-def _candidates(after: Standing) -> Columns:
+def _candidates(after: Roster) -> Columns:
     """Return the newest arrival's rows of ``standing``."""
     b, newest = len(after.coef), after.history[-1].ensemble
     return {
@@ -114,7 +103,7 @@ def _candidates(after: Standing) -> Columns:
     }
 
 
-def _row(after: Standing, keep: float) -> Columns:
+def _row(after: Roster, keep: float) -> Columns:
     """Return the newest arrival's row of ``history``."""
     newest = after.history[-1]
     accuracy, error = newest.incumbent.accuracy(keep)
@@ -132,9 +121,8 @@ def _row(after: Standing, keep: float) -> Columns:
     return {name: np.array([value]) for name, value in row.items()}
 
 
-def _appended(name: str, replicate: int, inputs: Inputs, new: Columns) -> Columns:
-    previous = inputs.get("update@previous")
-    if previous is None:
+def _appended(here: Here, name: str, new: Columns) -> Columns:
+    if _PREVIOUS not in here.inputs:
         return new
-    old = previous.columns(name, replicate)
+    old = here.rows(_PREVIOUS, name)
     return {key: np.concatenate([old[key], new[key]]) for key in new}

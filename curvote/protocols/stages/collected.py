@@ -6,11 +6,10 @@ is the same however the messages were split.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.message import rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.protocols.stages import released
 from curvote.server.intake import Intake
 from curvote.server.rounds import Payload
@@ -31,12 +30,10 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return released.described(task) | known | {"fall": _fall(task, params, batches)}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the message's table from the accepted envelopes, in random order."""
-    task, kind = Task.from_json(facts["task"]), released.message(params)
-    return {kind.table: [_table(task, params, _batches(params))]}
+    task, kind = Task.from_json(here.facts["task"]), released.message(here.params)
+    return {kind.table: _table(task, here.params, _batches(here.params))}
 
 
 def _batches(params: Params) -> list[list[Payload]]:

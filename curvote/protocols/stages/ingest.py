@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.datasets.registry import DATASETS
-from curvote.entropy import generator
-from curvote.protocols.stage import Facts, Inputs, Params, Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -18,25 +17,13 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return dict(dataset.facts(parameters, _paths(params)))
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``clients``: simulated anew, or the one table all share."""
-    dataset, parameters = _dataset(params)
-    if not dataset.SIMULATED:
-        return {"clients": [dataset.clients(parameters, _paths(params))]}
-    n = sum(params["clients"].values())
-    several = hasattr(dataset, "servers")  # whose clients these are depends on which
-
-    def which(replicate: int) -> tuple[int, ...]:
-        return (replicate,) if several else ()
-
-    return {
-        "clients": [
-            dataset.clients(parameters, n, _rng(params, replicate), *which(replicate))
-            for replicate in replicates
-        ]
-    }
+def one(here: Here) -> Rows:
+    """Return the table ``clients``, simulated anew for this repetition."""
+    dataset, parameters = _dataset(here.params)
+    n, rng = sum(here.params["clients"].values()), here.generator("simulate")
+    # Whose clients these are may depend on which repetition it is.
+    which = (here.number,) if hasattr(dataset, "servers") else ()
+    return {"clients": dataset.clients(parameters, n, rng, *which)}
 
 
 def pieces(inputs: Inputs, params: Params, facts: Facts) -> Iterator[dict[str, Any]]:
@@ -61,7 +48,3 @@ def _dataset(params: Params) -> tuple[Any, Any]:
 
 def _paths(params: Params) -> dict[str, Path]:
     return {name: Path(path) for name, path in params.get("raw.paths", {}).items()}
-
-
-def _rng(params: Params, replicate: int) -> Any:
-    return generator(params["seed"], "ingest", "simulate", replicate)

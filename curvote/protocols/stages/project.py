@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.errors import UserError
 from curvote.protocols.roles import split
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 from curvote.representation.basis import (
     IDENTITY,
     VALUES,
@@ -40,20 +40,17 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return {**source, **own, "roughness": roughness(basis).tolist()}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return ``encoded`` and the public ``constants`` it was made with."""
-    encoding = Encoding.from_json(facts["encoding"])
-    tables: Tables = {"encoded": [], "constants": []}
-    for replicate in replicates:
-        clients = inputs["ingest"].columns("clients", replicate)
-        coefficients = encoding.projection.apply(clients["curve"])
-        constants = _constants(coefficients, clients, params, encoding, replicate)
-        own = replace(encoding, constants=constants)
-        tables["encoded"].append(_encoded(clients, coefficients, own))
-        tables["constants"].append(_public(constants, encoding.d))
-    return tables
+    encoding = Encoding.from_json(here.facts["encoding"])
+    clients = here.rows("ingest", "clients")
+    coefficients = encoding.projection.apply(clients["curve"])
+    constants = _constants(coefficients, clients, here, encoding)
+    own = replace(encoding, constants=constants)
+    return {
+        "encoded": _encoded(clients, coefficients, own),
+        "constants": _public(constants, encoding.d),
+    }
 
 
 def _public_bounds(
@@ -165,11 +162,7 @@ def _stated(params: Params, d: int) -> dict[str, Array]:
 
 
 def _constants(
-    coefficients: Array,
-    clients: Columns,
-    params: Params,
-    encoding: Encoding,
-    replicate: int,
+    coefficients: Array, clients: Columns, here: Here, encoding: Encoding
 ) -> dict[str, Array]:
     """Fill in what volunteers decide; their records are public, nobody else's is.
 
@@ -179,11 +172,12 @@ def _constants(
     missing = set(RESCALES[encoding.rescale]) - set(stated)
     if not missing:
         return stated
+    params = here.params
     if params.get("project.bounds") == "from_data":
         return from_data(coefficients)
     groups = clients["group"] if params["source.groups"] else None
     n = len(coefficients)
-    roles = split(params["seed"], replicate, n, params["clients"], groups)
+    roles = split(params["seed"], here.number, n, params["clients"], groups)
     centre, scale = volunteer_constants(coefficients[roles["public"]])
     chosen = {"centre": centre, "scale": scale}
     return stated | {name: chosen[name] for name in missing}

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.entropy import SystemEntropy, generator, permutation
-from curvote.protocols.message import Message, knowledge, messages
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows, Source
+from curvote.entropy import SystemEntropy, permutation
+from curvote.protocols.message import Message, dealt, knowledge, messages
 from curvote.protocols.roles import split
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Source, Tables
+from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
-from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 
@@ -25,33 +23,24 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def described(task: Task) -> Facts:
     """Return a task as facts: in whole, and what server-side stages read of it."""
-    return {
-        "task": task.to_json(),
-        "task_digest": task.digest(),
-        "d": task.encoding.d,
-        "gram": task.encoding.projection.gram.tolist(),
-        "roughness": roughness(task.encoding.projection).tolist(),
-        "epsilon": task.epsilon,
-        "mechanism": task.mechanism,
-        "params": dict(task.params),
-    }
+    rough = {"roughness": roughness(task.encoding.projection).tolist()}
+    named = {"task": task.to_json(), "task_digest": task.digest()}
+    return named | public(task) | rough
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the message's table: noise from the operating system, no client id."""
-    task, kind = Task.from_json(facts["task"]), message(params)
-    clients = inputs["ingest"].columns("clients", 0)
-    mine = rows(clients, params)
+    task, kind = Task.from_json(here.facts["task"]), message(here.params)
+    clients = here.rows("ingest", "clients")
+    mine = rows(clients, here.params)
     labels = np.where(clients["label"][mine] == 1, 1.0, -1.0)
-    judge = _judge(task, len(mine), params)
+    judge = dealt(task, len(mine), here.generator("split"))
     known = knowledge(task, clients["curve"][mine], labels, judge)
     drawn = kind.draw(task, known, SystemEntropy())
     # The order of the rows is drawn anew: it must not tell whose message is whose.
     order = permutation(len(mine), SystemEntropy())
     shuffled = {name: values[order] for name, values in drawn.items()}
-    return {kind.table: [kind.gather(task, shuffled)]}
+    return {kind.table: kind.gather(task, shuffled)}
 
 
 def message(params: Params) -> Message:
@@ -70,8 +59,12 @@ def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
 def task_of(inputs: Inputs, params: Params) -> Task:
     """Return the task of this round: the first states it, the later ones go on."""
     earlier = [source.facts["task"] for source in inputs.values() if _asked(source)]
-    stated = Task.from_json(earlier[-1]) if earlier else _stated(inputs, params)
-    return message(params).task(stated, inputs)
+    given = Task.from_json(earlier[-1]) if earlier else _stated(inputs, params)
+
+    def read(stage: str, table: str) -> Columns:
+        return inputs[stage].columns(table, (0,))
+
+    return message(params).task(given, read)
 
 
 def _asked(source: Source) -> bool:
@@ -79,28 +72,7 @@ def _asked(source: Source) -> bool:
 
 
 def _stated(inputs: Inputs, params: Params) -> Task:
-    project = inputs["project"]
-    constants = project.columns("constants", 0)
-    encoding = replace(
-        Encoding.from_json(project.facts["encoding"]),
-        constants=dict(zip(constants["name"], constants["value"], strict=True)),
-        feature_map=params["project.judge"],
-    )
-    negative, positive = project.facts["classes"]
-    return Task(
-        encoding=encoding,
-        classes=(negative, positive),
-        epsilon=params["epsilon"],
-        protocol=params["protocol"],
-        asks=params["message"],
-        number=params["number"],
-        **message(params).terms(params.__getitem__),
-    )
-
-
-def _judge(task: Task, n: int, params: Mapping[str, Any]) -> NDArray[np.int64] | None:
-    """Return the candidate of each client: random parts whose sizes differ by 1."""
-    if task.candidates is None:
-        return None
-    rng = generator(params["seed"], "evaluate", "split", 0)
-    return np.asarray(rng.permutation(np.arange(n) % len(task.candidates.coef)))
+    task = stated(message(params), inputs, params)
+    constants = inputs["project"].columns("constants", (0,))
+    named = dict(zip(constants["name"], constants["value"], strict=True))
+    return replace(task, encoding=replace(task.encoding, constants=named))

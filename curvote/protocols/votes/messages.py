@@ -9,4 +9,9 @@ from curvote.protocols.roles import EVERYBODY
 class Vote(messages.Vote):
     """A vote as MRMA's voters send it, from everybody."""
 
-    senders = EVERYBODY
+    senders, who = EVERYBODY, "every client"
+    what = 'one noised bit: "the direction was right for me"'
+    detail = "each judges one random direction, once, with the whole budget"
+
+
+MESSAGES = {"vote": Vote()}

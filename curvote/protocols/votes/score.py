@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from curvote.protocols.majority.elect import error
+from curvote.chain.stage import Here, Rows
+from curvote.protocols.majority.elect import wrong
 from curvote.protocols.mrma.score import own
 from curvote.protocols.scores import Test, score_rows
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
-from curvote.protocols.study import study_clients
+from curvote.protocols.study import clients_of
 
 
-def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the name under which the cell's rows stand."""
-    return {"protocol": params["label"], "learner": None}
-
-
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
+def one(here: Here) -> Rows:
     """Return the table ``scores``: ``votes``, the best direction, and the majority."""
-    return {"scores": [_scores(replicate, inputs, params) for replicate in replicates]}
-
-
-def _scores(replicate: int, inputs: Inputs, params: Params) -> Columns:
-    clients = study_clients(inputs["project"], params, replicate)
+    clients, ensemble = clients_of(here), here.rows("aggregate", "ensemble")
     test = Test(*clients.judged("rescaled", "test"))
-    drawn = inputs["train"].columns("weak", replicate)
-    ensemble = inputs["aggregate"].columns("ensemble", replicate)
-    found = own(test, drawn, ensemble)
+    found = own(test, here.rows("train", "weak"), ensemble)
     errors = {
         "votes": found["mrma"],
         "best_single": found["best_single"],
-        "majority": error(clients, params["epsilon"], params["seed"]),
+        "majority": wrong(here, clients),
     }
-    none_passed = {"votes": ensemble["none_passed"][0]}
-    return score_rows(errors, none_passed, params, None)
+    return score_rows(errors, {"votes": ensemble["none_passed"][0]})

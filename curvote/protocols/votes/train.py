@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from curvote.entropy import generator
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import weak_rows
 from curvote.protocols.direct.arms import vectors
-from curvote.protocols.stage import Columns, Facts, Inputs, Params, Tables
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -20,16 +17,12 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return {"d": d, "intercept": float(beside)}
 
 
-def block(
-    replicates: Sequence[int], inputs: Inputs, params: Params, facts: Facts
-) -> Tables:
-    """Return the table ``weak``: a row a direction."""
-    return {"weak": [_weak(replicate, params, facts) for replicate in replicates]}
+def one(here: Here) -> Rows:
+    """Return the table ``weak``: a row a direction.
 
-
-def _weak(replicate: int, params: Params, facts: Facts) -> Columns:
-    """Return classifiers of z whose (intercept/s, coef) is uniform on the sphere."""
-    rng = generator(params["seed"], "train", "draw", replicate)
-    w = rng.standard_normal((params["votes.directions"], facts["d"] + 1))
+    They are classifiers of z whose (intercept/s, coef) is uniform on the sphere.
+    """
+    shape = here.params["votes.directions"], here.facts["d"] + 1
+    w = here.generator("draw").standard_normal(shape)
     w /= np.linalg.norm(w, axis=1, keepdims=True)
-    return weak_rows(w[:, 1:], facts["intercept"] * w[:, 0], 0)
+    return {"weak": weak_rows(w[:, 1:], here.facts["intercept"] * w[:, 0], 0)}

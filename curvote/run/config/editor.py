@@ -4,23 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvote.run.config.schema import Pipeline
-
-INHERITED = ("epsilon", "learners", "replicates", "seed")
+from curvote.chain.registry import SYSTEMS
+from curvote.run.config.schema import Defaults, model
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the schema of the whole file; what defaults may give is not required."""
-    pipeline = Pipeline.model_json_schema()
-    parts = pipeline.pop("$defs")
-    pipeline["required"] = [k for k in pipeline["required"] if k not in INHERITED]
-    properties = pipeline["properties"]
-    # The short forms: one number, and the bare name of a learner.
-    properties["epsilon"] = {"anyOf": [{"type": "number"}, properties["epsilon"]]}
-    parts["Learner"] = {
-        "anyOf": [{"type": "string"}, {"type": "object", "required": ["name"]}]
-    }
-    inherited = {name: properties[name] for name in INHERITED}
+    """Return the schema of the whole file: the sections of all systems together.
+
+    What defaults may give is not required.
+    """
+    pipeline = model(frozenset(SYSTEMS)).model_json_schema()
+    parts, inherited = pipeline.pop("$defs"), Defaults.model_fields
+    pipeline["required"] = [k for k in pipeline["required"] if k not in inherited]
+    defaults = {name: pipeline["properties"][name] for name in inherited}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$defs": {**parts, "Pipeline": pipeline},
@@ -30,7 +26,7 @@ def editor_schema() -> dict[str, Any]:
         "properties": {
             "defaults": {
                 "type": "object",
-                "properties": inherited,
+                "properties": defaults,
                 "additionalProperties": False,
             },
             "pipelines": {

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ValidationError
 
+from curvote.chain.lookup import system
 from curvote.errors import Problem, UserError, Where, did_you_mean
 from curvote.run.config import schema
-from curvote.run.config.choosing import parts
-from curvote.run.config.meaning import meaning_problems
+from curvote.run.config.meaning import meaning_problems, unknown
 from curvote.run.config.overrides import refuse_in_production
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
 from curvote.run.config.yaml_lines import line_of, load
-from curvote.run.project import Project
+from curvote.run.project import PIPELINES, Project
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,11 @@ class Configured:
 
 
 class PipelinesFile:
-    """The parsed pipelines.yaml of a project."""
+    """The parsed pipelines.yaml of a folder; ``called`` is how errors name it."""
 
-    def __init__(self, project: Project) -> None:
-        self.path = project.pipelines_file
-        values, self.lines = load(self.path)
+    def __init__(self, place: Project, called: str = PIPELINES) -> None:
+        self.called = called
+        values, self.lines = load(place.pipelines_file, called)
         self.values: dict[str, Any] = values if isinstance(values, dict) else {}
         self._check_top()
 
@@ -121,7 +121,10 @@ class PipelinesFile:
             _validate(schema.Defaults, defaults, ("defaults",))
         except UserError as error:
             raise self.located(error) from None
-        return {**deepcopy(defaults), **deepcopy(dict(given))}
+        stated = {**deepcopy(defaults), **deepcopy(dict(given))}
+        # Defaults are for whoever reads them.
+        unread = schema.foreign(schema.mentioned(stated))
+        return {k: v for k, v in stated.items() if k in given or k not in unread}
 
     @contextmanager
     def placing(self, name: str) -> Iterator[None]:
@@ -155,7 +158,7 @@ class PipelinesFile:
             if f"{path}.".startswith(f"{override.partition('=')[0]}."):
                 return f"--set {override}: {path}: "
         line = line_of(self.lines, problem.where)
-        place = f"{self.path.name}:{line}" if line else self.path.name
+        place = f"{self.called}:{line}" if line else self.called
         return f"{place}: {path}: "
 
 
@@ -172,32 +175,76 @@ def _dotted(where: Where) -> str:
 def _configured(
     name: str, merged: dict[str, Any], where: Where, overrides: tuple[str, ...]
 ) -> Configured:
-    try:
+    with _inside(where):
         each = [(named(labels), own) for labels, own in settings(merged)]
+    systems = schema.named_in(own for _, own in each)
+    problems = _unread(merged, systems, where)
+    try:
+        made = tuple(Setting(at, _checked(own, systems, where)) for at, own in each)
     except UserError as error:
-        raise UserError.several(
-            replace(problem, where=(*where, *(problem.where or ())))
-            for problem in error.problems
-        ) from None
-    made = tuple(Setting(label, _checked(own, where)) for label, own in each)
+        problems += error.problems
+    if problems:
+        raise UserError.several(problems)
     if len({files_of(setting.pipeline) for setting in made}) > 1:
         message = "settings of one run cannot read other files; make two pipelines."
         raise UserError(message, where=(*where, "grid"))
     if len(made) == 1:
         return Configured(name, made[0].pipeline, overrides, made)
-    return Configured(name, _validate(schema.Pipeline, merged, where), overrides, made)
+    whole = _validate(schema.model(systems), merged, where)
+    return Configured(name, whole, overrides, made)
 
 
-def _checked(merged: dict[str, Any], where: Where) -> schema.Pipeline:
-    pipeline = _validate(schema.Pipeline, merged, where)
-    problems = [
-        Problem(problem.message, (*where, *(problem.where or ())))
-        for problem in meaning_problems(pipeline)
-    ]
+@contextmanager
+def _inside(where: Where) -> Iterator[None]:
+    """Place the problems of one pipeline in the file."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError.several(
+            replace(problem, where=(*where, *(problem.where or ())))
+            for problem in error.problems
+        ) from None
+
+
+def _unread(
+    merged: Mapping[str, Any], systems: frozenset[str], where: Where
+) -> list[Problem]:
+    """Return sections that no system here reads; one that is none is a UserError."""
+    problems = [problem for name in sorted(systems) for problem in unknown(name)]
     if problems:
-        raise UserError.several(problems)
+        with _inside(where):
+            raise UserError.several(problems)
+    return [
+        Problem(_foreign(section, reader, systems), (*where, section))
+        for section, reader in schema.foreign(systems).items()
+        if section in merged
+    ]
+
+
+def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
+    known = [*schema.model(systems).model_fields]
+    names = ", ".join(sorted(systems))
+    reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
+    return (
+        f"{reads} it: it belongs to {reader}."
+        f"{did_you_mean(section, known)} Take it out, or name {reader}."
+    )
+
+
+def _checked(
+    merged: dict[str, Any], systems: frozenset[str], where: Where
+) -> schema.Pipeline:
+    (name,) = names = schema.named_in([merged])
+    mine = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
+    known = schema.own(mine, name, systems)
+    pipeline = _validate(schema.model(names), known, where)
+    with _inside(where):
+        problems = meaning_problems(pipeline)
+        if problems:
+            raise UserError.several(problems)
     # Releases go by the concrete protocol; production leaves nothing open.
-    return parts(pipeline)[0] if pipeline.production else pipeline
+    (first, *_) = system(pipeline.protocol).parts(pipeline)
+    return first.settings if pipeline.production else pipeline
 
 
 def _validate(model: type[Model], values: Any, where: Where) -> Model:
@@ -231,10 +278,7 @@ def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:
 def _fields(model: type[BaseModel], inside: Where) -> list[str]:
     """Return the keys that are known at a place inside ``model``."""
     for part in inside:
-        field = model.model_fields.get(str(part))
-        kinds = [] if field is None else [field.annotation, *get_args(field.annotation)]
-        nested = [k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel)]
-        model = nested[0] if nested else model
+        model = schema.form(model, str(part)) or model
     return list(model.model_fields)
 
 

@@ -3,56 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib import import_module
 
-import numpy as np
 from pydantic import ValidationError
 
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
+from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
-from curvote.errors import Problem, UserError, Where, did_you_mean
-from curvote.mechanisms.registry import MECHANISMS
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.roles import too_many
-from curvote.representation import basis
-from curvote.representation.rescale import RESCALES, rescale
-from curvote.run.config.choosing import AUTO
-from curvote.run.config.meaning_production import production_problems
-from curvote.run.config.meaning_protocol import protocol_problems, source_problems
-from curvote.run.config.schema import Pipeline, Representation
-from curvote.server.learners.fitting import check
+from curvote.errors import Problem, UserError, did_you_mean
+from curvote.privacy import refuse_delta
+from curvote.run.config.schema import Pipeline
 
-BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]
+REMOTE = "remote"
 
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
-    problems = [*_names(pipeline), *_learners(pipeline), *_source(pipeline)]
-    problems += [*_representation(pipeline), *_repeats(pipeline)]
-    problems += protocol_problems(pipeline)
-    if not problems:  # they need a source that is right
-        problems += source_problems(pipeline)
-    return [*problems, *production_problems(pipeline)]
+    problems = [*_source(pipeline), *_repeats(pipeline)]
+    if not problems:  # a system's own checks need a source that is right
+        problems += system(pipeline.protocol).checks(pipeline)
+        told = {problem.where for problem in problems}
+        problems += (each for each in _empty(pipeline) if each.where not in told)
+    return [*problems, *_production(pipeline)]
 
 
-def _names(pipeline: Pipeline) -> Iterator[Problem]:
-    project = pipeline.project
-    given: list[tuple[Where, str, list[str]]] = [
-        (("protocol",), pipeline.protocol, [*PROTOCOLS, AUTO]),
-        (("privatize", "mechanism"), pipeline.privatize.mechanism, list(MECHANISMS)),
-        (("project", "basis"), project.basis, BASES),
-        (("project", "rescale"), project.rescale, list(RESCALES)),
-    ]
-    for where, name, known in given:
-        if name not in known:
-            yield Problem(f"{name!r} is not known.{did_you_mean(name, known)}", where)
-
-
-def _learners(pipeline: Pipeline) -> Iterator[Problem]:
-    for index, learner in enumerate(pipeline.learners):
-        try:
-            check(learner.name, learner.params)
-        except UserError as error:
-            yield Problem(str(error), ("learners", index))
+def unknown(name: str) -> Iterator[Problem]:
+    """Yield what is wrong with the name of a system."""
+    if name not in SYSTEMS:
+        hint = did_you_mean(name, SYSTEMS)
+        yield Problem(f"{name!r} is not known.{hint}", ("protocol",))
 
 
 def _source(pipeline: Pipeline) -> Iterator[Problem]:
@@ -61,9 +40,9 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
         hint = did_you_mean(str(name), DATASETS)
         yield Problem(f"{name!r} is not known.{hint}", ("source", "name"))
         return
-    dataset = import_module(DATASETS[name])
+    dataset = module(str(name))
     try:
-        parameters = dataset.Parameters.model_validate(pipeline.source)
+        dataset.Parameters.model_validate(pipeline.source)
     except ValidationError as error:
         known = list(dataset.Parameters.model_fields)
         for detail in error.errors(include_url=False):
@@ -71,68 +50,104 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
             unknown = detail["type"] == "extra_forbidden"
             hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
             yield Problem(f"{key} is not right.{hint}", ("source", key))
-        return
     except UserError as error:
         yield Problem(str(error), ("source",))
-        return
-    there = dataset.size(parameters)
-    sizes = pipeline.clients.model_dump()
-    if there is not None and sum(sizes.values()) > there:
-        yield too_many(sizes, there).problems[0]
-
-
-def _representation(pipeline: Pipeline) -> Iterator[Problem]:
-    project = pipeline.project
-    yield from _size(project)
-    if project.bounds != "stated" and project.rescale != "min_max":
-        yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
-    try:
-        _try_constants(project)
-    except UserError as error:
-        yield Problem(str(error), ("project", "rescale"))
-    if project.volunteers and pipeline.clients.public < 2:
-        message = "constants from volunteers need at least 2 of them (clients.public)."
-        yield Problem(message, ("clients", "public"))
-
-
-def _size(project: Representation) -> Iterator[Problem]:
-    """Check the size; feature vectors have the one that their source gives them."""
-    if project.basis in (basis.IDENTITY, basis.VALUES):
-        if project.size is not None or project.coordinates != "coefficients":
-            message = f"{project.basis} keeps what is there: no size, no coordinates."
-            yield Problem(message, ("project", "size"))
-        return
-    if project.size is None:
-        yield Problem("is missing.", ("project", "size"))
-        return
-    try:
-        basis.check_size(project.basis, project.size, project.order)
-    except UserError as error:
-        yield Problem(str(error), ("project", "size"))
-
-
-def _try_constants(project: Representation) -> None:
-    """Rescale a record of zeros with the constants that the configuration states."""
-    defaults = {"centre": 0.0, "scale": 1.0}
-    constants = {
-        name: defaults[name] if isinstance(value, str) else value
-        for name in RESCALES.get(project.rescale, ())
-        for value in [getattr(project, name)]
-    }
-    if project.rescale in RESCALES:
-        rescale(project.rescale, np.zeros((1, _width(project))), constants)
-
-
-def _width(project: Representation) -> int:
-    """Return d, or what the given constants take it for where the source decides."""
-    given = (project.centre, project.scale, project.lower, project.upper)
-    lists = [len(value) for value in given if isinstance(value, list)]
-    return project.size or max(lists, default=1)
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
-    labels = [learner.label for learner in pipeline.learners]
-    for key, values in (("epsilon", pipeline.epsilon), ("learners", labels)):
-        twice = sorted({str(v) for v in values if list(values).count(v) > 1})
+    """Yield values that stand twice on an axis."""
+    for axis in system(pipeline.protocol).axes:
+        values = [str(value) for value in axis.values(pipeline)]
+        twice = sorted({value for value in values if values.count(value) > 1})
         if twice:
-            yield Problem(f"{', '.join(twice)} stands twice.", (key,))
+            yield Problem(f"{', '.join(twice)} stands twice.", (axis.key,))
+
+
+def _empty(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield axes without values: they would leave nothing to run."""
+    for axis in system(pipeline.protocol).axes:
+        if not axis.values(pipeline):
+            yield Problem("is empty; list one value at least.", (axis.key,))
+
+
+def _production(pipeline: Pipeline) -> Iterator[Problem]:
+    """Yield what would make a release ambiguous, unbounded or impossible."""
+    if not pipeline.production:
+        yield from _study_only(pipeline)
+        return
+    own = system(pipeline.protocol)
+    if any(part.reason for part in own.parts(pipeline)):
+        message = (
+            "a release names its arm, so that no later rule makes another one of it:"
+            " `curvote advise` says which."
+        )
+        yield Problem(message, ("protocol",))
+    elif not own.production:
+        message = f"{pipeline.protocol} is for studies only."
+        yield Problem(message, ("protocol",))
+    yield from _identified(pipeline)
+    yield from _exactly_one(pipeline)
+    yield from _accounts(pipeline)
+    yield from _envelopes(pipeline)
+
+
+def _study_only(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("ledger", "intake"):
+        if getattr(pipeline, key) is not None:
+            message = "only a pipeline with mode: production has one."
+            yield Problem(message, (key,))
+
+
+def _identified(pipeline: Pipeline) -> Iterator[Problem]:
+    """Row numbers name other people as soon as a file is sorted or a row is added."""
+    name = pipeline.source.get("name")
+    given = name in DATASETS and getattr(module(name), "GIVEN", False)
+    if given and not pipeline.source.get("id"):
+        message = "production needs the column whose ids stay with their clients: id."
+        yield Problem(message, ("source",))
+
+
+def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
+    for key in ("grid", "protocols", "as_published"):
+        if getattr(pipeline, key, None):
+            message = "belongs to studies; a release has one setting, the right one."
+            yield Problem(message, (key,))
+    own = system(pipeline.protocol)
+    used = {name for stage in own.production for name in stage.axes}
+    for axis in own.axes:
+        count = len(axis.values(pipeline))
+        if axis.name in used and count != 1:
+            message = f"production takes exactly one; {count} are given."
+            yield Problem(message, (axis.key,))
+
+
+def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
+    if pipeline.intake:
+        if pipeline.ledger:
+            message = "with an intake every client keeps a ledger of its own."
+            yield Problem(message, ("ledger",))
+        return
+    if pipeline.ledger is None:
+        message = "production needs a cap: ledger: {per_client: {epsilon: 2}}."
+        yield Problem(message, ("mode",))
+        return
+    cap, privatize = pipeline.ledger.per_client, getattr(pipeline, "privatize", None)
+    delta = privatize.params.get("delta", 0) if privatize else 0
+    for where, stated in (
+        (("privatize", "params"), delta),
+        (("ledger", "per_client"), cap.delta),
+    ):
+        try:
+            refuse_delta(stated)
+        except UserError as error:
+            yield Problem(str(error), where)
+    if max(pipeline.epsilon) > cap.epsilon or delta > cap.delta:
+        message = f"a message spends more than a client has (epsilon {cap.epsilon:g})."
+        yield Problem(message, ("ledger", "per_client"))
+
+
+def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
+    remote = pipeline.source.get("name") == REMOTE
+    if remote == (pipeline.intake is None):
+        message = "source remote and intake go together: envelopes bring the messages."
+        yield Problem(message, ("source", "name"))

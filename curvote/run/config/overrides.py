@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from importlib import import_module
 from typing import Any
 
+from curvote.chain.lookup import system
+from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.errors import Problem, UserError, Where
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
-from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import FIXED
 
 _SAID = (
@@ -19,7 +17,6 @@ _SAID = (
     " raise-cap`."
 )
 _ABSENT = "nothing"
-_PROTOCOL: str = Pipeline.model_fields["protocol"].default
 
 
 def refuse_in_production(
@@ -32,7 +29,7 @@ def refuse_in_production(
     """
     if "production" not in (stated.get("mode"), asked.get("mode")):
         return
-    free = free_settings(str(stated.get("protocol", _PROTOCOL)))
+    free = free_settings(str(stated.get("protocol", DEFAULT)))
     problems = [
         Problem(_SAID.format(stated=was, given=given), (*where, *path))
         for path, was, given in _changes(stated, asked)
@@ -44,9 +41,7 @@ def refuse_in_production(
 
 def free_settings(protocol: str) -> set[str]:
     """Return the dotted settings that are read only when all messages have left."""
-    if protocol not in PROTOCOLS:
-        return set()
-    stages: tuple[Stage, ...] = import_module(PROTOCOLS[protocol]).PRODUCTION
+    stages = system(protocol).production if protocol in SYSTEMS else ()
     last = max((i for i, s in enumerate(stages) if s.message), default=len(stages))
     counts = {name for stage in stages[: last + 1] for name in stage.params}
     later = {name for stage in stages[last + 1 :] for name in stage.params}

@@ -1,163 +1,18 @@
-"""What may stand in pipelines.yaml: unknown keys are errors."""
+"""What may stand in pipelines.yaml: common keys, and those of the systems it names."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
 
-Whole = Annotated[int, Field(ge=1, strict=True)]
-Count = Annotated[int, Field(ge=0, strict=True)]
-Epsilon = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Numbers = float | list[float]
+from curvote.chain.lookup import systems
+from curvote.chain.registry import DEFAULT, SYSTEMS
+from curvote.chain.settings import Count, Epsilon, Strict, Whole
 
-
-class Strict(BaseModel):
-    """A frozen model that refuses keys it does not know."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
-
-
-class Clients(Strict):
-    """How many clients play each role; ``public`` are the volunteers."""
-
-    public: Count = 0
-    train: Whole
-    vote: Count = 0
-    test: Count = 0
-
-
-class Representation(Strict):
-    """How a curve becomes d numbers in [-1, 1]; everything here is public.
-
-    ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
-    ``upper``), the public ones of the data set, or the data (which is not private).
-    A ``public`` centre is the data set's, too; a public scale lets the farther of a
-    feature's public bounds lie three scales from the centre.
-    """
-
-    basis: str
-    size: Whole | None = None
-    order: Whole = 4
-    coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
-    rescale: str = "tanh"
-    centre: Numbers | Literal["volunteers", "public"] = 0.0
-    scale: Numbers | Literal["volunteers", "public"] = 1.0
-    lower: Numbers = -1.0
-    upper: Numbers = 1.0
-    bounds: Literal["stated", "public", "from_data"] = "stated"
-    judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
-
-    @property
-    def volunteers(self) -> bool:
-        """Whether constants come from volunteers."""
-        centred = self.rescale in {"tanh", "standard"}
-        return centred and "volunteers" in (self.centre, self.scale)
-
-
-class Privatize(Strict):
-    """The mechanism of a report and the part of its budget that the label gets.
-
-    ``params`` are the mechanism's own, such as the delta of ``gaussian``.
-    """
-
-    mechanism: str = "laplace"
-    params: dict[str, Any] = {}
-    label_share: Literal["equal"] | Annotated[float, Field(gt=0, lt=1)] = "equal"
-
-
-class Train(Strict):
-    """``count`` weak classifiers, each trained on ``size`` reports."""
-
-    count: Whole
-    size: Annotated[int, Field(ge=2, strict=True)]
-
-
-class Aggregate(Strict):
-    """The utility above which a classifier counts, and what to do when none does.
-
-    Weights are its excess over the cutoff, or the distance from 1/2 (as published).
-    """
-
-    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
-    when_none_pass: Literal["soft", "best", "uniform"] = "soft"
-    weights: Literal["excess", "distance"] = "excess"
-
-
-class Histogram(Strict):
-    """The histogram baseline: each axis of [-1, 1]^d is cut into ``bins`` parts."""
-
-    bins: Annotated[int, Field(ge=2, strict=True)] = 4
-
-
-class Federation(Strict):
-    """How many servers share what they learn; for a source with several servers.
-
-    ``split`` says how the voters serve own and foreign classifiers: split among them,
-    or asked twice with half the budget each, or own ones only (``single``). ``cutoff``
-    is that of the second averaging. ``faults`` lets servers answer badly, to see that
-    the others go on: ``nan``, ``dimension``, ``huge``, ``weights`` or ``silent`` by
-    server.
-    """
-
-    split: Literal["clients", "budget", "single"] = "clients"
-    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
-    faults: dict[int, Literal["nan", "dimension", "huge", "weights", "silent"]] = {}
-
-
-class Drift(Strict):
-    """The report ``at`` which protocol ``drift`` compares noised and clean labels."""
-
-    at: float = 0.0
-
-
-class Direct(Strict):
-    """How clients of protocol ``direct`` report, and the constant beside their z.
-
-    ``auto`` takes the arm that N, d and epsilon call for; ``intercept`` is public.
-    """
-
-    arm: Literal["auto", "mean", "joint", "two"] = "auto"
-    intercept: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
-
-
-class Votes(Strict):
-    """How many random directions the clients of protocol ``votes`` judge."""
-
-    directions: Whole = 100
-
-
-class Online(Strict):
-    """Evaluation clients who arrive in groups, and what their votes change.
-
-    ``arrivals`` groups have come so far. Votes fade by ``memory`` an arrival. Where
-    the ensemble's utility fell by ``drop`` standard errors, ``more`` classifiers are
-    trained on the newest reports.
-    """
-
-    arrivals: Whole = 1
-    memory: Annotated[float, Field(gt=0, le=1)] = 1.0
-    more: Whole = 20
-    drop: Annotated[float, Field(gt=0)] = 3.0
-
-
-class Learner(Strict):
-    """A learner, the label that tables show, and its own parameters."""
-
-    name: str
-    label: str
-    params: dict[str, Any] = {}
-
-    @model_validator(mode="before")
-    @classmethod
-    def _short_forms(cls, given: Any) -> Any:
-        if isinstance(given, str):
-            return {"name": given, "label": given}
-        if not isinstance(given, dict) or "name" not in given or "params" in given:
-            return given
-        params = {k: v for k, v in given.items() if k not in ("name", "label")}
-        label = given.get("label", given["name"])
-        return {"name": given["name"], "label": label, "params": params}
+_Form = type[BaseModel] | None
 
 
 class Schedule(Strict):
@@ -188,7 +43,7 @@ class Accounts(Strict):
     population: str | None = None
 
 
-class Intake(Strict):
+class Waiting(Strict):
     """How many envelopes a round waits for; by default one from everybody invited.
 
     ``online`` leaves a complete round of votes open: each run folds in the votes that
@@ -196,50 +51,45 @@ class Intake(Strict):
     new round a key that envelopes are sealed to: who carries them learns sizes only.
     """
 
-    min_reports: Whole | None = None
-    min_votes: Whole | None = None
-    min_refinements: Whole | None = None
     online: bool = False
     # One vote alone, folded in, would belong to the one invitation that was just used.
     fold: Annotated[int, Field(ge=2, strict=True)] = 50
     sealed: bool = False
 
+    def least(self, message: str) -> int | None:
+        """Return how many messages of a name are waited for, if that is stated."""
+        return getattr(self, waits_for(message), None)
+
+
+def waits_for(message: str) -> str:
+    """Return the key that says how many messages of a name a round waits for."""
+    return f"min_{message}s"
+
 
 class Pipeline(Strict):
-    """One pipeline with every default filled in.
+    """The keys of every pipeline, with every default filled in.
 
-    ``as_published`` takes the definitions that match MRMA's printed tables instead of
-    the right ones. ``protocols`` and the axes of ``grid`` make the settings of one run,
-    all on the same clients; ``label`` is what tables call the protocol of one.
-    ``liars`` is the share of clients that ``auto`` should expect to lie.
+    `model` adds those of its systems. ``protocols`` and the axes of ``grid`` make the
+    settings of one run, all on the same data; ``label`` is what tables call the
+    protocol of one.
     """
 
     mode: Literal["study", "production"] = "study"
-    protocol: str = "mrma"
+    protocol: str = DEFAULT
     protocols: list[str | dict[str, Any]] = []
     label: str | None = None
     source: dict[str, Any]
-    clients: Clients
-    project: Representation
-    liars: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
-    privatize: Privatize = Privatize()
-    train: Train | None = None
-    direct: Direct = Direct()
-    votes: Votes = Votes()
-    aggregate: Aggregate = Aggregate()
-    histogram: Histogram = Histogram()
-    federation: Federation = Federation()
-    online: Online = Online()
-    drift: Drift = Drift()
-    as_published: bool = False
     grid: dict[str, list[Any] | dict[str, dict[str, Any]]] = {}
-    epsilon: Annotated[list[Epsilon], Field(min_length=1)]
-    learners: list[Learner] = []
     replicates: Whole = 100
     seed: Count = 0
     schedule: Schedule | None = None
     ledger: Accounts | None = None
-    intake: Intake | None = None
+    intake: Waiting | None = None
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Return a section that one of its systems adds."""
 
     @property
     def production(self) -> bool:
@@ -265,16 +115,90 @@ class Pipeline(Strict):
             return given | {"replicates": 1}
         return given
 
-    @model_validator(mode="before")
-    @classmethod
-    def _one_epsilon(cls, given: Any) -> Any:
-        if isinstance(given, dict) and isinstance(given.get("epsilon"), int | float):
-            return given | {"epsilon": [given["epsilon"]]}
-        return given
+
+@cache
+def model(names: frozenset[str]) -> type[Pipeline]:
+    """Return what a pipeline of some systems may hold."""
+    chosen = [one for one in systems() if one.name in names]
+    fields: dict[str, Any] = {}
+    for one in chosen:
+        for name, field in one.settings.model_fields.items():
+            # Of two forms of a section the wider one, which is the other's subclass.
+            if name not in fields or _wider(field.annotation, fields[name][0]):
+                fields[name] = (field.rebuild_annotation(), field)
+    asked = (name for one in chosen for name in one.messages)
+    waits: dict[str, Any] = {waits_for(name): (Whole | None, None) for name in asked}
+    intake = create_model("Intake", __base__=Waiting, __doc__=Waiting.__doc__, **waits)
+    fields["intake"] = (intake | None, None)
+    return create_model(
+        "Pipeline", __base__=Pipeline, __doc__=Pipeline.__doc__, **fields
+    )
+
+
+def _wider(one: Any, other: Any) -> bool:
+    both = isinstance(one, type) and isinstance(other, type)
+    return both and one is not other and issubclass(one, other)
+
+
+@cache
+def foreign(names: frozenset[str]) -> Mapping[str, str]:
+    """Return {section: who reads it} of what is read, but by no system of these."""
+    mine = model(names).model_fields
+    return {
+        section: one.name
+        for one in reversed(systems())  # the first of those that read it stands
+        for section in one.settings.model_fields
+        if section not in mine
+    }
+
+
+def pipeline_of(values: Mapping[str, Any]) -> Pipeline:
+    """Return the resolved settings of one system: what others read is left out."""
+    (name,) = names = named_in([values])
+    return model(names).model_validate(own(values, name, SYSTEMS))
+
+
+def own(values: Mapping[str, Any], name: str, among: Iterable[str]) -> dict[str, Any]:
+    """Return ``values`` without what others ``among`` the systems read alone."""
+    mine, every = model(frozenset({name})), model(frozenset(among))
+    kept: dict[str, Any] = _without(values, mine, every)
+    return kept
+
+
+def _without(value: Any, mine: _Form, every: _Form) -> Any:
+    """Return what ``mine`` knows of a section, and what nobody does."""
+    if not (mine and every and isinstance(value, Mapping)):
+        return value
+    return {
+        key: _without(inner, form(mine, key), form(every, key))
+        for key, inner in value.items()
+        if key in mine.model_fields or key not in every.model_fields
+    }
+
+
+def form(of: type[BaseModel], key: str) -> _Form:
+    """Return the form of a key whose values are a section."""
+    field = of.model_fields.get(key)
+    kinds = (field.annotation, *get_args(field.annotation)) if field else ()
+    forms = (k for k in kinds if isinstance(k, type) and issubclass(k, BaseModel))
+    return next(forms, None)
+
+
+def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the systems that the settings of a pipeline name."""
+    return frozenset(str(own.get("protocol", DEFAULT)) for own in settings)
+
+
+def mentioned(values: Mapping[str, Any]) -> frozenset[str]:
+    """Return the systems that a pipeline names, as far as it is well formed."""
+    listed = values.get("protocols") or [values.get("protocol", DEFAULT)]
+    entries = listed if isinstance(listed, list) else []
+    names = (e.get("name") if isinstance(e, Mapping) else e for e in entries)
+    return frozenset(map(str, names)) & frozenset(SYSTEMS)
 
 
 class Defaults(Strict):
-    """What every pipeline may inherit."""
+    """What every pipeline may inherit; whoever reads it says what it may be."""
 
     seed: Any = None
     replicates: Any = None

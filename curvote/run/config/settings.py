@@ -7,17 +7,14 @@ from copy import deepcopy
 from itertools import product
 from typing import Any
 
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
 from curvote.errors import UserError
 
 Values = dict[str, Any]
 
 # The axis of the protocols: a table's column by itself, so it stands without its name.
 PROTOCOL = "protocol"
-# These learn from z: what is judged is what was reported.
-_JUDGES = {"project.judge": "rescaled"}
-LEARN_FROM_Z = ("direct", "votes", "mrma_privunit", "direct_two", "auto")
-# What an entry may call by its last name: {name: direct, arm: mean}.
-_SHORT = {"direct": ("arm", "intercept"), "votes": ("directions",)}
 # What makes a run one run: it cannot differ between the settings of a pipeline.
 FIXED = ("mode", "replicates", "seed", "schedule", "ledger", "intake", "grid")
 
@@ -50,11 +47,6 @@ def named(labels: Mapping[str, str]) -> str | None:
     return " ".join(words) or None
 
 
-def of_config(config: Mapping[str, Any], setting: str | None) -> Values:
-    """Return a run's configuration as the setting of this name had it."""
-    return next(own for labels, own in settings(config) if named(labels) == setting)
-
-
 def labels_of(config: Mapping[str, Any]) -> dict[str | None, dict[str, str]]:
     """Return the labels of every setting of a run by its name."""
     return {named(labels): labels for labels, _ in settings(config)}
@@ -81,13 +73,14 @@ def _entry(given: Any, index: int) -> tuple[str, dict[str, Any]]:
         message = "is a protocol: give its name, or {name, label, dotted keys}."
         raise UserError(message, where=("protocols", index))
     name, label = keys["name"], str(keys.get("label", keys["name"]))
+    known = system(name) if name in SYSTEMS else None
     own = {
-        f"{name}.{key}" if key in _SHORT.get(name, ()) else key: value
+        f"{name}.{key}" if known and key in known.short else key: value
         for key, value in keys.items()
         if key not in ("name", "label")
     }
-    judged = _JUDGES if name in LEARN_FROM_Z else {}
-    return label, {"protocol": name, "label": label, **judged, **own}
+    fixed = known.fixed if known else {}
+    return label, {"protocol": name, "label": label, **fixed, **own}
 
 
 def _grid(values: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,28 @@ from curvote.datasets.lookup import module
 from curvote.errors import UserError
 from curvote.run.config.schema import Pipeline
 from curvote.run.keyed import keyed
-from curvote.run.plan.step import Raw
 from curvote.run.project import Project
+
+
+@dataclass(frozen=True)
+class Raw:
+    """A raw file that ingest reads; its digest counts, its path does not.
+
+    ``told`` is all that may be told of ``sha256``: itself, or for a file that nobody
+    published its keyed digest (`keyed.keyed`).
+    """
+
+    name: str
+    sha256: str = field(repr=False)
+    path: str
+    origin: str
+    told: str
+
+    @property
+    def counted(self) -> dict[str, str]:
+        """What stands of the digest in keys and manifests, under its kind."""
+        kind = "sha256" if self.told == self.sha256 else "hmac_sha256"
+        return {kind: self.told}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from curvote.errors import Problem, UserError, Where
 Lines = dict[Where, int]
 
 
-def load(path: Path) -> tuple[Any, Lines]:
+def load(path: Path, called: str) -> tuple[Any, Lines]:
     """Return the document and ``{key path: line}``; what does not parse: UserError.
 
     A key that stands twice in one mapping is an error too: YAML would silently keep
@@ -25,13 +25,13 @@ def load(path: Path) -> tuple[Any, Lines]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         line = mark.line + 1 if mark else 1
-        raise UserError(f"{path.name}:{line}: {error.problem}.") from None
+        raise UserError(f"{called}:{line}: {error.problem}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from None
     lines: Lines = {}
     twice: list[Problem] = []
     if node is not None:
-        _walk(node, (), lines, twice, path.name)
+        _walk(node, (), lines, twice, called)
     if twice:
         raise UserError.several(twice)
     return values, lines

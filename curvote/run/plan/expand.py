@@ -2,66 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import product
 from typing import Any
 
-from curvote.datasets.lookup import module
-from curvote.datasets.registry import DATASETS
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
-from curvote.run.config.choosing import parts
+from curvote.chain.axis import Cell, combinations
+from curvote.chain.lookup import system
+from curvote.chain.stage import SHARED, Place, Stage
+from curvote.chain.system import Part, System
 from curvote.run.config.file import Configured, Setting
-from curvote.run.config.published import published
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
-from curvote.run.config.source import unpublished
+from curvote.run.config.source import Raw, unpublished
 from curvote.run.plan import fingerprint, identity
-from curvote.run.plan.step import SHARED, Cell, Raw, Release, Standing, Step
-from curvote.run.store.contracts import VERSION
-
-_CHAIN = "curvote.protocols.stages"
-RELEASED, COLLECTED = f"{_CHAIN}.released", f"{_CHAIN}.collected"
-
-INGEST = Stage(
-    "ingest",
-    f"{_CHAIN}.ingest",
-    params=("source",),
-    plugins=(("curvote.datasets.registry:DATASETS", "source.name"),),
-    tables=("clients",),
-)
-PROJECT = Stage(
-    "project",
-    f"{_CHAIN}.project",
-    inputs=("ingest",),
-    params=(
-        "project.basis",
-        "project.size",
-        "project.order",
-        "project.coordinates",
-        "project.rescale",
-    ),
-    tables=("encoded", "constants"),
-)
-_WHOLE_SIMULATION = ("clients", "seed", "replicates")
-_VOLUNTEERS = (*_WHOLE_SIMULATION, "source.groups")
-_CONSTANTS = {
-    "tanh": ("project.centre", "project.scale"),
-    "standard": ("project.centre", "project.scale"),
-    "min_max": ("project.lower", "project.upper", "project.bounds"),
-}
+from curvote.run.plan.step import VERSION, Release, Standing, Step
 
 
 def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
-    """Return the chain: the shared stages, then the protocol's."""
-    protocol = import_module(PROTOCOLS[pipeline.protocol])
+    """Return the chain of a pipeline's system, as the pipeline's mode has it."""
+    own = system(pipeline.protocol)
     if not pipeline.production:
-        return (INGEST, PROJECT, *protocol.STAGES)
-    kind = COLLECTED if pipeline.intake else RELEASED
-    own = (replace(s, module=kind) if s.message else s for s in protocol.PRODUCTION)
-    return (INGEST, PROJECT, *own)
+        return own.stages
+    if pipeline.intake is None:
+        return own.production
+    return tuple(replace(s, module=s.collected or s.module) for s in own.production)
 
 
 def expand(
@@ -79,13 +45,13 @@ def _expand_one(
     name: str, setting: Setting, raw: tuple[Raw, ...], standing: Standing | None
 ) -> Iterator[Step]:
     made: dict[tuple[str, Cell], Step] = {}
-    for pipeline in parts(setting.pipeline):
-        stages = stages_of(pipeline)
+    for part in system(setting.pipeline.protocol).parts(setting.pipeline):
+        pipeline, stages = part.settings, stages_of(part.settings)
         last = max((i for i, s in enumerate(stages) if s.message), default=-1)
-        for place, stage, cell in _places(stages, replace(setting, pipeline=pipeline)):
+        for place, stage, cell in _places(stages, setting.name, part):
             if not stage.axes and (stage.name, cell) in made:
-                continue  # what every epsilon shares
-            inputs = dict(_inputs(made, stage, cell))
+                continue  # what every part shares
+            inputs = dict(_inputs(made, stage, cell, pipeline))
             step = _step(pipeline, stage, cell, inputs, raw)
             if standing and place <= last:
                 step = _frozen(name, pipeline, step, standing)
@@ -94,45 +60,56 @@ def _expand_one(
 
 
 def _places(
-    stages: tuple[Stage, ...], setting: Setting
+    stages: Sequence[Stage], setting: str | None, part: Part
 ) -> Iterator[tuple[int, Stage, Cell]]:
-    """Yield (place in the chain, stage, cell), arrival after arrival."""
+    """Yield (place in the chain, stage, cell); a successive axis turns slowest."""
     numbered = list(enumerate(stages))
-    for place, stage in numbered:
-        if "arrival" not in stage.axes:
-            yield from ((place, stage, cell) for cell in _cells(stage, setting))
-    for arrival in range(setting.pipeline.online.arrivals):
-        for place, stage in numbered:
-            if "arrival" in stage.axes:
-                for cell in _cells(stage, setting):
-                    yield place, stage, replace(cell, arrival=arrival)
+    own = system(part.settings.protocol)
+    slow = [axis for axis in own.axes if axis.successive]
+    for axes in ([], slow) if slow else ([],):
+        for turn in combinations(axes, part.settings):
+            for place, stage in numbered:
+                if {axis.name for axis in slow} & {*stage.axes} == {*turn}:
+                    for cell in _cells(own, stage, setting, part):
+                        yield place, stage, cell.with_(**turn)
 
 
-def _cells(stage: Stage, setting: Setting) -> Iterator[Cell]:
-    pipeline = setting.pipeline
+def _cells(
+    own: System, stage: Stage, setting: str | None, part: Part
+) -> Iterator[Cell]:
+    here = Cell.of({"setting": setting})
     if not stage.axes:
-        yield Cell(setting=setting.name)
+        yield here
         return
-    labels = [learner.label for learner in pipeline.learners]
-    learners: list[str | None] = [*labels] if "learner" in stage.axes else [None]
-    epsilons: list[float | None] = [*pipeline.epsilon]
-    if "epsilon" not in stage.axes:
-        epsilons = [None]
-    for epsilon, learner in product(epsilons, learners):
-        yield Cell(pipeline.called, epsilon, learner, setting.name)
+    mine = [a for a in own.axes if a.name in stage.axes and not a.successive]
+    for values in combinations(mine, part.settings):
+        yield Cell.of({"protocol": part.settings.called, **here.to_json(), **values})
 
 
 def _inputs(
-    made: Mapping[tuple[str, Cell], Step], stage: Stage, cell: Cell
+    made: Mapping[tuple[str, Cell], Step],
+    stage: Stage,
+    cell: Cell,
+    pipeline: Pipeline,
 ) -> Iterator[tuple[str, Step]]:
-    """Yield (input, step); what the first arrival would find before it is left out."""
+    """Yield (input, step); what the first of successive values lacks is left out."""
     for name in stage.inputs:
         source, _, previous = name.partition("@")
-        if previous and not cell.arrival:
+        wanted = _before(cell, stage, pipeline) if previous else cell
+        if wanted is None:
             continue
-        arrival = (cell.arrival or 0) - 1 if previous else cell.arrival
-        wanted = replace(cell, arrival=arrival)
-        yield name, next(made[source, c] for c in wanted.wider() if (source, c) in made)
+        there = [c for (stage_name, c) in made if stage_name == source]
+        found = wanted.narrowest(there)
+        yield name, made[source, found or wanted]
+
+
+def _before(cell: Cell, stage: Stage, pipeline: Pipeline) -> Cell | None:
+    """Return the cell of the value before on the successive axis; None at the first."""
+    axes = system(pipeline.protocol).axes
+    (axis,) = (a for a in axes if a.successive and a.name in stage.axes)
+    values = list(axis.values(pipeline))
+    place = values.index(cell[axis.name])
+    return cell.with_(**{axis.name: values[place - 1]}) if place else None
 
 
 def _step(
@@ -142,21 +119,18 @@ def _step(
     inputs: Mapping[str, Step],
     raw: tuple[Raw, ...],
 ) -> Step:
-    own = _conditional(stage, pipeline)
-    values = _values(pipeline, cell)
-    params = {name: dotted(values, name) for name in (*stage.params, *own)}
-    varies = "replicates" in params or stage.message  # a release is no shared table
-    shared = not varies and all(step.replicates == SHARED for step in inputs.values())
-    replicates = SHARED if shared else tuple(range(_instances(stage, pipeline)))
+    values = values_of(pipeline, cell)
+    params = {n: dotted(values, n) for n in (*stage.params, *stage.also(pipeline))}
+    index, sizes, places = _repeated(pipeline, stage, params, inputs)
     components: dict[str, Any] = {
         "stage": stage.name,
         "contract": VERSION,
         "params": params,
         "inputs": {name: step.key for name, step in inputs.items()},
         "code": fingerprint.of_code([stage.module, *_plugins(stage, values)]),
-        "versions": fingerprint.versions(stage.name),
+        "versions": fingerprint.versions(stage.libraries),
     }
-    mine = raw if stage is INGEST else ()
+    mine = raw if stage.raw else ()
     if mine:
         components["raw"] = {file.name: _counted(file) for file in mine}
     return Step(
@@ -165,11 +139,30 @@ def _step(
         key=fingerprint.of_json(components)[:32],
         components=components,
         inputs={name: step.key for name, step in inputs.items()},
-        replicates=replicates,
+        index=index,
+        sizes=sizes,
+        places=places,
         raw=mine,
         private=pipeline.production,
         unpublished=unpublished(pipeline),
     )
+
+
+def _repeated(
+    pipeline: Pipeline,
+    stage: Stage,
+    params: Mapping[str, Any],
+    inputs: Mapping[str, Step],
+) -> tuple[tuple[str, ...], Place, tuple[Place, ...]]:
+    """Return what a stage repeats over, how often, and where; () if rows are shared."""
+    every = system(pipeline.protocol).index
+    mine = [i for i in every if stage.index is None or i.name in stage.index]
+    names = tuple(index.name for index in mine)
+    sizes = tuple(index.size(pipeline) for index in every)
+    varies = any(f"{name}s" in params for name in names) or stage.message
+    if not varies and all(step.places == (SHARED,) for step in inputs.values()):
+        return names, sizes, (SHARED,)
+    return names, sizes, tuple(product(*map(range, sizes[: len(mine)])))
 
 
 def _counted(file: Raw) -> str | dict[str, str]:
@@ -177,33 +170,16 @@ def _counted(file: Raw) -> str | dict[str, str]:
     return file.told if "sha256" in file.counted else file.counted
 
 
-def _instances(stage: Stage, pipeline: Pipeline) -> int:
-    """Return how often a stage is repeated: for each server of each replicate.
-
-    Only true scores are asked for a replicate as a whole.
-    """
-    servers = 1 if stage.name == "report" else servers_of(pipeline)
-    return pipeline.replicates * servers
-
-
-def servers_of(pipeline: Pipeline) -> int:
-    """Return how many servers the source's clients belong to."""
-    dataset = module(pipeline.source["name"])
-    if not hasattr(dataset, "servers"):
-        return 1
-    return int(dataset.servers(dataset.Parameters.model_validate(pipeline.source)))
-
-
 def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> Step:
     """Name a step by what was asked of whom; a release also by its number."""
-    values = _values(pipeline, step.cell, identity.asked(pipeline))
+    values = values_of(pipeline, step.cell, identity.asked(pipeline))
     asked = {name: dotted(values, name) for name in step.params}
     named: dict[str, Any] = {
         "stage": step.stage.name,
         "asked": {name: value for name, value in asked.items() if value is not None},
         "inputs": step.inputs,
     }
-    if step.stage is INGEST:
+    if step.stage.raw:
         named["cohort"] = standing.cohort
     step = replace(step, frozen=True, key=identity.key(named))
     if not step.stage.message:
@@ -234,28 +210,15 @@ def _numbered(
     return replace(step, key=key, release=release, components=components)
 
 
-def _conditional(stage: Stage, pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the parameters that count only for some configurations."""
-    if stage is INGEST:
-        simulated = import_module(DATASETS[pipeline.source["name"]]).SIMULATED
-        return _WHOLE_SIMULATION if simulated else ()
-    if stage is PROJECT:
-        constants = _CONSTANTS.get(pipeline.project.rescale, ())
-        return (*constants, *(_VOLUNTEERS if pipeline.project.volunteers else ()))
-    return ()
-
-
-def _values(
+def values_of(
     pipeline: Pipeline, cell: Cell, given: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return the configuration, or the ``given`` form of it, as this cell sees it."""
+    own = system(pipeline.protocol)
     values = pipeline.model_dump(mode="json") if given is None else dict(given)
-    learners = (learner.model_dump() for learner in pipeline.learners)
-    mine = [learner for learner in learners if learner["label"] == cell.learner]
-    values |= {"epsilon": cell.epsilon, "learner": mine[0] if mine else {}}
-    values |= {"arrival": cell.arrival, "servers": servers_of(pipeline)}
-    values |= {"label": pipeline.called}
-    return published(values)
+    values |= {axis.name: axis.read(pipeline, cell[axis.name]) for axis in own.axes}
+    values |= {f"{index.name}s": index.size(pipeline) for index in own.index}
+    return own.spelled(values)
 
 
 def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[str]:

@@ -17,7 +17,6 @@ PACKAGE = Path(__file__).resolve().parents[2]
 # itself. What a package exports lazily is followed to where it stands.
 NEVER_COUNTED = ("__init__", "registry")
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
-MORE_LIBRARIES = {"ingest": ("pandas", "pyarrow"), "project": ("scikit-fda",)}
 
 
 def of_json(values: Any) -> str:
@@ -32,16 +31,14 @@ def of_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def versions(stage: str) -> dict[str, str]:
-    """Return the versions that a stage's numbers may depend on."""
-    names = (*LIBRARIES, *MORE_LIBRARIES.get(stage, ()))
+def versions(more: Iterable[str] = ()) -> dict[str, str]:
+    """Return the versions that numbers may depend on, those of ``more`` too."""
+    names = (*LIBRARIES, *more)
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     return {"python": python} | {name: _version(name) for name in names}
 
 
-@cache
-def _version(name: str) -> str:
-    return version(name)
+_version = cache(version)
 
 
 def of_code(modules: Iterable[str]) -> dict[str, str]:
@@ -64,7 +61,8 @@ def of_code(modules: Iterable[str]) -> dict[str, str]:
         elif path.stem == "__init__":
             waiting += _exports(path).values()
         elif path.stem not in NEVER_COUNTED:
-            found[module], imports = _read(path)
+            stamp = path.stat()
+            found[module], imports = _parsed(path, stamp.st_mtime_ns, stamp.st_size)
             waiting += imports
     return dict(sorted(found.items()))
 
@@ -97,11 +95,6 @@ def _promised(path: Path) -> dict[str, str]:
             promised: dict[str, str] = ast.literal_eval(node.args[1])
             return promised
     return {}
-
-
-def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    stamp = path.stat()
-    return _parsed(path, stamp.st_mtime_ns, stamp.st_size)
 
 
 def _source(module: str) -> Path | None:

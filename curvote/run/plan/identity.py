@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.chain.stage import Here
 from curvote.protocols.message import messages
 from curvote.protocols.roles import ROLES, split
 from curvote.protocols.stages import ingest
@@ -62,7 +63,8 @@ def people(configured: Configured, paths: Mapping[str, str]) -> People:
 def _who(params: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return the ids and groups of all clients, without holding all their curves."""
     if ingest.is_simulated(params):
-        parts = ingest.block((0,), {}, params, {})["clients"]
+        here = Here("ingest", (0,), (1,), {}, params, {})
+        parts = [ingest.one(here)["clients"]]
     else:
         parts = [piece["clients"] for piece in _thin(ingest.pieces({}, params, {}))]
     ids, groups = (

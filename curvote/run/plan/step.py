@@ -3,68 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Final
 
-from curvote.protocols.stage import Stage
+from curvote.chain.axis import Cell
+from curvote.chain.stage import Place, Stage
+from curvote.run.config.source import Raw
 from curvote.run.project import is_raw
 
-# In place of replicates: rows that all of them share.
-SHARED: tuple[int, ...] = (-1,)
-
-
-@dataclass(frozen=True)
-class Raw:
-    """A raw file that ingest reads; its digest counts, its path does not.
-
-    ``told`` is all that may be told of ``sha256``: itself, or for a file that nobody
-    published its keyed digest (`keyed.keyed`).
-    """
-
-    name: str
-    sha256: str = field(repr=False)
-    path: str
-    origin: str
-    told: str
-
-    @property
-    def counted(self) -> dict[str, str]:
-        """What stands of the digest in keys and manifests, under its kind."""
-        kind = "sha256" if self.told == self.sha256 else "hmac_sha256"
-        return {kind: self.told}
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One (protocol, epsilon, learner) of a setting; None where a stage shares it.
-
-    ``arrival`` counts the groups of evaluation clients that came one after the other.
-    """
-
-    protocol: str | None = None
-    epsilon: float | None = None
-    learner: str | None = None
-    setting: str | None = None
-    arrival: int | None = None
-
-    def __str__(self) -> str:
-        named = {"epsilon": self.epsilon, "learner": self.learner}
-        named["arrival"] = self.arrival
-        parts = (f"{k}={_short(v)}" for k, v in named.items() if v is not None)
-        return " ".join((*filter(None, [self.setting]), *parts))
-
-    def wider(self) -> tuple[Cell, ...]:
-        """Return the cells whose artifacts may serve this one, the narrowest first."""
-        shared = (
-            self,
-            replace(self, arrival=None),
-            replace(self, arrival=None, learner=None),
-        )
-        return (*shared, Cell(setting=self.setting))
-
-
-def _short(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+# The form in which tables are stored: part of every key.
+VERSION: Final = 3
 
 
 @dataclass(frozen=True)
@@ -102,10 +50,11 @@ class Standing:
 class Step:
     """One artifact of a plan: what makes it, what names it, what will be done.
 
-    ``private`` says that its noise is nobody's to remove: real releases, not a study,
-    whose noise comes from its seed. ``unpublished`` says that records stand behind it
-    which nobody published. ``frozen`` means that it is made once, whatever code or
-    libraries become, because a release was or will be made from it.
+    Its tables repeat over ``index``, of these ``sizes``, at ``places``. ``private``
+    says that its noise is nobody's to remove: real releases, not a study, whose noise
+    comes from its seed. ``unpublished`` says that records stand behind it which nobody
+    published. ``frozen`` means that it is made once, whatever code or libraries become,
+    because a release was or will be made from it.
     """
 
     stage: Stage
@@ -113,7 +62,9 @@ class Step:
     key: str
     components: dict[str, Any]
     inputs: dict[str, str]
-    replicates: tuple[int, ...]
+    index: tuple[str, ...]
+    sizes: Place
+    places: tuple[Place, ...]
     raw: tuple[Raw, ...] = ()
     action: str = "run"
     reason: str = ""

@@ -7,21 +7,20 @@ of the append-only copy, and the record of its run.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from curvote.chain.lookup import system
+from curvote.chain.registry import SYSTEMS
 from curvote.client.ledger import Entry, Ledger, existing
 from curvote.errors import UserError
-from curvote.protocols.registry import PROTOCOLS
 from curvote.run import history
 from curvote.run.project import Project
 from curvote.run.release import releases_log
-from curvote.run.store.artifacts import MANIFEST
+from curvote.run.store.artifacts import manifest_of
 
 WAY_OUT = (
     "Put the newest ledger back: clients have spent what another one does not know."
@@ -84,15 +83,7 @@ def manifests(project: Project) -> Manifests:
     """
     folders = sorted(project.artifacts.glob("*/*"))
     left = (f for f in folders if f.is_dir() and not f.name.startswith(".tmp-"))
-    return [(folder, _manifest(folder)) for folder in left]
-
-
-def _manifest(folder: Path) -> dict[str, Any] | None:
-    try:
-        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return found if isinstance(found, dict) else None
+    return [(folder, manifest_of(folder)) for folder in left]
 
 
 def traces(project: Project) -> list[Trace]:
@@ -133,9 +124,7 @@ def _released(record: history.RunRecord) -> Iterator[str]:
 
 
 def _releasing(protocol: str) -> set[str]:
-    if protocol not in PROTOCOLS:
-        return set()
-    chain = import_module(PROTOCOLS[protocol]).PRODUCTION
+    chain = system(protocol).production if protocol in SYSTEMS else ()
     return {stage.name for stage in chain if stage.message}
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from curvote.chain.lookup import system
 from curvote.client.ledger import Entry, existing
 from curvote.errors import InternalError, UserError
 from curvote.protocols.message import messages
 from curvote.run.config.file import Configured
-from curvote.run.falls import has_fallen
+from curvote.run.config.source import Raw
 from curvote.run.plan import identity
-from curvote.run.plan.step import Raw, Release, Standing, Step
+from curvote.run.plan.step import Release, Standing, Step
 from curvote.run.project import Project
 from curvote.run.release import before_releasing
 from curvote.run.store.artifacts import artifact
@@ -157,7 +158,8 @@ def _by_envelope(
         return replace(step, action="blocked", reason=reason)
     if problem is None:
         facts = artifact(project, step.stage.name, step.key).facts
-        worse = has_fallen(facts, configured.pipeline.online.drop)
+        pipeline = configured.pipeline
+        worse = system(pipeline.protocol).alarm(pipeline, facts)
         reason = _folded(found) + ("; the newest are worse" if worse else "")
         return replace(step, action="reuse", reason=reason)
     least = _batch(configured, found) or 1
@@ -193,7 +195,7 @@ def minimum(configured: Configured, step: Step) -> int:
     pipeline = configured.pipeline
     name = needed(step).message
     senders = messages(pipeline.protocol)[name].senders
-    stated = getattr(pipeline.intake, f"min_{name}s", None)
+    stated = pipeline.intake.least(name) if pipeline.intake else None
     return int(stated or senders.count(pipeline.clients.model_dump()))
 
 

@@ -124,7 +124,7 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     facts = step.components["release"]
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     task = released.task_of(inputs, step.params)
-    clients = inputs["ingest"].columns("clients", 0)
+    clients = inputs["ingest"].columns("clients", (0,))
     mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
     stated = Budget(**facts["cap"])
     caps.set_up(ledger, facts["population"], stated)

@@ -14,12 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from curvote.chain.stage import Columns, Place
 from curvote.durable import file_mode, owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
-from curvote.protocols.stage import Columns
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project, is_raw
-from curvote.run.store.contracts import to_columns
+from curvote.run.store.arrow import to_columns
 from curvote.run.store.sides import side_of
 
 MANIFEST = "manifest.json"
@@ -36,7 +36,7 @@ class ArtifactRef:
 
 
 class Artifact:
-    """A committed artifact, read one replicate at a time."""
+    """A committed artifact, read one repetition at a time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -75,28 +75,39 @@ class Artifact:
         """Say whether the artifact has a table of this name."""
         return table in self.manifest["tables"]
 
-    def replicates(self, table: str) -> list[int]:
-        """Return the replicates a table holds, in row-group order (-1: shared)."""
-        return list(self.manifest["tables"][table]["replicates"])
+    def places(self, table: str) -> list[Place]:
+        """Return the repetitions a table holds, in row-group order; () is shared."""
+        entry = self.manifest["tables"][table]
+        if "places" in entry:
+            return [tuple(place) for place in entry["places"]]
+        return [() if r == -1 else (r,) for r in entry["replicates"]]  # of version 2
 
-    def columns(self, table: str, replicate: int) -> Columns:
-        """Return one replicate's columns; rows shared by all serve every replicate."""
+    def columns(self, table: str, place: Place) -> Columns:
+        """Return one repetition's columns; rows shared by all serve every one."""
         groups = self._row_groups[table]
-        if -1 in groups:
+        if () in groups:
             return self._shared(table)
-        if replicate not in groups:
-            raise InternalError(f"{self.stage}: no replicate {replicate} in {table}")
-        return self._read(table, groups[replicate])
+        if place not in groups:
+            raise self._missing(table, place)
+        return self._read(table, groups[place])
+
+    def _missing(self, table: str, place: Place) -> Exception:
+        if "places" in self.manifest["tables"][table]:
+            return InternalError(f"{self.stage}: no repetition {place} in {table}")
+        return UserError(
+            f"artifact {self.path} was stored by an earlier version, in another order;"
+            " run the pipeline again: it will be computed anew."
+        )
 
     def pieces(self, table: str) -> Iterator[Columns]:
-        """Yield the rows that all replicates share, a row group at a time."""
-        for group in self._row_groups[table][-1]:
+        """Yield the rows that all repetitions share, a row group at a time."""
+        for group in self._row_groups[table][()]:
             yield self._read(table, [group])
 
     def _shared(self, table: str) -> Columns:
-        """Read what all replicates share just once."""
+        """Read what all repetitions share just once."""
         if table not in self._kept:
-            self._kept[table] = self._read(table, self._row_groups[table][-1])
+            self._kept[table] = self._read(table, self._row_groups[table][()])
         return self._kept[table]
 
     def _read(self, table: str, groups: list[int]) -> Columns:
@@ -132,13 +143,22 @@ class Artifact:
         return {name: pq.ParquetFile(self._path(name)) for name in tables}
 
     @cached_property
-    def _row_groups(self) -> dict[str, dict[int, list[int]]]:
-        found: dict[str, dict[int, list[int]]] = {}
+    def _row_groups(self) -> dict[str, dict[Place, list[int]]]:
+        found: dict[str, dict[Place, list[int]]] = {}
         for name in self.manifest["tables"]:
             groups = found.setdefault(name, {})
-            for group, replicate in enumerate(self.replicates(name)):
-                groups.setdefault(replicate, []).append(group)
+            for group, place in enumerate(self.places(name)):
+                groups.setdefault(place, []).append(group)
         return found
+
+
+def manifest_of(folder: Path) -> dict[str, Any] | None:
+    """Return the manifest in a folder; None where there is none that can be read."""
+    try:
+        found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
@@ -219,21 +239,17 @@ def aside(target: Path) -> Path:
 
 def write_json(path: Path, values: Any) -> None:
     """Write a JSON file whole or not at all, and make it durable."""
-    _write(path, json.dumps(values, indent=1, allow_nan=False))
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a public text whole or not at all, and make it durable."""
-    _write(path, text)
+    write_text(path, json.dumps(values, indent=1, allow_nan=False))
 
 
 def write_lines(path: Path, rows: Iterable[Any]) -> None:
     """Write secret rows as JSON Lines, readable by the owner only."""
     text = "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows)
-    _write(path, text, mode=0o600)
+    write_text(path, text, mode=0o600)
 
 
-def _write(path: Path, text: str, mode: int | None = None) -> None:
+def write_text(path: Path, text: str, mode: int | None = None) -> None:
+    """Write a text whole or not at all, and make it durable."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     handle = os.open(temporary, flags, mode or file_mode(path.parent))

@@ -1,4 +1,4 @@
-"""Blocks of replicates: computed in any order, in any process, each written once."""
+"""Blocks of repetitions: computed in any order, in any process, each written once."""
 
 from __future__ import annotations
 
@@ -17,25 +17,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
+from curvote.chain.stage import SHARED, Here, Place, Rows
+from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
-from curvote.protocols.stage import Columns, Tables
-from curvote.run.plan.step import SHARED
+from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import Artifact
-from curvote.run.store.contracts import to_arrow
 
 PREFIX: Final = "block-"
 # Doubles do not repeat, so dictionaries would cost time and save nothing.
 FORMAT: Final[dict[str, Any]] = {"use_dictionary": False, "compression": "zstd"}
-Part = tuple[int, ...]
+Part = tuple[Place, ...]
 
 
 @dataclass(frozen=True)
 class Job:
     """All a process needs to compute blocks of one step; holds paths, no tables."""
 
+    stage: str
     module: str
-    tables: tuple[str, ...]
+    tables: tuple[Table, ...]
+    index: tuple[str, ...]
+    sizes: Place
     inputs: dict[str, str]
     params: dict[str, Any]
     facts: dict[str, Any]
@@ -44,7 +47,8 @@ class Job:
 
 def path(folder: Path, part: Part, table: str) -> Path:
     """Return the file of one table of one block."""
-    return folder / f"{PREFIX}{part[0]}-{part[-1]}.{table}.parquet"
+    first, last = ("_".join(map(str, place)) for place in (part[0], part[-1]))
+    return folder / f"{PREFIX}{first}-{last}.{table}.parquet"
 
 
 def run_all(
@@ -55,8 +59,9 @@ def run_all(
 ) -> None:
     """Compute every block that is not there yet, ``workers`` at a time."""
     folder = Path(job.folder)
+    names = [table.name for table in job.tables]
     waiting = [
-        p for p in parts if not all(path(folder, p, t).is_file() for t in job.tables)
+        p for p in parts if not all(path(folder, p, name).is_file() for name in names)
     ]
     done = len(parts) - len(waiting)
     tell = progress or (lambda _done, _all: None)
@@ -85,31 +90,33 @@ def compute(job: Job, part: Part) -> None:
     inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
     with threadpool_limits(limits=1):  # reductions must not depend on thread counts
-        if part == SHARED and hasattr(stage, "pieces"):
+        if part == (SHARED,) and hasattr(stage, "pieces"):
             made = stage.pieces(inputs, job.params, job.facts)
         else:
-            made = _by_replicate(stage.block(part, inputs, job.params, job.facts))
+            heres = [
+                Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
+                for place in part
+            ]
+            # All at once where the stage can.
+            one = hasattr(stage, "one")
+            made = map(stage.one, heres) if one else iter(stage.block(heres))
         _write(job, part, made)
 
 
-def _by_replicate(tables: Tables) -> Iterator[dict[str, Columns]]:
-    """Yield the tables of one replicate after the other."""
-    for pieces in zip(*tables.values(), strict=True):
-        yield dict(zip(tables, pieces, strict=True))
-
-
-def _write(job: Job, part: Part, made: Iterator[dict[str, Columns]]) -> None:
+def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
     """Write a row group for each piece; files appear whole or not at all."""
     folder = Path(job.folder)
-    files = {name: path(folder, part, name) for name in job.tables}
+    files = {t.name: path(folder, part, t.name) for t in job.tables}
+    kinds = {t.name: t for t in job.tables}
     with ExitStack() as stack:
         writers: dict[Path, pq.ParquetWriter] = {}
         for number, tables in enumerate(made):
-            replicate = part[number] if part != SHARED else SHARED[0]
+            place = part[number] if part != (SHARED,) else SHARED
             for name, columns in tables.items():
-                _append(stack, writers, files[name], to_arrow(name, replicate, columns))
+                table = to_arrow(kinds[name], job.index, place, columns)
+                _append(stack, writers, files[name], table)
     if {_temporary(file) for file in files.values()} != set(writers):
-        raise InternalError(f"{job.module} made {sorted(writers)}, not {job.tables}")
+        raise InternalError(f"{job.module} made {sorted(writers)}, not {sorted(files)}")
     for file in files.values():
         _temporary(file).replace(file)
 

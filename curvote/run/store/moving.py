@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 from curvote.durable import OTHERS, owner_folder, sync_folder
 from curvote.errors import UserError
 from curvote.run.project import Project, is_raw
-from curvote.run.store.artifacts import MANIFEST, aside
+from curvote.run.store.artifacts import aside, manifest_of
 from curvote.run.store.sides import side_of
 
 
@@ -37,13 +36,8 @@ def _raw(folder: Path) -> bool:
     """Say whether a folder's stage or, where stages were renamed, manifest says so."""
     if not folder.is_dir():
         return False
-    if is_raw(side_of(folder.parent.name)):
-        return True
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-        return is_raw(manifest["side"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
+    told = (manifest_of(folder) or {}).get("side")
+    return is_raw(side_of(folder.parent.name)) or is_raw(str(told))
 
 
 def _owned(folder: Path) -> None:

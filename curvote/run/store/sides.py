@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import cache
-from importlib import import_module
 
+from curvote.chain.lookup import systems
 from curvote.errors import InternalError
-from curvote.protocols.registry import PROTOCOLS
-from curvote.protocols.stage import Stage
-from curvote.run.plan.expand import INGEST, PROJECT
 
-UNKNOWN = "client"  # a stage that no protocol has any more: closed rather than open
+UNKNOWN = "client"  # a stage that no system has any more: closed rather than open
 
 
 def side_of(stage: str) -> str:
@@ -22,14 +18,7 @@ def side_of(stage: str) -> str:
 @cache
 def _sides() -> dict[str, str]:
     found: dict[str, str] = {}
-    for stage in _stages():
+    for stage in (stage for one in systems() for stage in one.every_stage):
         if found.setdefault(stage.name, stage.side) != stage.side:
             raise InternalError(f"stage {stage.name} stands on two sides")
     return found
-
-
-def _stages() -> Iterator[Stage]:
-    yield from (INGEST, PROJECT)
-    for place in PROTOCOLS.values():
-        protocol = import_module(place)
-        yield from (*protocol.STAGES, *protocol.PRODUCTION)

@@ -12,16 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvote import validate
-from curvote.server.learners.fits import (
-    NEGLIGIBLE,
-    BoolArray,
-    Fits,
-    FloatArray,
-    checked_gram,
-    majority,
-    one_class,
-    within_classes,
-)
+from curvote.server.learners import fits
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray
 
 # All are relative: the data are scaled to 1, the Gram matrix to a mean diagonal of 1.
 NO_DIRECTION = 1e-28  # squared norm of a mean difference that is rounding error
@@ -52,11 +44,12 @@ def fit(
     g = _unit_gram(gram, reports.shape[2])
     means, unit, difference, covariance = _moments(reports, labels)
     psi, stuck = _conjugate_gradient(covariance, g, difference, steps)
-    nowhere = one_class(labels) | (_inner(difference, g, difference) <= NO_DIRECTION)
+    apart = _inner(difference, g, difference)
+    nowhere = fits.one_class(labels) | (apart <= NO_DIRECTION)
     psi[nowhere] = 0
     coef = _times(psi, g) / unit[:, None]
     intercept = -(coef * (means[0] / 2 + means[1] / 2)).sum(axis=1)
-    intercept[nowhere] = majority(labels[nowhere])
+    intercept[nowhere] = fits.majority(labels[nowhere])
     return Fits(coef, intercept, nowhere | stuck, ridge=0.0)
 
 
@@ -64,7 +57,7 @@ def _unit_gram(gram: ArrayLike | None, d: int) -> FloatArray:
     """Return the Gram matrix with mean diagonal 1 (its scale does not matter)."""
     if gram is None:
         return np.eye(d)
-    g = checked_gram(gram, d)
+    g = fits.checked_gram(gram, d)
     return np.asarray(g * (d / np.trace(g)))
 
 
@@ -73,10 +66,10 @@ def _moments(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Return class means [2, B, d], the unit [B], and scaled to it mu and S."""
     n = reports.shape[1]
-    means, within = within_classes(reports, labels)
+    means, within = fits.within_classes(reports, labels)
     difference = means[0] - means[1]
     unit = np.maximum(np.abs(within).max(axis=(1, 2)), np.abs(difference).max(axis=1))
-    rounding = NEGLIGIBLE * np.abs(means).max(axis=(0, 2)) + 1 / 1e100
+    rounding = fits.NEGLIGIBLE * np.abs(means).max(axis=(0, 2)) + 1 / 1e100
     unit = np.where(unit <= rounding, np.inf, unit)
     within /= unit[:, None, None]
     covariance = within.swapaxes(1, 2) @ within / max(n - 2, 1)

@@ -13,21 +13,8 @@ from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.server.learners.fits import (
-    BoolArray,
-    Fits,
-    FloatArray,
-    checked_gram,
-    majority,
-    one_class,
-)
-from curvote.server.learners.newton import (
-    Design,
-    Part,
-    in_blocks,
-    minimise,
-    standardised,
-)
+from curvote.server.learners import fits, newton
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray
 
 RIDGE = 1e-6  # flagged problems add RIDGE/2 |scaled coef|^2 to the mean loss
 ITERATIONS = 100
@@ -62,7 +49,7 @@ def fit(
     """
     weights, axes = _curvature(reports.shape[2], gram, roughness)
     weights = weights * validate.positive(penalty=penalty)
-    return in_blocks(
+    return newton.in_blocks(
         lambda x, y: _fit_block(x, y, weights, axes), reports, labels, RIDGE
     )
 
@@ -73,7 +60,7 @@ def _curvature(
     """Return k [d] and orthogonal U [d, d]: J = sum_j k_j (U'b)_j^2."""
     if roughness is None:
         return np.ones(d), np.eye(d)
-    inverse = np.linalg.inv(np.eye(d) if gram is None else checked_gram(gram, d))
+    inverse = np.linalg.inv(np.eye(d) if gram is None else fits.checked_gram(gram, d))
     rough = validate.finite(roughness=roughness)
     if rough.shape != (d, d) or not np.allclose(rough, rough.T, atol=0):
         raise UserError(
@@ -89,9 +76,9 @@ def _curvature(
 
 def _fit_block(
     reports: FloatArray, labels: FloatArray, weights: FloatArray, axes: FloatArray
-) -> Part:
+) -> newton.Part:
     design, penalty, stretch = _bent(reports, labels, weights, axes)
-    constant = one_class(labels) | ~np.isfinite(design.scale[:, 0])
+    constant = fits.one_class(labels) | ~np.isfinite(design.scale[:, 0])
     theta, regular = np.zeros(design.signed.shape[:2]), ~constant
     first = np.flatnonzero(regular)
     theta[first], regular[first] = _minimise(design.signed[first], penalty[first])
@@ -99,22 +86,20 @@ def _fit_block(
     ridge = RIDGE * labels.shape[1] / stretch[again] ** 2
     penalty[again, 1:] += ridge
     theta[again], _ = _minimise(design.signed[again], penalty[again])
-    theta[:, 1:] = _turned(theta[:, 1:] / stretch, axes.T)
-    coef, intercept = design.classifier(theta)
-    intercept[constant] = majority(labels[constant])
-    return coef, intercept, ~regular
+    theta[:, 1:] = ((theta[:, 1:] / stretch)[:, None, :] @ axes.T)[:, 0]
+    return *design.classifier(theta, labels, constant), ~regular
 
 
 def _bent(
     reports: FloatArray, labels: FloatArray, weights: FloatArray, axes: FloatArray
-) -> tuple[Design, FloatArray, FloatArray]:
+) -> tuple[newton.Design, FloatArray, FloatArray]:
     """Return the design along ``axes``, its penalty [B, 1 + d] and stretch [B, d].
 
     Each axis is stretched as much as it is penalised, which keeps Hessians well
     conditioned whatever the roughness of its function.
     """
     n = labels.shape[1]
-    design = standardised(reports, labels, jointly=True)
+    design = newton.standardised(reports, labels, jointly=True)
     with np.errstate(over="ignore", under="ignore"):
         weights = np.minimum(2 * weights / design.scale**2, STIFFEST)
     stretch = np.sqrt(1 + weights)
@@ -126,7 +111,9 @@ def _bent(
 
 
 def _minimise(design: FloatArray, penalty: FloatArray) -> tuple[FloatArray, BoolArray]:
-    return minimise(_loss, design, penalty, iterations=ITERATIONS, damping=STEEPEST)
+    return newton.minimise(
+        _loss, design, penalty, iterations=ITERATIONS, damping=STEEPEST
+    )
 
 
 def _loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -134,7 +121,3 @@ def _loss(margin: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     bent = margin > 0.5
     loss = np.where(bent, 0.25 / far, 1 - margin)
     return loss, 0.25 / far**2, np.where(bent, 0.5 / far**3, 0.0)
-
-
-def _turned(vectors: FloatArray, axes: FloatArray) -> FloatArray:
-    return np.asarray((vectors[:, None, :] @ axes)[:, 0])

@@ -8,14 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.server.learners.fits import (
-    NEGLIGIBLE,
-    Fits,
-    FloatArray,
-    majority,
-    one_class,
-    within_classes,
-)
+from curvote.server.learners import fits
+from curvote.server.learners.fits import Fits, FloatArray
 from curvote.server.learners.newton import Part, in_blocks, solver
 
 RIDGE = 1e-3  # added to the within-class correlation matrix of flagged problems
@@ -38,8 +32,8 @@ def fit(reports: FloatArray, labels: FloatArray) -> Fits:
 
 
 def _fit_block(reports: FloatArray, labels: FloatArray) -> Part:
-    constant = one_class(labels)
-    means, within = within_classes(reports, labels)
+    constant = fits.one_class(labels)
+    means, within = fits.within_classes(reports, labels)
     difference = means[0] - means[1]
     scale = _scale(within, means)
     within /= scale[:, None]
@@ -51,7 +45,7 @@ def _fit_block(reports: FloatArray, labels: FloatArray) -> Part:
     odds = (labels > 0).sum(axis=1) / np.maximum((labels < 0).sum(axis=1), 1)
     middle = means[0] / 2 + means[1] / 2
     intercept = np.log(np.where(constant, 1, odds)) - (coef * middle).sum(axis=1)
-    intercept[constant] = majority(labels[constant])
+    intercept[constant] = fits.majority(labels[constant])
     return coef, intercept, constant | singular
 
 
@@ -60,7 +54,7 @@ def _scale(within: FloatArray, means: FloatArray) -> FloatArray:
 
     Infinite, which makes the coef 0, for a coordinate that has neither.
     """
-    rounding = NEGLIGIBLE * np.abs(means).max(axis=0) + 1 / 1e100
+    rounding = fits.NEGLIGIBLE * np.abs(means).max(axis=0) + 1 / 1e100
     spread = np.sqrt(np.square(within).mean(axis=1))
     between = np.abs(means[0] - means[1])
     between[between <= rounding] = np.inf

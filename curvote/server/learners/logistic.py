@@ -8,13 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.server.learners.fits import (
-    BoolArray,
-    Fits,
-    FloatArray,
-    majority,
-    one_class,
-)
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray, one_class
 from curvote.server.learners.newton import Part, in_blocks, minimise, standardised
 
 RIDGE = 1e-3  # flagged problems minimise loss + RIDGE/2 |standardised coef|^2
@@ -46,9 +40,7 @@ def _fit_block(reports: FloatArray, labels: FloatArray) -> Part:
     theta[first], regular[first] = _maximise(design.signed[first], 0.0)
     again = ~regular & ~constant
     theta[again], _ = _maximise(design.signed[again], RIDGE)
-    coef, intercept = design.classifier(theta)
-    intercept[constant] = majority(labels[constant])
-    return coef, intercept, ~regular
+    return *design.classifier(theta, labels, constant), ~regular
 
 
 def _maximise(design: FloatArray, ridge: float) -> tuple[FloatArray, BoolArray]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.server.learners.fits import NEGLIGIBLE, BoolArray, Fits, FloatArray
+from curvote.server.learners import fits
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray
 
 JITTER = 1e-13  # part of the trace that keeps every Hessian invertible
 BLOCK = 2**16  # values that are worked on together, so that they stay in the cache
@@ -59,10 +61,17 @@ class Design:
     centre: FloatArray
     scale: FloatArray
 
-    def classifier(self, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return coef and intercept in the units of the reports."""
+    def classifier(
+        self, theta: FloatArray, labels: FloatArray, constant: BoolArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return coef and intercept in the units of the reports.
+
+        ``constant`` problems [B] get the majority of their ``labels`` as intercept.
+        """
         coef = theta[:, 1:] / self.scale
-        return coef, theta[:, 0] - (coef * self.centre).sum(axis=1)
+        intercept = theta[:, 0] - (coef * self.centre).sum(axis=1)
+        intercept[constant] = fits.majority(labels[constant])
+        return coef, intercept
 
 
 def standardised(
@@ -79,28 +88,35 @@ def standardised(
         size = np.abs(centre).max(axis=1)[:, None]
     else:
         scale, size = np.sqrt(np.square(slopes).mean(axis=2)), np.abs(centre)
-    scale[scale <= NEGLIGIBLE * size + 1 / 1e100] = np.inf
+    scale[scale <= fits.NEGLIGIBLE * size + 1 / 1e100] = np.inf
     slopes /= scale[:, :, None]
     signed *= labels[:, None, :]
     return Design(signed, centre, scale)
 
 
 @dataclass(frozen=True)
-class _Batch:
-    """The problems still under way: each stands at ``base`` and tries ``step``."""
+class Batch:
+    """Problems under way, by their ``index``; every field has a row for each."""
 
     index: NDArray[np.intp]
+
+    def only(self, mask: BoolArray) -> Self:
+        """Return the problems that are true in ``mask``."""
+        if mask.all():
+            return self
+        return type(self)(*(getattr(self, field.name)[mask] for field in fields(self)))
+
+
+@dataclass(frozen=True)
+class _Batch(Batch):
+    """The problems still under way: each stands at ``base`` and tries ``step``."""
+
     design: FloatArray
     penalty: FloatArray
     base: FloatArray
     step: FloatArray
     loss: FloatArray
     damping: FloatArray
-
-    def only(self, mask: BoolArray) -> _Batch:
-        if mask.all():
-            return self
-        return _Batch(*(getattr(self, field.name)[mask] for field in fields(self)))
 
 
 def minimise(

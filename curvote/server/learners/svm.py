@@ -8,20 +8,13 @@ dozen steps hardly depend on the noise, unlike those of methods that exchange pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote import validate
-from curvote.server.learners.fits import (
-    BoolArray,
-    Fits,
-    FloatArray,
-    majority,
-    one_class,
-)
-from curvote.server.learners.newton import Part, gram, in_blocks, solver, standardised
+from curvote.server.learners import newton
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray, one_class
 
 ITERATIONS = 40
 GAP = 1e-12  # mean complementarity at the end, in units of the mean objective
@@ -42,11 +35,11 @@ def fit(reports: FloatArray, labels: FloatArray, *, C: float = 1.0) -> Fits:
     majority's label), and what has not converged after 40 steps.
     """
     C = validate.positive(C=C)
-    return in_blocks(lambda x, y: _fit_block(x, y, C), reports, labels)
+    return newton.in_blocks(lambda x, y: _fit_block(x, y, C), reports, labels)
 
 
-def _fit_block(reports: FloatArray, labels: FloatArray, C: float) -> Part:
-    design = standardised(reports, labels, jointly=True)
+def _fit_block(reports: FloatArray, labels: FloatArray, C: float) -> newton.Part:
+    design = newton.standardised(reports, labels, jointly=True)
     scale = design.scale[:, 0]
     constant = one_class(labels) | ~np.isfinite(scale)
     # With so small a C no margin reaches 1, and w is proportional to C.
@@ -59,11 +52,9 @@ def _fit_block(reports: FloatArray, labels: FloatArray, C: float) -> Part:
     theta[going], converged = _solve(design.signed[going], inner)
     theta[going, 1:] *= (hardness[going] / inner)[:, None]
     theta[:, 0] = _intercept(theta, design.signed, labels)
-    coef, intercept = design.classifier(theta)
-    intercept[constant] = majority(labels[constant])
     flagged = constant.copy()
     flagged[going] |= ~converged
-    return coef, intercept, flagged
+    return *design.classifier(theta, labels, constant), flagged
 
 
 def _intercept(theta: FloatArray, design: FloatArray, labels: FloatArray) -> FloatArray:
@@ -83,14 +74,13 @@ def _intercept(theta: FloatArray, design: FloatArray, labels: FloatArray) -> Flo
 
 
 @dataclass(frozen=True)
-class _Batch:
+class _Batch(newton.Batch):
     """The problems under way: multiplier ``dual`` in (0, 1) of each margin.
 
     ``rest`` is 1 - dual, exact near 0 too. All are positive, ``slack`` and
     ``violation`` as well, whose difference is margin - 1. ``penalty`` is (0, 1/C, ..).
     """
 
-    index: NDArray[np.intp]
     design: FloatArray
     penalty: FloatArray
     theta: FloatArray
@@ -98,11 +88,6 @@ class _Batch:
     rest: FloatArray
     slack: FloatArray
     violation: FloatArray
-
-    def only(self, mask: BoolArray) -> _Batch:
-        if mask.all():
-            return self
-        return _Batch(*(getattr(self, field.name)[mask] for field in fields(self)))
 
 
 def _start(design: FloatArray, hardness: FloatArray) -> _Batch:
@@ -136,19 +121,19 @@ def _solve(design: FloatArray, hardness: FloatArray) -> tuple[FloatArray, BoolAr
 def _step(batch: _Batch) -> tuple[_Batch, BoolArray]:
     """Return the batch one predictor-corrector step on, and which have converged."""
     a, rest, s, v = batch.dual, batch.rest, batch.slack, batch.violation
-    newton = _System(batch)
+    system = _System(batch)
     gap = _gap(a, rest, s, v)
-    aim_s, aim_v = _aims(newton, gap)
-    move, da = newton.direction(aim_s - aim_v)
-    ds, dv = aim_s - newton.by_slack * da, aim_v + newton.by_violation * da
-    dual = np.maximum(-da * newton.per_a, da * newton.per_rest)
+    aim_s, aim_v = _aims(system, gap)
+    move, da = system.direction(aim_s - aim_v)
+    ds, dv = aim_s - system.by_slack * da, aim_v + system.by_violation * da
+    dual = np.maximum(-da * system.per_a, da * system.per_rest)
     primal = np.minimum(ds / s, dv / v)
     inside = np.clip(1 - 10 * gap, *INSIDE)
     most = np.maximum(dual, -primal).max(axis=1)
     length = (inside / np.maximum(most, inside))[:, None]
     da *= length
     state = (a + da, rest - da, s + length * ds, v + length * dv)
-    stray = (np.abs(newton.residual) * (1 - length)).max(axis=1)
+    stray = (np.abs(system.residual) * (1 - length)).max(axis=1)
     theta = batch.theta + length * move
     # The objective itself is tiny where a hard C separates the classes.
     worth = np.vecdot(batch.penalty, theta**2) / s.shape[1] + state[3].mean(axis=1)
@@ -167,7 +152,8 @@ class _System:
         self.by_violation = batch.violation * self.per_rest
         self.weight = 1 / (self.by_slack + self.by_violation)
         self.residual = _times(batch.design, batch.dual) - batch.penalty * batch.theta
-        self.solve = solver(gram(batch.design, self.weight), batch.penalty)
+        hessian = newton.gram(batch.design, self.weight)
+        self.solve = newton.solver(hessian, batch.penalty)
 
     def direction(self, pull: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the moves of theta and dual that bring the margins ``pull`` nearer."""
@@ -176,16 +162,16 @@ class _System:
         return move, self.weight * (pull - (move[:, None, :] @ design)[:, 0])
 
 
-def _aims(newton: _System, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _aims(system: _System, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return what slack and violation should change by, if the dual did not move.
 
     The predictor aims at a gap of 0. How far it gets says what to aim at next, and its
     bend da ds, -da dv, what to correct. Where it is cut short its bend counts for less:
     believed in full, the steps may go in circles.
     """
-    s, v = newton.batch.slack, newton.batch.violation
-    _, da = newton.direction(v - s)
-    near_s, near_v = 1 + da * newton.per_a, da * newton.per_rest - 1  # -ds/s and dv/v
+    s, v = system.batch.slack, system.batch.violation
+    _, da = system.direction(v - s)
+    near_s, near_v = 1 + da * system.per_a, da * system.per_rest - 1  # -ds/s and dv/v
     bend_s, bend_v = s * near_s, v * near_v
     most = np.maximum(np.abs(near_s - 0.5), np.abs(near_v + 0.5)).max(axis=1) + 0.5
     length = 1 / np.maximum(most, 1)
@@ -195,8 +181,8 @@ def _aims(newton: _System, gap: FloatArray) -> tuple[FloatArray, FloatArray]:
     da *= np.where(length < 0.5, length, 1)[:, None]
     bend_s *= da
     bend_v *= da
-    aim_s = (target + bend_s) * newton.per_a - s
-    return aim_s, (target + bend_v) * newton.per_rest - v
+    aim_s = (target + bend_s) * system.per_a - s
+    return aim_s, (target + bend_v) * system.per_rest - v
 
 
 def _gap(a: FloatArray, rest: FloatArray, s: FloatArray, v: FloatArray) -> FloatArray:

@@ -9,13 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from curvote import validate
-from curvote.server.learners.fits import (
-    BoolArray,
-    Fits,
-    FloatArray,
-    majority,
-    one_class,
-)
+from curvote.server.learners.fits import BoolArray, Fits, FloatArray, one_class
 from curvote.server.learners.newton import Part, in_blocks, minimise, standardised
 
 ITERATIONS = 40
@@ -49,9 +43,7 @@ def _fit_block(reports: FloatArray, labels: FloatArray, C: float) -> Part:
     penalty = np.zeros((len(going), design.signed.shape[1]))
     penalty[:, 1:] = 1 / hardness[:, None]
     theta[going], regular[going] = _minimise(design.signed[going], penalty)
-    coef, intercept = design.classifier(theta)
-    intercept[constant] = majority(labels[constant])
-    return coef, intercept, ~regular
+    return *design.classifier(theta, labels, constant), ~regular
 
 
 def _minimise(design: FloatArray, penalty: FloatArray) -> tuple[FloatArray, BoolArray]:

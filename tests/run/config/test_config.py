@@ -13,6 +13,7 @@ import yaml
 from curvote.errors import UserError
 from curvote.run.config.editor import editor_schema
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.parts import parts_of
 from curvote.run.project import Project
 from tests import plain
 
@@ -110,6 +111,39 @@ def test_what_does_not_make_sense_is_refused_with_the_way_out(
     message = problems(tmp_path, **changes)
     assert said in message
     assert "pipelines.yaml:" in message
+
+
+def test_what_none_of_several_systems_reads_is_refused(tmp_path: Path) -> None:
+    """A whole section, and a key that only others know of one they have."""
+    names = ["direct", "votes"]
+    more = {"protocols": names, "train": {}, "online": {"arrivals": 2}}
+    given = plain.of(*names) | more
+    with pytest.raises(UserError) as error:
+        PipelinesFile(plain.write(tmp_path, tiny=given)).configured("tiny")
+    assert "train: none of direct, votes reads it: it belongs" in str(error.value)
+    assert "online.arrivals: not known. Known: drop" in str(error.value)
+
+
+def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> None:
+    """Of `online` MRMA knows one key; beside `online` the others are no error."""
+    given = plain.TINY | {
+        "source": {"name": "drifting", "points": 20, "periods": 2},
+        "protocols": ["mrma", "online"],
+        "online": {"arrivals": 2, "drop": 4},
+    }
+    configured = PipelinesFile(plain.write(tmp_path, tiny=given)).configured("tiny")
+    one, other = (setting.pipeline.online for setting in configured.settings)
+    assert (one.model_dump(), other.arrivals) == ({"drop": 4}, 2)
+    parts = [part for _, part in parts_of(configured.values())]
+    assert [part.settings.online for part in parts] == [one, other]
+
+
+def test_defaults_are_for_whoever_reads_them(tmp_path: Path) -> None:
+    """Learners of all pipelines are no error where one has none."""
+    project = plain.write(tmp_path, tiny=plain.of("direct") | {"protocols": ["direct"]})
+    file = PipelinesFile(project)
+    file.values["defaults"] = {"learners": ["cg"], "seed": 3}
+    assert file.configured("tiny").pipeline.seed == plain.TINY["seed"]
 
 
 def test_more_clients_than_there_are_is_refused_before_anything_is_read(

@@ -10,9 +10,10 @@ import pytest
 from curvote.errors import UserError
 from curvote.reporting.columns import columns
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.settings import labels_of, named, of_config, settings
+from curvote.run.config.parts import parts_of
+from curvote.run.config.settings import labels_of, named, settings
 from curvote.run.project import Project
-from curvote.run.results import cells, final_model, find, summary
+from curvote.run.results import summary, views
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}
@@ -52,9 +53,10 @@ def test_without_a_grid_there_is_one_setting_without_a_name() -> None:
 
 def test_a_run_s_configuration_gives_back_each_setting() -> None:
     """What was planned from the file can be told from the record alone."""
-    config = {"project": {"size": 9}, "grid": SIZES}
+    config = SMALL | {"grid": SIZES}
     assert list(labels_of(config)) == ["project.size=4", "project.size=5"]
-    assert of_config(config, "project.size=5")["project"] == {"size": 5}
+    parts = [(name, part.settings.project.size) for name, part in parts_of(config)]
+    assert parts == [("project.size=4", 4), ("project.size=5", 5)]
 
 
 def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) -> None:
@@ -72,10 +74,12 @@ def test_settings_share_what_they_can_and_each_has_its_scores(tmp_path: Path) ->
     assert plain.to_run(plain.plan(project)) == set()
     rows = [row for row in summary(project, record) if row["method"] == "mrma"]
     assert [row["setting"] for row in rows] == list(labels_of(record.config).values())
-    for cell in cells(record):
-        size = int(of_config(record.config, cell.setting)["project"]["size"])
-        assert final_model(project, record, cell).coef.size == size
-        assert find(project, record, "project", cell).facts["d"] == size
+    for view in views(project, record):
+        size = view.settings.project.size
+        assert f"project.size={size}" in view.cell["setting"]
+        assert view.system.final(view).coef.size == size
+        assert view.facts("project")["d"] == size
+        assert view.setting("project.size") == size
 
 
 def test_a_shared_step_says_whose_it_is(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from curvote.errors import UserError
 from curvote.run import history
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import cells, final_model, summary
+from curvote.run.results import final_model, summary, views
 from tests import plain
 from tests.exchange import FAR
 from tests.production import REAL
@@ -162,9 +162,9 @@ def test_the_logged_model_takes_raw_curves_and_returns_labels(ran: Ran) -> None:
     labels = model.predict(pd.DataFrame(curves, columns=names))
     assert set(np.asarray(labels).tolist()) <= {"-1", "+1"}
     answers = [
-        final_model(ran.project, record, cell).predict(curves).tolist()
+        final_model(ran.project, record, view.cell).predict(curves).tolist()
         for record in (ran.first, ran.real)
-        for cell in cells(record)
+        for view in views(ran.project, record)
     ]
     assert np.asarray(labels).tolist() in answers
 

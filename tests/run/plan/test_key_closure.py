@@ -7,16 +7,15 @@ import json
 import pickle
 import subprocess
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from curvote.protocols.registry import PROTOCOLS
+from curvote.chain.lookup import systems
 from curvote.run.plan import fingerprint
 from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE, of_code
-from curvote.run.plan.step import SHARED, Step
+from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
 from tests import plain
@@ -25,20 +24,19 @@ from tests.run.test_boundary import CHAINS
 ROOT = PACKAGE.parent
 # Imported by stages, and in no key: each with its reason.
 UNCOUNTED = {"curvote.lazy": "finds the module that a name stands in; that one counts"}
-CLEAN = plain.TINY | {"protocol": "clean", "clients": {"train": 60, "test": 40}}
-DRIFT = plain.TINY | {
-    "protocol": "drift",
+CLEAN = plain.of("clean") | {"clients": {"train": 60, "test": 40}}
+DRIFT = plain.of("drift") | {
     "source": {"name": "uniform", "d": 2},
     "clients": {"train": 60},
     "project": {"basis": "identity", "rescale": "min_max"},
-    "learners": ["centroid"],
 }
 PIPELINES = CHAINS | {"clean": CLEAN, "drift": DRIFT}
 
 
 def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:
     """Return the pipeline in its smallest form."""
-    return given | {"replicates": 2, "epsilon": [4]}
+    small = {"replicates": 2, "epsilon": [4]}
+    return {name: small.get(name, own) for name, own in given.items()}
 
 
 @pytest.fixture(scope="module")
@@ -62,26 +60,26 @@ def job(project: Project, step: Step) -> dict[str, Any]:
         source = artifact(project, *at)
         tables = source.manifest["tables"]
         columns = {
-            (table, replicate): source.columns(table, replicate)
+            (table, place): source.columns(table, place)
             for table in tables
-            for replicate in source.replicates(table)
+            for place in source.places(table)
         }
         inputs[name] = source.facts, columns
     return {
+        "stage": step.stage.name,
         "module": step.stage.module,
         "params": step.params | {"raw.paths": {}},
         "inputs": inputs,
-        "replicates": step.replicates,
-        "shared": step.replicates == SHARED,
+        "places": step.places,
+        "sizes": step.sizes,
     }
 
 
 def test_every_stage_stands_in_one_of_the_pipelines(
     steps: dict[str, tuple[Project, Step]],
 ) -> None:
-    """Studies of all protocols: what releases for real is named without its code."""
-    protocols = [import_module(path) for path in PROTOCOLS.values()]
-    modules = {stage.module for each in protocols for stage in each.STAGES}
+    """Studies of all systems: what releases for real is named without its code."""
+    modules = {stage.module for one in systems() for stage in one.stages}
     assert modules <= set(steps)
 
 

@@ -14,7 +14,7 @@ from curvote.run.history import completed
 from curvote.run.plan import fingerprint
 from curvote.run.planner import Selection
 from curvote.run.project import Project
-from curvote.run.results import cells, final_model, find, summary
+from curvote.run.results import final_model, find, summary, views
 from curvote.run.store.artifacts import artifact, folders
 from tests import plain
 
@@ -131,7 +131,7 @@ def test_an_edit_in_one_learner_leaves_the_other_alone(
 ) -> None:
     """The registry names one module for each cell, and only that one counts."""
     edit("server/learners/logistic.py", "import numpy", "UNUSED = 1\nimport numpy")
-    ran = {step.cell.learner for step in plain.plan(done).to_run()}
+    ran = {step.cell["learner"] for step in plain.plan(done).to_run()}
     assert ran == {"logistic"}
 
 
@@ -224,7 +224,10 @@ def test_learners_that_are_computed_alike_keep_their_labels(tmp_path: Path) -> N
     project = plain.write(tmp_path, tiny=plain.TINY | {"learners": twice})
     record = plain.run(project)
     made = plain.plan(project, selection=Selection(start="train"))
-    assert {s.cell.learner for s in made.steps if s.stage.name == "train"} == {"a", "b"}
+    assert {s.cell["learner"] for s in made.steps if s.stage.name == "train"} == {
+        "a",
+        "b",
+    }
     rows = summary(project, record)
     errors = {
         label: [row["misclassification"] for row in rows if row["learner"] == label]
@@ -240,7 +243,8 @@ def test_results_are_never_read_from_an_altered_artifact(
 ) -> None:
     """Neither scores nor the final classifier: the message says what to do."""
     record = completed(done, "tiny")
-    cell = next(c for c in cells(record) if c.learner == "centroid")
+    cells = (view.cell for view in views(done, record))
+    cell = next(c for c in cells if c["learner"] == "centroid")
     key = find(done, record, stage, cell).key
     path = next(artifact(done, stage, key).path.glob("*.parquet"))
     whole = path.read_bytes()

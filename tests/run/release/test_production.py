@@ -230,10 +230,11 @@ def test_the_order_of_rows_is_drawn(tmp_path: Path) -> None:
     project = production.write(tmp_path, **loud)
     made = production.run(project)
     report = production.releases(made)[0]
-    rows = artifact(project, report.stage.name, report.key).columns("reports", 0)
+    rows = artifact(project, report.stage.name, report.key).columns("reports", (0,))
     assert set(rows) == {"arm", "z", "label"}
     stages = {step.stage.name: step for step in made.steps}
-    encoded = artifact(project, "project", stages["project"].key).columns("encoded", 0)
+    there = artifact(project, "project", stages["project"].key)
+    encoded = there.columns("encoded", (0,))
     ours = np.array([np.abs(encoded["z"] - z).max(axis=1).argmin() for z in rows["z"]])
     roles = split(7, 0, 140, {"public": 0, "train": 60, "vote": 80, "test": 0})
     assert np.isin(ours, roles["train"]).mean() > 0.7

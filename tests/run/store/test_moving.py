@@ -83,8 +83,8 @@ def test_a_copy_that_comes_back_is_set_aside(earlier: Project) -> None:
 
 def test_a_stage_that_was_renamed_is_known_by_its_manifest(tmp_path: Path) -> None:
     """Protocol clean once called a stage train, as others do on the server's side."""
-    protocol = {"protocol": "clean", "replicates": 1, "learners": ["centroid"]}
-    project = plain.write(tmp_path, tiny=plain.TINY | protocol)
+    few = {"replicates": 1, "learners": ["centroid"]}
+    project = plain.write(tmp_path, tiny=plain.of("clean") | few)
     plain.run(project)
     (fit,) = project.clients.glob("fit/*")
     place = project.artifacts / "train" / fit.name

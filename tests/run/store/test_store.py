@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import errno
 import os
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
+from curvote.chain.stage import SHARED
 from curvote.errors import InternalError, UserError
 from curvote.run.execute import execute
 from curvote.run.project import Project
 from curvote.run.status import overview
 from curvote.run.store import artifacts as store
 from curvote.run.store import blocks
+from curvote.run.store.arrow import to_arrow, to_columns
 from curvote.run.store.artifacts import artifact
-from curvote.run.store.contracts import CONTRACTS, to_arrow, to_columns
-from tests import plain
+from tests import declared, plain
 
 
 @pytest.mark.parametrize(("workers", "block"), [(4, 1), (2, 3), (1, 5)])
@@ -47,7 +49,7 @@ def test_a_killed_step_goes_on_from_its_finished_blocks(
     step = plain.plan(project).steps[0]
     real, computed = blocks.compute, []
 
-    def dies_at_the_third(job: blocks.Job, part: tuple[int, ...]) -> None:
+    def dies_at_the_third(job: blocks.Job, part: blocks.Part) -> None:
         computed.append(part)
         if len(computed) == 3:
             raise KeyboardInterrupt
@@ -58,7 +60,7 @@ def test_a_killed_step_goes_on_from_its_finished_blocks(
         execute(project, step, block=1)
     assert not artifact(project, "ingest", step.key).path.exists()
     execute(project, step, block=1)
-    assert computed == [(0,), (1,), (2,), (2,), (3,), (4,)]
+    assert computed == [((r,),) for r in (0, 1, 2, 2, 3, 4)]
     assert artifact(project, "ingest", step.key).problem(content=True) is None
 
 
@@ -118,9 +120,9 @@ def test_pandas_reads_every_table_as_it_is(finished: Project) -> None:
     """Plain Parquet: vectors are lists, categories are text, one replicate column."""
     for path in (f for root in finished.stores for f in root.glob("*/*/*.parquet")):
         frame = pd.read_parquet(path)
-        assert set(frame) == {"replicate", *CONTRACTS[path.stem].columns}
+        assert set(frame) == {"replicate", *declared.TABLES[path.stem].columns}
         groups = pq.ParquetFile(path).num_row_groups
-        assert groups == len(artifact_of(path).replicates(path.stem))
+        assert groups == len(artifact_of(path).places(path.stem))
 
 
 def artifact_of(path: Path) -> store.Artifact:
@@ -132,13 +134,14 @@ def test_a_table_that_breaks_its_contract_is_our_bug(finished: Project) -> None:
     """A missing column, a NaN and a replicate that is not named are all refused."""
     path = next(finished.artifacts.glob("train/*/weak.parquet"))
     good = to_columns("weak", pq.read_table(path))
-    assert to_arrow("weak", 0, good).num_rows == len(good["n"])
+    made = partial(to_arrow, declared.TABLES["weak"], ("replicate",))
+    assert made((0,), good).num_rows == len(good["n"])
     with pytest.raises(InternalError, match="columns"):
-        to_arrow("weak", 0, {k: v for k, v in good.items() if k != "n"})
+        made((0,), {k: v for k, v in good.items() if k != "n"})
     with pytest.raises(InternalError, match="NaN"):
-        to_arrow("weak", 0, good | {"intercept": good["intercept"] * float("nan")})
+        made((0,), good | {"intercept": good["intercept"] * float("nan")})
     with pytest.raises(InternalError, match="replicate"):
-        to_arrow("weak", -1, good)
+        made(SHARED, good)
 
 
 @pytest.mark.parametrize("stage", ["ingest", "privatize"])
@@ -151,6 +154,18 @@ def test_status_checks_both_roots(done: Project, stage: str) -> None:
     assert not overview(done, content=False)[0]["altered"]
     (said,) = overview(done, content=True)[0]["altered"]
     assert said == f"{stage}/{place.name}: altered ({table.name})"
+
+
+def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> None:
+    """After the file's own pipelines: what `reproduce` ran is in the store, too."""
+    from dataclasses import replace
+
+    from curvote.run import history
+
+    record = history.completed(done, "tiny")
+    history.save(done, replace(record, id="later", pipeline="another"))
+    names = [row["pipeline"] for row in overview(done, content=False)]
+    assert names == ["tiny", "another"]
 
 
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:

@@ -1,0 +1,25 @@
+"""The command-line verbs that systems bring, without importing the systems."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from curvote.chain.registry import SYSTEMS
+
+
+def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield (verb, Typer function) of every system that has some.
+
+    They stand in a module ``commands`` of the system's package, names only:
+    ``COMMANDS = {verb: "module:function"}``. The help of the command line asks for all
+    of them, so these modules import what is heavy inside functions.
+    """
+    for package in SYSTEMS.values():
+        if find_spec(f"{package}.commands"):
+            declared = import_module(f"{package}.commands").COMMANDS
+            for verb, place in declared.items():
+                module, _, name = place.partition(":")
+                yield verb, getattr(import_module(module), name)

@@ -1,0 +1,71 @@
+"""What is measured, and what it is measured of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from curvote.chain.tables import TEXT, Table
+
+LineStyle = str | tuple[float, tuple[float, ...]]
+
+# One row for each metric of each method; what tells cells apart stands in the plan.
+SCORES: Final = Table(
+    "scores",
+    {"method": TEXT, "metric": TEXT, "value": "float64", "group": TEXT},
+    side="client (study)",
+    unit="score",
+    optional=("group",),
+)
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A number that a study knows: its unit, which way is better, how it is shown.
+
+    ``shown`` "percent" multiplies by 100. A metric ``beside`` another one is a note on
+    that one's rows, not a row of its own. ``said`` is how a sentence goes on after who
+    has it, with {value} in it, and ``words`` say what it is; in them and in ``label``
+    {record} is what the data call a record. ``bound`` names the fact of the data that
+    holds the best value possible, where it is known.
+    """
+
+    name: str
+    label: str
+    better: Literal["lower", "higher"] = "lower"
+    shown: Literal["percent", "number"] = "percent"
+    beside: str = ""
+    said: str = ""
+    words: str = ""
+    bound: str = ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one method is drawn. Dashed lines are comparisons that only a study has."""
+
+    colour: str
+    marker: str
+    line: LineStyle = "-"
+    width: float = 1.3
+    size: float = 4.5
+    above: int = 3
+
+
+@dataclass(frozen=True)
+class Method:
+    """What is measured: its name in tables, a label, one sentence, and its look.
+
+    ``rank`` is its place in tables and legends, the same in all systems. ``study_only``
+    marks what no real deployment could do, ``reference`` what others are held against.
+    What is ``spoken`` of stands beside the headline, in these words.
+    """
+
+    name: str
+    label: str
+    words: str
+    look: Look
+    rank: int
+    study_only: bool = False
+    reference: bool = False
+    spoken: str = ""

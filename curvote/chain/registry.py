@@ -1,0 +1,18 @@
+"""The systems by name: one line each, the package that holds its ``system`` module."""
+
+SYSTEMS = {
+    "mrma": "curvote.protocols.mrma",
+    "direct": "curvote.protocols.direct",
+    "direct_two": "curvote.protocols.direct_two",
+    "votes": "curvote.protocols.votes",
+    "majority": "curvote.protocols.majority",
+    "mrma_privunit": "curvote.protocols.mrma_privunit",
+    "auto": "curvote.protocols.auto",
+    "clean": "curvote.protocols.non_private",
+    "drift": "curvote.protocols.noise_check",
+    "online": "curvote.protocols.online",
+    "federated": "curvote.federation",
+}
+
+# What a pipeline is that names no protocol.
+DEFAULT = "mrma"

@@ -1,0 +1,130 @@
+"""What a stage is: a declaration for the plan, and a function on plain columns.
+
+A stage's module has one of two functions, both pure: same arguments, same result.
+
+- ``one(here)`` returns the tables of one repetition;
+- ``block(many)`` those of several at once, one entry each, where a batch pays.
+
+``facts(inputs, params)`` is computed once and stored beside the tables; without it
+there are none. Where rows that all repetitions share may be too many for the memory,
+``pieces(inputs, params, facts)`` yields the tables a part of the rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain import streams
+from curvote.chain.tables import Table
+from curvote.entropy import StudyStreams
+
+Columns = dict[str, NDArray[Any]]
+Rows = dict[str, Columns]
+Params = Mapping[str, Any]
+Facts = dict[str, Any]
+# Which repetition: a number for each part of the index; () for rows that all share.
+Place = tuple[int, ...]
+
+SHARED: Place = ()
+
+
+class Source(Protocol):
+    """A stored artifact as a stage sees it."""
+
+    @property
+    def facts(self) -> Facts:
+        """The JSON facts that the stage which made it recorded."""
+        ...
+
+    def columns(self, table: str, place: Any) -> Columns:
+        """Return the columns of one repetition (or of the rows that it shares)."""
+        ...
+
+    def pieces(self, table: str) -> Iterator[Columns]:
+        """Yield the rows that all repetitions share, some at a time."""
+        ...
+
+
+Inputs = Mapping[str, Source]
+
+
+@dataclass(frozen=True)
+class Here:
+    """One repetition of a stage: where it stands, and all that it may read.
+
+    ``sizes`` are those of the index, such as (replicates, servers).
+    """
+
+    stage: str
+    place: Place
+    sizes: Place
+    inputs: Inputs
+    params: Params
+    facts: Facts
+
+    @property
+    def number(self) -> int:
+        """The repetition as one number, which names its random streams."""
+        total = 0
+        for part, size in zip(self.place, self.sizes, strict=False):
+            total = total * size + part
+        return total
+
+    def rows(self, stage: str, table: str) -> Columns:
+        """Return what an input holds for this repetition."""
+        return self.inputs[stage].columns(table, self.place)
+
+    def at(self, place: Place) -> Here:
+        """Return another repetition of the same stage."""
+        return replace(self, place=place)
+
+    def generator(
+        self, purpose: str, stage: str = "", block: int = 0
+    ) -> np.random.Generator:
+        """Return a generator for draws that protect nobody: splits, resampling.
+
+        The stream is this stage's, unless another one's is named: common numbers.
+        """
+        name = (stage or self.stage, purpose, self.number, block)
+        return streams.generator(self.params["seed"], *name)
+
+    def noise(self, n: int, stage: str = "") -> Iterator[tuple[slice, StudyStreams]]:
+        """Yield (clients, their noise) for ``n`` clients, 65,536 at a time."""
+        seed = self.params["seed"]
+        return streams.noise(seed, stage or self.stage, self.number, n)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One step of a chain.
+
+    ``axes`` are the coordinates of a cell that split it; ``params`` the dotted
+    configuration keys it reads (its key holds just these); ``plugins`` maps a registry
+    to the configuration key that names the entry. ``message`` names what leaves the
+    clients here, in production; ``collected`` is the module that takes over where it
+    comes by envelope. ``index`` is what it is repeated over, where that is less than
+    all of its system's. ``also`` returns keys that count for some settings only,
+    ``libraries`` are those whose versions count beside the usual ones, and ``raw`` says
+    that it reads the source's files. ``side`` says who may read the tables, and so in
+    which root of the store they stand; a name has one side in all systems.
+    """
+
+    name: str
+    module: str
+    inputs: tuple[str, ...] = ()
+    axes: tuple[str, ...] = ()
+    params: tuple[str, ...] = ()
+    plugins: tuple[tuple[str, str], ...] = ()
+    tables: tuple[Table, ...] = ()
+    side: str = "client"
+    message: str = ""
+    collected: str = ""
+    index: tuple[str, ...] | None = None
+    also: Callable[[Any], tuple[str, ...]] = lambda _: ()
+    libraries: tuple[str, ...] = ()
+    raw: bool = False

@@ -1,0 +1,97 @@
+"""The random streams of a study, by name: the stage that draws, and what it draws for.
+
+One stream for each stage, purpose, repetition and block of clients, so that results do
+not depend on workers or batch size. The first names have published numbers; changing
+one changes every stored result. Any other name has the number that its SHA-256 gives,
+above all published ones.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from functools import cache, partial
+from typing import Final
+
+import numpy as np
+
+from curvote.entropy import SeededEntropy, StudyStreams
+
+CLIENT_BLOCK: Final = 65_536
+STAGES: Final = {
+    "shared": 0,
+    "ingest": 1,
+    "project": 2,
+    "privatize": 3,
+    "train": 4,
+    "evaluate": 5,
+    "aggregate": 6,
+    "report": 7,
+    "exchange": 8,
+    "reevaluate": 9,
+    "combine": 10,
+    "refine": 11,
+}
+PURPOSES: Final = {
+    "split": 1,
+    "simulate": 2,
+    "feature_noise": 3,
+    "label_noise": 4,
+    "vote": 5,
+    "draw": 6,
+    "shuffle": 7,
+    "majority": 8,
+    "pool": 9,
+    "histogram": 10,
+}
+_UNPUBLISHED = 1 << 31
+
+
+def sequence(
+    seed: int, stage: str, purpose: str, number: int, block: int = 0
+) -> np.random.SeedSequence:
+    """Return the seed sequence of one stream; ``number`` is the repetition's."""
+    key = (_number(stage, STAGES), _number(purpose, PURPOSES), number, block)
+    return np.random.SeedSequence(seed, spawn_key=key)
+
+
+def generator(
+    seed: int, stage: str, purpose: str, number: int, block: int = 0
+) -> np.random.Generator:
+    """Return a numpy generator for draws that protect nobody (splits, resampling)."""
+    return np.random.default_rng(sequence(seed, stage, purpose, number, block))
+
+
+def noise(
+    seed: int, stage: str, number: int, n: int
+) -> Iterator[tuple[slice, StudyStreams]]:
+    """Yield (clients, their noise) for each block of 65,536 clients of ``n``.
+
+    Where there is no client there is one block, of nobody.
+    """
+    for block, start in enumerate(range(0, max(n, 1), CLIENT_BLOCK)):
+        part = slice(start, min(start + CLIENT_BLOCK, n))
+        yield part, of_block(seed, stage, number, block)
+
+
+def of_block(seed: int, stage: str, number: int, block: int) -> StudyStreams:
+    """Return the noise of one block of clients, or of what stands in its place."""
+    return StudyStreams(partial(_stream, seed, stage, number, block))
+
+
+def _stream(
+    seed: int, stage: str, number: int, block: int, purpose: str
+) -> SeededEntropy:
+    return SeededEntropy(sequence(seed, stage, purpose, number, block))
+
+
+def _number(name: str, published: Mapping[str, int]) -> int:
+    known = published.get(name)
+    return derived(name) if known is None else known
+
+
+@cache
+def derived(name: str) -> int:
+    """Return the number of a name that has no published one, in [2^31, 2^32)."""
+    digest = hashlib.sha256(name.encode()).digest()
+    return _UNPUBLISHED | int.from_bytes(digest[:4], "big")

@@ -1,0 +1,54 @@
+"""What a table is: its columns, who may read it, and what one row stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from curvote.errors import InternalError
+
+# Kinds of columns; beside them any name of a plain Arrow type, such as "int64".
+VECTOR: Final = "vector"
+MATRIX: Final = "matrix"
+BITS: Final = "bits"
+TEXT: Final = "text"
+FILE: Final = "file"
+# Text of a few words that stage functions see as codes.
+Category = tuple[str, ...]
+Kind = str | Category
+
+# Who may read a table, and what its rows may stand for there.
+SIDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "client": ("client", "record"),
+    "client (study)": ("client", "record", "score", "classifier"),
+    "server": ("message", "classifier", "server", "arrival", "number"),
+    "public": ("constant", "classifier", "number"),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of a table beside its index.
+
+    ``columns`` maps a name to a kind: ``VECTOR`` (n, d), ``MATRIX`` (n, p, q), ``BITS``
+    (n, d) of booleans, ``TEXT``, ``FILE`` (a model as bytes), a tuple of categories, or
+    an Arrow type. ``unit`` is what a row stands for; one that contradicts the ``side``
+    is an InternalError. What is ``optional`` may be missing, for some rows or for all.
+    ``shared`` tables may hold rows of all repetitions.
+    """
+
+    name: str
+    columns: Mapping[str, Kind] = field(hash=False)
+    side: str = "server"
+    unit: str = "message"
+    shared: bool = False
+    optional: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.unit not in SIDES.get(self.side, ()):
+            known = ", ".join(SIDES.get(self.side, ())) or "nothing: no such side"
+            raise InternalError(
+                f"table {self.name}: a row is a {self.unit}, but a table of side"
+                f" {self.side!r} holds {known}"
+            )

@@ -1,0 +1,50 @@
+"""What a system's own functions see of a run that has ended: one cell of it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from curvote.chain.axis import Cell, Settings
+from curvote.chain.stage import Columns, Facts, Place
+
+
+class View(Protocol):
+    """The artifacts that serve one cell of a run, and the settings of that cell."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell."""
+        ...
+
+    @property
+    def settings(self) -> Settings:
+        """The resolved settings of the cell's system."""
+        ...
+
+    def without(self, *axes: str) -> View:
+        """Return the view of the wider cell that has no value on some axes."""
+        ...
+
+    def setting(self, path: str) -> Any:
+        """Return the value of a dotted key as the stages of the cell read it."""
+        ...
+
+    def holds(self, stage: str, table: str = "") -> bool:
+        """Say whether the cell has the stage, and the stage that table."""
+        ...
+
+    def facts(self, stage: str) -> Facts:
+        """Return the facts that a stage recorded."""
+        ...
+
+    def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
+        """Return the columns of one repetition of a table."""
+        ...
+
+    def count(self, stage: str) -> int:
+        """Return how many rows the tables of a stage have in all."""
+        ...
+
+    def read(self, stage: str, table: str) -> Any:
+        """Return a whole table, with its index, as a pandas DataFrame."""
+        ...

@@ -1,0 +1,77 @@
+"""What data sets have in common: what they say of their files, clients and classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from curvote.datasets.sources import Source
+from curvote.errors import UserError
+
+Points = Annotated[int, Field(ge=2, strict=True)]
+
+
+def no_files(_parameters: Any) -> tuple[str, ...]:
+    """Return nothing: there is no raw file."""
+    return ()
+
+
+def own_file(_parameters: Any) -> tuple[str, ...]:
+    """Return the one key of ``paths``: the user's file."""
+    return ("path",)
+
+
+def no_size(_parameters: Any) -> int | None:
+    """Return None: nobody published how many clients there are."""
+    return None
+
+
+def points(parameters: Any) -> int:
+    """Return how many grid points a curve has by the pipeline."""
+    return int(parameters.points)
+
+
+def columns(
+    curve: NDArray[Any],
+    label: NDArray[np.int64],
+    client_id: NDArray[np.int64] | None = None,
+    group: NDArray[np.int64] | None = None,
+) -> dict[str, NDArray[Any]]:
+    """Return client_id, label, group (n,) and curve (n, T) as one table.
+
+    Ids and groups that are not given are 0 to n - 1.
+    """
+    rows = np.arange(len(label))
+    return {
+        "client_id": rows if client_id is None else client_id,
+        "label": label,
+        "group": rows if group is None else group,
+        "curve": curve,
+    }
+
+
+def count(labels: NDArray[np.int64]) -> list[int]:
+    """Return how many labels (n,) are 0 and how many 1."""
+    return [int(n) for n in np.bincount(labels, minlength=2)]
+
+
+def facts(
+    counts: Sequence[int], classes: Sequence[str], **stated: Any
+) -> dict[str, Any]:
+    """Return what is public about a file: ``counts`` of its classes, and ``stated``."""
+    return stated | {
+        "classes": list(classes),
+        "rows": sum(counts),
+        "counts": dict(zip(classes, counts, strict=True)),
+        "simulated": False,
+    }
+
+
+def check_rows(n: int, source: Source) -> None:
+    """Raise a UserError unless there are as many rows as published."""
+    if n != source.rows:
+        raise UserError(f"wrong counts: {n} rows instead of {source.rows}.")

@@ -1,0 +1,89 @@
+"""What `auto` and an open arm stand for: one protocol for each epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from curvote.chain.axis import Settings
+from curvote.chain.system import Part
+from curvote.datasets.lookup import module
+from curvote.errors import Problem, UserError
+from curvote.protocols.choice import Choice, arm_of, choose
+
+AUTO = "auto"
+# Two rounds are another chain, with other messages: a protocol of its own.
+TWO, TWO_ROUNDS = "two", "direct_two"
+
+
+def parts(pipeline: Settings) -> list[Part]:
+    """Return what the rule makes of the settings at each epsilon, or what is named."""
+    if is_open(pipeline):
+        return [
+            _chosen(pipeline, epsilon, choice) for epsilon, choice in choices(pipeline)
+        ]
+    arm = TWO if pipeline.protocol == TWO_ROUNDS else pipeline.direct.arm
+    return [Part(_named(pipeline, "direct", arm))]
+
+
+def checks(pipeline: Settings) -> Iterator[Problem]:
+    """Yield why the rule cannot choose, or why it is not asked."""
+    try:
+        list(choices(pipeline))
+    except UserError as error:
+        yield Problem(str(error), ("protocol",))
+    if pipeline.liars and not is_open(pipeline):
+        message = (
+            f"counts where a rule chooses, and {pipeline.protocol} leaves it nothing;"
+            " name it beside `auto`, or leave it out."
+        )
+        yield Problem(message, ("liars",))
+
+
+def is_open(pipeline: Settings) -> bool:
+    """Say whether the protocol or its arm is left to the rule."""
+    if pipeline.protocol == TWO_ROUNDS:
+        return False
+    return AUTO in (pipeline.protocol, pipeline.direct.arm)
+
+
+def choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
+    """Yield (epsilon, choice): everybody who trains or votes would report once."""
+    if not is_open(pipeline):
+        return
+    n, d = pipeline.clients.train + pipeline.clients.vote, width(pipeline)
+    rule = choose if pipeline.protocol == AUTO else arm_of
+    for epsilon in pipeline.epsilon:
+        yield epsilon, rule(n, d, epsilon, pipeline.liars)
+
+
+def width(pipeline: Settings) -> int:
+    """Return d as far as it is known before any file is read; else a UserError."""
+    if pipeline.project.size is not None:
+        return int(pipeline.project.size)
+    dataset = module(pipeline.source["name"])
+    known = dataset.width(dataset.Parameters.model_validate(pipeline.source))
+    if known is None:
+        message = "how many numbers a record has is not known yet; name the arm."
+        raise UserError(message, where=("protocol",))
+    return int(known)
+
+
+def _chosen(pipeline: Settings, epsilon: float, choice: Choice) -> Part:
+    own = _named(pipeline, choice.protocol, choice.arm)
+    settings = own.model_copy(update={"epsilon": [epsilon]})
+    return Part(settings, (("epsilon", epsilon),), choice.method, choice.reason)
+
+
+def _named(pipeline: Settings, protocol: str, arm: str | None) -> Settings:
+    """Return the settings of one protocol, under the name that they had in tables."""
+    update: dict[str, Any] = {
+        "protocol": TWO_ROUNDS if arm == TWO else protocol,
+        "label": pipeline.called,
+        "direct": pipeline.direct.model_copy(update={"arm": arm or AUTO}),
+    }
+    if hasattr(pipeline, "votes"):
+        voters = pipeline.clients.train + pipeline.clients.vote
+        few = {"directions": min(pipeline.votes.directions, voters)}
+        update["votes"] = pipeline.votes.model_copy(update=few)
+    return pipeline.model_copy(update=update)

@@ -1,0 +1,27 @@
+"""The sections of pipelines.yaml that `direct` reads."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from curvote.chain.settings import Strict
+from curvote.protocols.settings import Shared
+
+
+class Direct(Strict):
+    """How clients of protocol ``direct`` report, and the constant beside their z.
+
+    ``auto`` takes the arm that N, d and epsilon call for; ``intercept`` is public.
+    """
+
+    arm: Literal["auto", "mean", "joint", "two"] = "auto"
+    intercept: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
+
+
+class Settings(Shared):
+    """Noised directions. ``liars`` is the share of clients expected to lie."""
+
+    direct: Direct = Direct()
+    liars: Annotated[float, Field(ge=0, lt=0.5)] = 0.0

@@ -1,0 +1,1 @@
+"""Two rounds of noised directions: the first whitens what the others report."""

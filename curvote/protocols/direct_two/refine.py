@@ -1,0 +1,6 @@
+"""Stage refine: the other clients' noised directions, in whitened coordinates."""
+
+from curvote.protocols.direct_two.messages import Refinement
+from curvote.protocols.stages.drawn import by
+
+facts, one = by(Refinement(), first=True)

@@ -1,0 +1,70 @@
+"""What may be wrong with a representation although each of its keys is well formed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from curvote.chain.axis import Settings
+from curvote.errors import Problem, UserError, did_you_mean
+from curvote.protocols.settings import Representation
+from curvote.representation import basis
+from curvote.representation.rescale import RESCALES, rescale
+
+BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]
+
+
+def representation(pipeline: Settings) -> Iterator[Problem]:
+    """Check the names, the size, and the constants that are stated."""
+    project = pipeline.project
+    for key, known in (("basis", BASES), ("rescale", list(RESCALES))):
+        name = getattr(project, key)
+        if name not in known:
+            hint = did_you_mean(name, known)
+            yield Problem(f"{name!r} is not known.{hint}", ("project", key))
+    yield from _size(project)
+    if project.bounds != "stated" and project.rescale != "min_max":
+        yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
+    try:
+        _try_constants(project)
+    except UserError as error:
+        yield Problem(str(error), ("project", "rescale"))
+    if project.volunteers and pipeline.clients.public < 2:
+        message = "constants from volunteers need at least 2 of them (clients.public)."
+        yield Problem(message, ("clients", "public"))
+
+
+def _size(project: Representation) -> Iterator[Problem]:
+    """Check the size; feature vectors have the one that their source gives them."""
+    if project.basis in (basis.IDENTITY, basis.VALUES):
+        if project.size is not None or project.coordinates != "coefficients":
+            message = f"{project.basis} keeps what is there: no size, no coordinates."
+            yield Problem(message, ("project", "size"))
+        return
+    if project.size is None:
+        yield Problem("is missing.", ("project", "size"))
+        return
+    try:
+        basis.check_size(project.basis, project.size, project.order)
+    except UserError as error:
+        yield Problem(str(error), ("project", "size"))
+
+
+def _try_constants(project: Representation) -> None:
+    """Rescale a record of zeros with the constants that the configuration states."""
+    defaults = {"centre": 0.0, "scale": 1.0}
+    constants = {
+        name: defaults[name] if isinstance(value, str) else value
+        for name in RESCALES.get(project.rescale, ())
+        for value in [getattr(project, name)]
+    }
+    if project.rescale in RESCALES:
+        rescale(project.rescale, np.zeros((1, _width(project))), constants)
+
+
+def _width(project: Representation) -> int:
+    """Return d, or what the given constants take it for where the source decides."""
+    given = (project.centre, project.scale, project.lower, project.upper)
+    lists = [len(value) for value in given if isinstance(value, list)]
+    return project.size or max(lists, default=1)

@@ -1,0 +1,61 @@
+"""The model to keep of a run's cell: just what its scores were measured of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain.stage import Place
+from curvote.chain.view import View
+from curvote.classes import Classes
+from curvote.classifier import Linear
+from curvote.protocols.classifiers import averaged, line_in
+from curvote.protocols.mrma.tables import variant
+from curvote.representation.encoding import Encoding
+
+if TYPE_CHECKING:
+    from curvote.curve_classifier import CurveClassifier
+
+Array = NDArray[np.float64]
+Line = tuple[Array, float]
+FIRST: Place = (0,)
+
+
+def encoding_of(view: View, place: Place = FIRST) -> Encoding:
+    """Return a cell's encoding, volunteers' constants and the feature map filled in."""
+    rows = view.columns("project", "constants", place)
+    constants = dict(zip(rows["name"], rows["value"], strict=True))
+    described = Encoding.from_json(view.facts("project")["encoding"])
+    chosen = view.setting("project.judge")
+    return replace(described, constants=constants, feature_map=chosen)
+
+
+def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
+    """Return a linear classifier of z as one of raw curves."""
+    from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
+
+    facts, encoding = view.facts("project"), encoding_of(view, place)
+    made = Linear(*line, encoding.feature_map)
+    features = [feature["name"] for feature in facts.get("features") or ()]
+    classes = Classes(facts["classes"])
+    return CurveClassifier.of(encoding, features or facts["grid"], made, classes)
+
+
+def one(view: View) -> CurveClassifier:
+    """Return the one classifier that the server decoded."""
+    return linear(view, line_in(view.columns("aggregate", "classifier")))
+
+
+def ensemble(view: View) -> CurveClassifier:
+    """Return the average of the weak classifiers, reversed and weighted."""
+    weak = variant(view.columns("train", "weak"), "weak")
+    return linear(view, averaged(weak, view.columns("aggregate", "ensemble")))
+
+
+def history(view: View) -> CurveClassifier:
+    """Return the ensemble of the cell's arrival."""
+    rows = view.columns("update", "history")
+    return linear(view, (rows["coef"][-1], float(rows["intercept"][-1])))

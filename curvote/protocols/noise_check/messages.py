@@ -1,0 +1,7 @@
+"""The report of MRMA, which is held against the records."""
+
+from __future__ import annotations
+
+from curvote.protocols.mrma.messages import Report
+
+MESSAGES = {"report": Report()}

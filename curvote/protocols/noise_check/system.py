@@ -1,0 +1,46 @@
+"""Reports, and how far they lie from the records, as data."""
+
+from __future__ import annotations
+
+from curvote.chain.measure import Look, Method, Metric
+from curvote.chain.system import System
+from curvote.protocols import checks
+from curvote.protocols.mrma.system import PRIVATIZE
+from curvote.protocols.noise_check.messages import MESSAGES
+from curvote.protocols.noise_check.settings import Settings
+from curvote.protocols.stages.declared import COMMON, SECTIONS, scored
+
+_SCORE = scored(
+    "curvote.protocols.noise_check.score",
+    ("ingest", "privatize"),
+    params=("drift.at", "replicates"),
+)
+
+_REPORT = Method(
+    "report",
+    "reports",
+    "The noised reports of the clients, held against their records.",
+    Look("#d55e00", "o", width=2.6, size=6.5, above=6),
+    rank=200,
+)
+
+
+SYSTEM = System(
+    name="drift",
+    settings=Settings,
+    stages=(*COMMON, PRIVATIZE, _SCORE),
+    messages=MESSAGES,
+    metrics=(
+        Metric(
+            "agreement",
+            "noised labels that agree with the clean ones",
+            better="higher",
+            said="have labels that agree with the clean ones in {value} of cases",
+        ),
+        Metric("total_variation", "distance of the two laws"),
+    ),
+    methods=(_REPORT,),
+    main=("report",),
+    checks=checks.every(checks.budgets),
+    sections=SECTIONS,
+)

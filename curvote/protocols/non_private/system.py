@@ -1,0 +1,70 @@
+"""The comparison without privacy as data: learners on what clients would never send."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from curvote.chain.axis import EPSILON
+from curvote.chain.measure import Look, Method
+from curvote.chain.sent import Sent
+from curvote.chain.stage import Stage
+from curvote.chain.system import System
+from curvote.protocols import checks
+from curvote.protocols.measures import ERRORS, LEARNER
+from curvote.protocols.mrma.spelled import spelled
+from curvote.protocols.mrma.tables import WEAK
+from curvote.protocols.non_private.settings import Settings
+from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
+
+_HERE = "curvote.protocols.non_private"
+_AXES = ("learner",)
+
+_FIT = Stage(
+    "fit",  # not "train": what it makes is for the clients' side only
+    f"{_HERE}.fit",
+    inputs=("project",),
+    axes=_AXES,
+    params=("learner.name", "learner.params", "train.count", "train.size", *ROLES),
+    plugins=(LEARNERS,),
+    tables=(WEAK,),
+    side="client (study)",
+)
+_SCORE = scored(
+    f"{_HERE}.score", ("project", "fit"), axes=_AXES, params=("project.judge", *ROLES)
+)
+
+
+def records(config: Mapping[str, Any], d: int) -> list[Sent]:
+    """Return in words the one thing that this system would ask for: everything."""
+    what = f"{d} numbers and the label as they are"
+    return [Sent("training client", what, "none", epsilon="no privacy")]
+
+
+# No model is kept: it would be fitted on what clients never send.
+
+_CLEAN = Method(
+    "clean",
+    "clean",
+    "A learner on the clients' own numbers, without any noise.",
+    Look("#009e73", "P", size=5.2),
+    rank=160,
+    study_only=True,
+    reference=True,
+)
+
+
+SYSTEM = System(
+    name="clean",
+    settings=Settings,
+    stages=(*COMMON, _FIT, _SCORE),
+    axes=(LEARNER,),
+    x=EPSILON,
+    compared=(records,),
+    metrics=ERRORS,
+    methods=(_CLEAN,),
+    main=("clean",),
+    checks=checks.every(checks.tested, checks.trained, checks.taught),
+    spelled=spelled,
+    sections=SECTIONS,
+)

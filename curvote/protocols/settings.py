@@ -1,0 +1,117 @@
+"""Sections of pipelines.yaml that several protocols share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from curvote.chain.settings import Count, Epsilons, Numbers, Strict, Whole
+
+
+class Clients(Strict):
+    """How many clients play each role; ``public`` are the volunteers."""
+
+    public: Count = 0
+    train: Whole
+    vote: Count = 0
+    test: Count = 0
+
+
+class Representation(Strict):
+    """How a curve becomes d numbers in [-1, 1]; everything here is public.
+
+    ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
+    ``upper``), the public ones of the data set, or the data (which is not private).
+    A ``public`` centre is the data set's, too; a public scale lets the farther of a
+    feature's public bounds lie three scales from the centre.
+    """
+
+    basis: str
+    size: Whole | None = None
+    order: Whole = 4
+    coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
+    rescale: str = "tanh"
+    centre: Numbers | Literal["volunteers", "public"] = 0.0
+    scale: Numbers | Literal["volunteers", "public"] = 1.0
+    lower: Numbers = -1.0
+    upper: Numbers = 1.0
+    bounds: Literal["stated", "public", "from_data"] = "stated"
+    judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
+
+    @property
+    def volunteers(self) -> bool:
+        """Whether constants come from volunteers."""
+        centred = self.rescale in {"tanh", "standard"}
+        return centred and "volunteers" in (self.centre, self.scale)
+
+
+class Privatize(Strict):
+    """The mechanism of a report and the part of its budget that the label gets.
+
+    ``params`` are the mechanism's own, such as the delta of ``gaussian``.
+    """
+
+    mechanism: str = "laplace"
+    params: dict[str, Any] = {}
+    label_share: Literal["equal"] | Annotated[float, Field(gt=0, lt=1)] = "equal"
+
+
+class Train(Strict):
+    """``count`` weak classifiers, each trained on ``size`` reports."""
+
+    count: Whole
+    size: Annotated[int, Field(ge=2, strict=True)]
+
+
+class Aggregate(Strict):
+    """The utility above which a classifier counts, and what to do when none does.
+
+    Weights are its excess over the cutoff, or the distance from 1/2 (as published).
+    """
+
+    cutoff: Annotated[float, Field(ge=0.5, lt=1)] = 0.8
+    when_none_pass: Literal["soft", "best", "uniform"] = "soft"
+    weights: Literal["excess", "distance"] = "excess"
+
+
+def _short_or_long(schema: dict[str, Any]) -> None:
+    """Let the JSON Schema of a learner be that of every form that is taken."""
+    schema.clear()
+    schema["anyOf"] = [{"type": "string"}, {"type": "object", "required": ["name"]}]
+
+
+class Learner(Strict):
+    """A learner, the label that tables show, and its own parameters."""
+
+    model_config = ConfigDict(json_schema_extra=_short_or_long)
+
+    name: str
+    label: str
+    params: dict[str, Any] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _short_forms(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            return {"name": given, "label": given}
+        if not isinstance(given, dict) or "name" not in given or "params" in given:
+            return given
+        params = {k: v for k, v in given.items() if k not in ("name", "label")}
+        label = given.get("label", given["name"])
+        return {"name": given["name"], "label": label, "params": params}
+
+
+class Shared(Strict):
+    """What every protocol reads: who plays which role, and how a curve becomes z."""
+
+    clients: Clients
+    project: Representation
+    epsilon: Epsilons
+
+
+class Taught(Shared):
+    """What a protocol reads whose server trains classifiers with some learners."""
+
+    train: Train | None = None
+    learners: list[Learner] = []

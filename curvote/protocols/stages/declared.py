@@ -1,0 +1,139 @@
+"""The stages that all protocols begin with, and short forms of their other ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from curvote.chain.axis import Settings
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import Stage
+from curvote.chain.tables import Table
+from curvote.datasets.lookup import module
+from curvote.protocols.stages.tables import CLIENTS, CONSTANTS, ENCODED
+
+Names = tuple[str, ...]
+_HERE = "curvote.protocols.stages"
+# Who plays which role, in production and in a study.
+_WHO = ("clients", "source.groups", "seed")
+ROLES = (*_WHO, "replicates")
+# The cells of most stages: one for each epsilon.
+AXES = ("epsilon",)
+LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
+MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
+
+_WHOLE_SIMULATION = ("clients", "seed", "replicates")
+_CONSTANTS = {
+    "tanh": ("project.centre", "project.scale"),
+    "standard": ("project.centre", "project.scale"),
+    "min_max": ("project.lower", "project.upper", "project.bounds"),
+}
+
+
+def _simulation(settings: Settings) -> tuple[str, ...]:
+    simulated = module(settings.source["name"]).SIMULATED
+    return _WHOLE_SIMULATION if simulated else ()
+
+
+def _constants(settings: Settings) -> tuple[str, ...]:
+    project = settings.project
+    volunteers = (*_WHOLE_SIMULATION, "source.groups") if project.volunteers else ()
+    return (*_CONSTANTS.get(project.rescale, ()), *volunteers)
+
+
+INGEST = Stage(
+    "ingest",
+    f"{_HERE}.ingest",
+    params=("source",),
+    plugins=(("curvote.datasets.registry:DATASETS", "source.name"),),
+    tables=(CLIENTS,),
+    also=_simulation,
+    libraries=("pandas", "pyarrow"),
+    raw=True,
+)
+PROJECT = Stage(
+    "project",
+    f"{_HERE}.project",
+    inputs=("ingest",),
+    params=(
+        "project.basis",
+        "project.size",
+        "project.order",
+        "project.coordinates",
+        "project.rescale",
+    ),
+    tables=(ENCODED, CONSTANTS),
+    also=_constants,
+    libraries=("scikit-fda",),
+)
+COMMON = (INGEST, PROJECT)
+
+_SECTIONS = "curvote.reporting.sections"
+# What a page shows of clients who reduce curves to numbers and play roles; of votes on
+# classifiers; and of a cutoff.
+SECTIONS = tuple(
+    f"{_SECTIONS}.{name}" for name in ("curves", "data_set", "volunteers", "clients")
+)
+UTILITIES = f"{_SECTIONS}.utilities"
+NONE_PASSED = f"{_SECTIONS}.none_passed"
+
+
+def drawn(
+    name: str,
+    place: str,
+    table: Table,
+    inputs: Names = ("project",),
+    *,
+    axes: Names = AXES,
+    params: Names = (),
+    **more: Any,
+) -> Stage:
+    """Return a study's stage in which clients draw messages.
+
+    It reads epsilon and who plays which role beside ``params``.
+    """
+    read, side = ("epsilon", *ROLES, *params), "client -> server"
+    return Stage(name, place, inputs, axes, read, tables=(table,), side=side, **more)
+
+
+def released(
+    stage: Stage, message: str, inputs: Names, params: Names = (), **more: Any
+) -> Stage:
+    """Return the stage of production for one of a study: a message leaves the clients.
+
+    It reads epsilon, protocol and who plays which role beside ``params``.
+    """
+    return replace(
+        stage,
+        module=f"{_HERE}.released",
+        inputs=inputs,
+        params=("epsilon", "protocol", *_WHO, *params),
+        message=message,
+        collected=f"{_HERE}.collected",
+        **more,
+    )
+
+
+def served(
+    name: str,
+    place: str,
+    inputs: Names,
+    *tables: Table,
+    axes: Names = AXES,
+    params: Names = (),
+    **more: Any,
+) -> Stage:
+    """Return a stage in which the server computes on what it was sent."""
+    read = (*params, "replicates")
+    more = {"side": "server"} | more
+    return Stage(name, place, inputs, axes, read, tables=tables, **more)
+
+
+def scored(
+    place: str, inputs: Names, axes: Names = AXES, params: Names = (), **more: Any
+) -> Stage:
+    """Return the last stage of a study: what only its true labels tell."""
+    tables, side = (SCORES,), "client (study)"
+    return Stage(
+        "report", place, inputs, axes, params, tables=tables, side=side, **more
+    )

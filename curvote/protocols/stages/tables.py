@@ -1,0 +1,36 @@
+"""The tables of clients: as they come in, and encoded by public constants."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.tables import TEXT, VECTOR, Table
+
+CLIENTS: Final = Table(
+    "clients",
+    {"client_id": "int64", "label": "int64", "group": "int64", "curve": VECTOR},
+    side="client",
+    unit="client",
+    shared=True,
+)
+ENCODED: Final = Table(
+    "encoded",
+    {
+        "client_id": "int64",
+        "label": "int64",
+        "group": "int64",
+        "coefficients": VECTOR,
+        "z": VECTOR,
+        "clipped": "int64",
+    },
+    side="client",
+    unit="client",
+    shared=True,
+)
+CONSTANTS: Final = Table(
+    "constants",
+    {"name": TEXT, "value": VECTOR},
+    side="public",
+    unit="constant",
+    shared=True,
+)

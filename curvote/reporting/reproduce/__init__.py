@@ -1,1 +1,0 @@
-"""Published tables and figures beside what curvote finds."""

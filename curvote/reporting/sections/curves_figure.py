@@ -1,0 +1,112 @@
+"""Curves before and after: as recorded, projected, and rescaled."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from numpy.typing import NDArray
+
+from curvote.reporting import style
+from curvote.reporting.data import FloatArray
+from curvote.reporting.sections.sample import CurveSample
+
+MOST_CURVES = 60
+MOST_POINTS = 80
+MOST_COORDINATES = 12
+_GOLDEN = 0.6180339887498949
+
+
+def draw(sample: CurveSample, narrow: bool) -> Figure:
+    """Draw raw curves, projected curves and rescaled coefficients, by class.
+
+    At most ``MOST_CURVES`` records are drawn; the means are of all that were given.
+    """
+    figure, axes = style.panels(3, narrow=narrow, height=3.1, share_y=False)
+    _curve_panel(axes[0], sample, sample.curves)
+    axes[0].set_title("1 · as recorded")
+    _curve_panel(axes[1], sample, sample.fitted)
+    axes[1].set_title("2 · projected")
+    axes[1].set_ylim(axes[0].get_ylim())
+    _coefficient_panel(axes[2], sample)
+    axes[2].set_title("3 · rescaled")
+    figure.legend(
+        handles=[_class_line(sample, k) for k in (0, 1)],
+        loc="outside upper left",
+        ncols=2,
+        borderaxespad=0.2,
+    )
+    return figure
+
+
+def _class_line(sample: CurveSample, k: int) -> Line2D:
+    return Line2D(
+        [],
+        [],
+        color=style.CLASS_COLOURS[k],
+        lw=2.4,
+        ls=("-", (0, (5, 1.5)))[k],
+        label=f"{sample.classes[k]} (thick: mean)",
+    )
+
+
+def drawn(sample: CurveSample, k: int) -> NDArray[np.int64]:
+    """Return the rows of class ``k`` that are drawn: evenly spread over the table."""
+    rows = np.flatnonzero(sample.labels == k)
+    keep = min(len(rows), MOST_CURVES // 2)
+    return rows[np.linspace(0, len(rows) - 1, keep).astype(np.int64)]
+
+
+def _curve_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> None:
+    every = -(-len(sample.grid) // MOST_POINTS)
+    for k, colour in enumerate(style.CLASS_COLOURS):
+        thin = values[drawn(sample, k)]
+        ax.plot(
+            sample.grid[::every], thin[:, ::every].T, color=colour, lw=0.6, alpha=0.3
+        )
+    for k in (0, 1):
+        mine = values[sample.labels == k]
+        if len(mine):
+            line = _class_line(sample, k)
+            line.set_data(sample.grid, mine.mean(axis=0))
+            line.set_zorder(4)
+            ax.add_line(line)
+    ax.set_xlim(*sample.domain)
+    ax.set_xlabel(sample.unit)
+    ax.grid(axis="y")
+
+
+def _coefficient_panel(ax: Axes, sample: CurveSample) -> None:
+    d = min(sample.z.shape[1], MOST_COORDINATES)
+    for k in (0, 1):
+        rows = drawn(sample, k)
+        # A golden-ratio sequence spreads the points evenly, with no draw of chance.
+        steps = np.arange(len(rows), dtype=np.float64) * _GOLDEN
+        jitter = np.asarray(0.22 * (steps % 1 - 0.5), dtype=np.float64)
+        for j in range(d):
+            at = j + 1 + (-0.19, 0.19)[k]
+            _strip(ax, at + jitter, sample.z[rows, j], style.CLASS_COLOURS[k])
+            _mean_bar(ax, at, sample.z[sample.labels == k, j], k)
+    if sample.bounded:
+        for edge in (-1, 1):
+            ax.axhline(edge, color=style.INK, lw=0.8, ls=(0, (2, 2)))
+        ax.set_ylim(-1.08, 1.08)
+        ax.set_yticks([-1, -0.5, 0, 0.5, 1])
+    ax.set_xticks(range(1, d + 1))
+    ax.set_xlim(0.4, d + 0.6)
+    more = f" (first {d} of {sample.z.shape[1]})" if d < sample.z.shape[1] else ""
+    ax.set_xlabel(f"coordinate{more}")
+    ax.grid(axis="y")
+
+
+def _strip(ax: Axes, at: FloatArray, values: FloatArray, colour: str) -> None:
+    ax.plot(at, values, "o", color=colour, ms=3, mew=0, alpha=0.45)
+
+
+def _mean_bar(ax: Axes, at: float, values: FloatArray, k: int) -> None:
+    if len(values):
+        mean = float(values.mean())
+        colour = style.CLASS_COLOURS[k]
+        ax.plot([at - 0.17, at + 0.17], [mean, mean], color=style.PAPER, lw=4.4)
+        ax.plot([at - 0.17, at + 0.17], [mean, mean], color=colour, lw=2.6, zorder=4)

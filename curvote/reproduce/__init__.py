@@ -1,0 +1,1 @@
+"""A wing for each paper: its pipelines, its printed numbers, its figures."""

@@ -1,0 +1,151 @@
+"""What the figures share: panels, and lines against epsilon."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+
+from curvote.chain.measure import Look
+from curvote.reporting import style
+from curvote.reporting.figures import legend, level_axis
+from curvote.reproduce.rows import Row
+
+ERROR = "error on new clients (%)"
+
+
+@dataclass(frozen=True)
+class Line:
+    """Rows that one line joins, each with a value at its epsilon."""
+
+    label: str
+    look: Look
+    rows: Sequence[Row]
+
+    def handle(self) -> Line2D:
+        """Return the line's entry in a legend."""
+        return Line2D([], [], label=self.label, **style.inks(self.look))
+
+
+def panels(
+    n: int, height: float, columns: int | None = None
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of ``n`` panels, three abreast, or two where that fills rows."""
+    columns = columns or (2 if n in {2, 4} else min(n, 3))
+    lines = math.ceil(n / columns)
+    layout = ConstrainedLayoutEngine(wspace=0.05, hspace=0.05)
+    size = ((6.4, 9.0, 10.4)[columns - 1], lines * height + 0.5)
+    figure = Figure(figsize=size, layout=layout)
+    axes = list(figure.subplots(lines, columns, squeeze=False).flat)
+    for spare in axes[n:]:
+        spare.remove()
+    return figure, axes[:n]
+
+
+def head(ax: Axes, text: str) -> None:
+    """Put a title above a panel, in several lines where it is wider."""
+    grid = ax.get_gridspec()
+    columns = grid.ncols if grid else 1
+    ax.set_title(textwrap.fill(text, {1: 60, 2: 46}.get(columns, 34)))
+
+
+def label_left(axes: Sequence[Axes], text: str = ERROR) -> None:
+    """Say what is drawn upwards, at the panels of the first column."""
+    for ax in axes:
+        place = ax.get_subplotspec()
+        if place and place.is_first_col():
+            ax.set_ylabel(text)
+
+
+def distinct(rows: Iterable[Row], name: str) -> list[Any]:
+    """Return the values of a column in the order in which they first appear."""
+    values = dict.fromkeys(row[name] for row in rows)
+    return [value for value in values if value is not None]
+
+
+def against_epsilon(
+    chart: Mapping[str, Sequence[Line]], columns: int | None = None
+) -> Figure:
+    """Draw a panel for each title, with its lines and +-2 standard errors."""
+    rows = [row for lines in chart.values() for line in lines for row in line.rows]
+    levels = sorted(distinct(rows, "epsilon"))
+    figure, axes = panels(len(chart), 3.4, columns)
+    for ax, (title, lines) in zip(axes, chart.items(), strict=True):
+        for rank, line in enumerate(lines):
+            # A small sideways step keeps the error bars of neighbours apart.
+            step = 0.022 * (rank - len(lines) / 2) if line.look.marker else 0.0
+            joined(ax, line, {level: at + step for at, level in enumerate(levels)})
+        level_axis(ax, levels)
+        error_axis(ax, rows)
+        head(ax, title)
+    label_left(axes)
+    handles = {line.label: line.handle() for lines in chart.values() for line in lines}
+    fitting_legend(figure, [*handles.values()])
+    return figure
+
+
+def fitting_legend(figure: Figure, handles: Sequence[Any]) -> None:
+    """Put a legend above the panels, in as many columns as there is room for."""
+    texts = [str(handle.get_label()) for handle in handles]
+    room = 13 * figure.get_figwidth()  # characters of its font
+    counts = [math.ceil(len(texts) / lines) for lines in range(1, len(texts) + 1)]
+    fitting = (n for n in counts if _width(texts, n) <= room)
+    legend(figure, list(handles), next(fitting, 1))
+
+
+def _width(texts: list[str], columns: int) -> int:
+    """Return the width of a legend in characters, 8 for each line and gap."""
+    rows = math.ceil(len(texts) / columns)
+    parts = [texts[at : at + rows] for at in range(0, len(texts), rows)]
+    return sum(8 + max(map(len, part)) for part in parts)
+
+
+def joined(ax: Axes, line: Line, places: Mapping[float, float]) -> None:
+    """Draw a line through its rows, each at the place of its epsilon."""
+    rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
+    at = [places[row["epsilon"]] for row in rows]
+    points(ax, at, rows, zorder=line.look.above, **style.inks(line.look))
+
+
+def points(ax: Axes, at: Sequence[float], rows: Sequence[Row], **ink: Any) -> None:
+    """Draw what curvote found, with +-2 standard errors, at so many places."""
+    values = [row["curvote"] for row in rows]
+    errors = [2 * (row["se"] or 0) for row in rows]
+    ax.errorbar(at, values, yerr=errors, **{"elinewidth": 0.9} | ink)
+
+
+def error_axis(ax: Axes, rows: Iterable[Row]) -> None:
+    """Let errors in whole percents go upwards."""
+    ax.set_ylim(limits(rows))
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
+    ax.grid(axis="y")
+
+
+def log_axis(ax: Axes, levels: Sequence[float]) -> None:
+    """Let epsilon go to the right, each level as far as its logarithm."""
+    ax.set_xscale("log")
+    ax.set_xticks(levels, [f"{level:g}" for level in levels])
+    ax.minorticks_off()
+    ax.set_xlabel("epsilon (smaller: more private)")
+
+
+def limits(rows: Iterable[Row]) -> tuple[float, float]:
+    """Return limits in percent: round fives around every value and its error bar."""
+    ends = [
+        value + side * 2 * (row["se"] or 0)
+        for row in rows
+        for value in (row["published"], row["curvote"], row["corrected"])
+        if value is not None
+        for side in (-1, 1)
+    ]
+    low, high = 5 * np.floor((min(ends) - 1) / 5), 5 * np.ceil((max(ends) + 1) / 5)
+    return max(0.0, float(low)), min(100.0, float(high))

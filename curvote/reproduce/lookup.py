@@ -1,0 +1,54 @@
+"""Where a name stands: the wing of a reproduction, the file of a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+
+from curvote.errors import UserError, did_you_mean
+from curvote.reproduce.registry import WINGS
+from curvote.run.config.file import PipelinesFile
+from curvote.run.project import PIPELINES, Project
+
+
+def reproductions() -> dict[str, ModuleType]:
+    """Return the wing of each name that `curvote reproduce` takes.
+
+    A wing holds ``REPRODUCTIONS`` (by name), ``compare``, ``laid_out``, ``agreement``.
+    """
+    wings = map(import_module, WINGS)
+    return {name: wing for wing in wings for name in wing.REPRODUCTIONS}
+
+
+def wing_of(name: str) -> ModuleType:
+    """Return the wing that reproduces ``name``; an unknown one is a UserError."""
+    known = reproductions()
+    if name in known:
+        return known[name]
+    raise UserError(
+        f"{name!r} names no table, figure or contest.{did_you_mean(name, known)}"
+        f" There are: {', '.join(known)}."
+    )
+
+
+def file_of(project: Project, pipeline: str) -> PipelinesFile:
+    """Return the file that says what ``pipeline`` is: the project's before a wing's.
+
+    UserError: it stands in none of them.
+    """
+    known: list[str] = []
+    for file in _files(project):
+        if pipeline in file.names():
+            return file
+        known += file.names()
+    raise UserError(f"no pipeline {pipeline!r}.{did_you_mean(pipeline, known)}")
+
+
+def _files(project: Project) -> Iterator[PipelinesFile]:
+    yield PipelinesFile(project)
+    for wing in WINGS:
+        called = f"{wing.replace('.', '/')}/{PIPELINES}"
+        yield PipelinesFile(Project(Path(str(files(wing)))), called)

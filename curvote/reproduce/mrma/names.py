@@ -1,0 +1,120 @@
+"""What of MRMA has a name: its pipelines, its printed numbers, its figure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+
+from curvote.reproduce.entry import Reproduction
+
+
+@dataclass(frozen=True)
+class Shown(Reproduction):
+    """One table or figure of MRMA, or a contest of protocols.
+
+    In a ``contest`` each pipeline is a setting in which protocols compete. ``figure``
+    is a module of this package, whose function ``figure`` draws unless another is
+    named (``module:function``); ``published`` is a file of printed numbers; ``methods``
+    are shown, all where it is empty. A cell agrees whose ``|z|`` is at most ``limit``:
+    3, times sqrt(2) where the paper prints no standard deviation and its error is taken
+    to be like ours; or whose difference is at most the ``points`` of its learner, where
+    the paper leaves open what was fitted.
+    """
+
+    figure: str
+    published: str | None = None
+    _: KW_ONLY
+    methods: tuple[str, ...] = ()
+    contest: bool = False
+    limit: float = 3.0
+    points: Mapping[str, float] = field(default_factory=dict)
+
+
+_ALL = (
+    Shown("table-1", "Table 1: diabetes", 500, "cells", "mrma_table1_diabetes.csv"),
+    Shown(
+        "table-2",
+        "Table 2: employee attrition",
+        500,
+        "cells",
+        "mrma_table2_employee.csv",
+    ),
+    Shown(
+        "table-a1",
+        "Table A.1: encodings without noise",
+        500,
+        "cells",
+        "mrma_tableA1_encoding.csv",
+        runs=("table-a1", "table-a1-initial"),
+        limit=3 * 2**0.5,
+        points={"logistic": 0.6, "svm": 1.5, "dwd": 0.6, "cg": 0.6},
+    ),
+    Shown(
+        "figure-1",
+        "Figure 1: what noise on z does to the weight omega",
+        200,
+        "weights",
+        methods=("agreement",),
+        quantity="agreement g",
+    ),
+    Shown("figure-2", "Figure 2: simulated curves, one server", 200, "lines:by_method"),
+    Shown(
+        "figure-3",
+        "Figure 3: simulated curves, 25 servers",
+        40,
+        "lines:by_split",
+        methods=("federated", "mrma"),
+    ),
+    Shown("figure-4", "Figure 4: physical activity", 200, "lines:by_method"),
+    Shown("figure-5", "Figure 5: phonemes", 200, "lines:by_method"),
+    Shown(
+        "figure-a1",
+        "Figure A.1: one classifier of 500 reports",
+        200,
+        "boxes",
+        methods=("weak", "clean"),
+        runs=("figure-a1", "figure-a1-clean"),
+    ),
+    Shown(
+        "figure-a6",
+        "Figure A.6: total variation between values and their reports",
+        200,
+        "variation",
+        methods=("total_variation",),
+        quantity="total variation",
+    ),
+    Shown(
+        "cases-a2",
+        "Table A.2: five ways to divide the clients",
+        200,
+        "lines:by_case",
+        methods=("ma", "mrma"),
+    ),
+    Shown(
+        "cases-a3",
+        "Table A.3: more clients for the weak classifiers",
+        200,
+        "lines:by_case",
+        methods=("weak", "mrma"),
+    ),
+    Shown(
+        "beyond",
+        "Our protocols and the published ones",
+        100,
+        "beyond",
+        runs=(
+            "beyond-simulated",
+            "beyond-off-dominant",
+            "beyond-unbalanced",
+            "beyond-phonemes",
+            "beyond-diabetes",
+            "beyond-diabetes-distinct",
+            "beyond-employee",
+            "beyond-employee-distinct",
+            "beyond-nhanes-2003",
+            "beyond-stroke",
+        ),
+        contest=True,
+    ),
+)
+REPRODUCTIONS = {entry.name: entry for entry in _ALL}

@@ -1,0 +1,189 @@
+"""The rows of `reproduce`: published, curvote and corrected values side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from curvote.errors import UserError
+from curvote.reporting import methods
+from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
+from curvote.reproduce.mrma.printed import Printed, printed
+from curvote.reproduce.rows import Row, having
+from curvote.run.config.settings import PROTOCOL
+
+COLUMNS = (
+    "pipeline",
+    "setting",
+    "protocol",
+    "learner",
+    "representation",
+    "d",
+    "epsilon",
+    "method",
+    "split",
+    "group",
+    "published",
+    "curvote",
+    "corrected",
+    "se",
+    "z",
+)
+# Axes of a grid with a meaning of their own; the others make up ``setting``.
+_OWN_AXES = (PROTOCOL, "form", "d", "representation", "split")
+USEFUL = "useful"
+_ERROR = "misclassification"
+_GROUPS = (None, USEFUL, "1", "2", "3")
+_PLACES = ("representation", "d", "learner", "split", "method", "setting")
+_CONTEST = ("setting", "protocol", "learner", "method")
+
+
+def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
+    """Return the rows of `reproduce NAME` from the score rows of its pipelines.
+
+    ``summaries`` are rows of `curvote.run.results.summary` and of `evidence`,
+    value and se in [0, 1]. The result has ``COLUMNS``; published, curvote,
+    corrected and se are in percent points, se is curvote's. Where a value is printed,
+    ``curvote`` follows the published definitions and ``corrected`` the right ones;
+    elsewhere ``curvote`` follows the right ones. z = (curvote - published) /
+    sqrt(se^2 + (100 sd)^2 / 500), None where nothing is printed or no error is known.
+    In a contest ``setting`` is the pipeline without the contest's name, and the
+    majority stands once: what every protocol brings beside itself is left out.
+
+    Raises:
+        UserError: a printed cell that the pipelines do not compute.
+    """
+    entry = REPRODUCTIONS[name]
+    rows = [_row(entry, summary) for summary in summaries]
+    shown = [row for row in rows if _is_shown(entry, row)]
+    if entry.published:
+        cells = printed(entry.published)
+        return _finished(_compared(entry, cell, shown) for cell in cells)
+    if entry.contest:
+        return _finished(_sorted(_without_baselines(shown), _CONTEST))
+    return _finished(_sorted(row for row in shown if row["form"] != "published"))
+
+
+def agreeing(entry: Shown, rows: Iterable[Row]) -> tuple[int, int]:
+    """Return how many printed cells agree as ``entry`` asks, and how many there are."""
+    known = [row for row in rows if row["z"] is not None]
+    return sum(_agrees(entry, row) for row in known), len(known)
+
+
+def _agrees(entry: Shown, row: Row) -> bool:
+    points = entry.points.get(row["learner"], 0.0)
+    close = abs(row["curvote"] - row["published"]) <= points
+    return bool(close or abs(row["z"]) <= entry.limit)
+
+
+def _row(entry: Shown, summary: Row) -> Row:
+    axes = summary.get("setting", {})
+    kept = {name: summary[name] for name in ("pipeline", "protocol", "epsilon")}
+    return kept | {
+        "form": axes.get("form"),
+        "setting": _setting(entry, summary["pipeline"], axes),
+        "learner": summary["learner"],
+        "representation": _representation(summary, axes),
+        "d": int(axes["d"]) if "d" in axes else summary.get("d"),
+        "method": _method(summary),
+        "split": axes.get("split"),
+        "group": summary.get("group"),
+        "published": None,
+        "curvote": _percent(summary["value"]),
+        "corrected": None,
+        "se": _percent(summary["se"]),
+        "z": None,
+    }
+
+
+def _method(summary: Row) -> str:
+    """Return the method, or what else than an error was measured."""
+    metric = str(summary["metric"])
+    return str(summary["method"]) if metric == _ERROR else metric
+
+
+def _setting(entry: Shown, pipeline: str, axes: Mapping[str, str]) -> str | None:
+    own = [pipeline.removeprefix(f"{entry.name}-")] if entry.contest else []
+    others = (f"{axis}={text}" for axis, text in axes.items() if axis not in _OWN_AXES)
+    return " ".join([*own, *others]) or None
+
+
+def _representation(summary: Row, axes: Mapping[str, str]) -> str | None:
+    """Return the axis, or what the setting states; table A.1 has whole curves too."""
+    if summary["pipeline"] == "table-a1-initial":
+        return "initial"
+    return axes.get("representation", summary.get("representation"))
+
+
+def _percent(value: float | None) -> float | None:
+    return None if value is None else 100 * value
+
+
+def _is_shown(entry: Shown, row: Row) -> bool:
+    if row["split"]:
+        final = "mrma" if row["split"] == "single" else "federated"
+        return bool(row["group"]) and row["method"] == final
+    return not entry.methods or row["method"] in entry.methods
+
+
+def _without_baselines(rows: Sequence[Row]) -> Iterator[Row]:
+    """Yield rows without the majority, unless its protocol gave nothing else there."""
+    cells = {_cell(row) for row in rows if row["method"] != "majority"}
+    for row in rows:
+        if row["method"] != "majority" or _cell(row) not in cells:
+            yield row
+
+
+def _cell(row: Row) -> tuple[str | float | None, ...]:
+    return row["setting"], row["protocol"], row["epsilon"]
+
+
+def _compared(entry: Shown, cell: Printed, rows: list[Row]) -> Row:
+    """Return the row of one printed cell; both forms where the pipeline has two."""
+    forms = {row["form"]: row for row in having(rows, **dict(cell.key))}
+    if not forms:
+        named = ", ".join(f"{name} {value}" for name, value in cell.key)
+        raise UserError(
+            f"{entry.name} prints a value for {named}, which pipeline"
+            f" {' or '.join(entry.pipelines)} does not compute; take your own of that"
+            " name out of pipelines.yaml."
+        )
+    own = forms.get("published") or next(iter(forms.values()))
+    right = forms.get("corrected") if "published" in forms else None
+    return own | {
+        "published": cell.percent,
+        "corrected": right and right["curvote"],
+        "z": _z(own["curvote"] - cell.percent, own["se"], cell.variance),
+    }
+
+
+def _z(difference: float, se: float | None, variance: float) -> float | None:
+    total = None if se is None else se**2 + variance
+    return difference / math.sqrt(total) if total else None
+
+
+def _finished(rows: Iterable[Row]) -> list[Row]:
+    return [{name: row[name] for name in COLUMNS} for row in rows]
+
+
+def _sorted(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:
+    """Sort by group, then by what tells lines apart, as it came; epsilon is last."""
+    listed = list(rows)
+    ranks = {name: _ranks(listed, name) for name in places}
+    ranks["method"] = {name: rank for rank, name in enumerate(methods.known())}
+
+    def place(row: Row) -> tuple[float, ...]:
+        return (
+            _GROUPS.index(row["group"]),
+            *(ranks[name].get(row[name], math.inf) for name in places),
+            math.inf if row["epsilon"] is None else row["epsilon"],
+        )
+
+    return sorted(listed, key=place)
+
+
+def _ranks(rows: Sequence[Row], name: str) -> dict[Any, float]:
+    """Return the place of each value by first appearance; rows without one are last."""
+    values = dict.fromkeys(row[name] for row in rows)
+    return {v: math.inf if v is None else rank for rank, v in enumerate(values)}

@@ -1,0 +1,126 @@
+"""Tables of a stage as Arrow tables and back, checked against what they declare.
+
+A vector is a ``fixed_size_list<double>[d]``, a matrix the same of its p q numbers, bits
+are packed, text is dictionary-encoded. Each field says its kind, so that a file is read
+without asking who made it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from curvote.chain.lookup import systems
+from curvote.chain.stage import SHARED, Columns, Place
+from curvote.chain.tables import BITS, FILE, MATRIX, TEXT, VECTOR, Kind, Table
+from curvote.errors import InternalError
+
+_META = b"curvote"
+_NOBODY = -1  # the index of rows that all repetitions share
+
+
+def to_arrow(
+    table: Table, index: Sequence[str], place: Place, columns: Columns
+) -> pa.Table:
+    """Return one repetition of a table, with a column for each part of the index.
+
+    Wrong columns, unequal lengths, NaN, infinities or missing values: InternalError.
+    """
+    rows = len(next(iter(columns.values())))
+    absent = set(table.optional) - set(columns)
+    columns = columns | {column: np.full(rows, None) for column in absent}
+    if set(columns) != set(table.columns):
+        raise InternalError(f"{table.name}: {sorted(columns)} are other columns")
+    if place == SHARED and index and not table.shared:
+        raise InternalError(f"{table.name} must name its {index[0]}")
+    fields, arrays = [], []
+    for number, name in enumerate(index):
+        at = place[number] if number < len(place) else _NOBODY
+        fields.append(pa.field(name, pa.int64()))
+        arrays.append(pa.array(np.full(rows, at)))
+    for column, kind in table.columns.items():
+        array, shape = _array(f"{table.name}.{column}", kind, columns[column])
+        _check(table, column, array, rows)
+        told = json.dumps({"kind": kind, "shape": shape}).encode()
+        fields.append(pa.field(column, array.type, metadata={_META: told}))
+        arrays.append(array)
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+
+
+def _check(table: Table, column: str, array: pa.Array, rows: int) -> None:
+    if array.null_count and column not in table.optional:
+        raise InternalError(f"{table.name}.{column} has missing values")
+    if len(array) != rows:
+        raise InternalError(f"{table.name}: columns of different lengths")
+
+
+def _array(name: str, kind: Kind, values: np.ndarray) -> tuple[pa.Array, list[int]]:
+    if np.issubdtype(values.dtype, np.floating) and not np.isfinite(values).all():
+        raise InternalError(f"{name} holds NaN or infinite values")
+    shape = list(values.shape[1:])
+    if kind in (VECTOR, MATRIX):
+        flat = pa.array(np.ascontiguousarray(values, dtype=np.float64).ravel())
+        return pa.FixedSizeListArray.from_arrays(flat, int(np.prod(shape))), shape
+    if kind == BITS:
+        packed = np.packbits(values.astype(bool), axis=1)
+        rows = [row.tobytes() for row in packed]
+        return pa.array(rows, type=pa.binary(packed.shape[1])), shape
+    if kind == TEXT:
+        return pa.array(values, type=pa.string()).dictionary_encode(), shape
+    if kind == FILE:
+        return pa.array(list(values), type=pa.large_binary()), shape
+    if isinstance(kind, tuple):
+        codes = pa.array(values.astype(np.int8))
+        return pa.DictionaryArray.from_arrays(codes, pa.array(kind)), shape
+    return pa.array(values).cast(pa.type_for_alias(str(kind))), shape
+
+
+def to_columns(name: str, table: pa.Table) -> Columns:
+    """Return the columns as numpy arrays: vectors (n, d), categories as codes."""
+    kinds = {field.name: _told(name, field) for field in table.schema}
+    return {
+        column: _numpy(kind, shape, table[column])
+        for column, (kind, shape) in kinds.items()
+        if kind is not None
+    }
+
+
+def _told(name: str, field: pa.Field) -> tuple[Any, list[int]]:
+    """Return kind and shape of a column; no kind for a part of the index."""
+    if field.metadata and _META in field.metadata:
+        return _parsed(field.metadata[_META])
+    # A frozen artifact of a version that wrote no kinds.
+    known = _declared().get(name)
+    kind = known.columns.get(field.name) if known else None
+    return kind, [field.type.list_size] if kind == VECTOR else []
+
+
+@cache
+def _parsed(text: bytes) -> tuple[Any, list[int]]:
+    told = json.loads(text)
+    kind = told["kind"]
+    return tuple(kind) if isinstance(kind, list) else kind, told["shape"]
+
+
+@cache
+def _declared() -> dict[str, Table]:
+    return {table.name: table for one in systems() for table in one.tables}
+
+
+def _numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarray:
+    array = column.combine_chunks()
+    if kind in (VECTOR, MATRIX):
+        return np.asarray(array.flatten().to_numpy()).reshape(-1, *shape)
+    if kind == BITS:
+        packed = np.array([np.frombuffer(row, np.uint8) for row in array.to_pylist()])
+        return np.unpackbits(packed, axis=1, count=shape[0]).astype(bool)
+    if isinstance(kind, tuple):
+        codes = {category: code for code, category in enumerate(kind)}
+        found = np.array([codes[c] for c in array.dictionary.to_pylist()], np.int8)
+        return np.asarray(found[array.indices.to_numpy()])
+    return np.asarray(array.to_numpy(zero_copy_only=False))

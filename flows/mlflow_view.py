@@ -1,0 +1,67 @@
+"""Where MLflow's pages open: a view of an experiment that shows its numbers at once.
+
+A list shows no metric unless somebody asks for its column. A saved view (MLflow keeps
+it in a tag of the experiment) asks for those of the headline, and its charts draw them
+against epsilon itself instead of the step.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from curvote.run import history
+from curvote.run.project import Project
+from flows.headline import Headline
+from flows.mlflow_store import connect
+
+if TYPE_CHECKING:
+    from mlflow import MlflowClient
+
+_VIEW = "headline"
+_NAME = "attributes.`Run Name`"
+# MLflow opens with its pages for language models unless it is told what this is.
+_KIND = "workflowType=machine_learning"
+
+
+def describe(client: MlflowClient, experiment: str, headline: Headline) -> None:
+    """Give an experiment its view, after the newest of its runs."""
+    if not headline.points:
+        return
+    view = {"name": "Headline", "createdAt": 0, "state": json.dumps(_state(headline))}
+    tags = {
+        f"mlflow.sharedViewState.{_VIEW}": json.dumps(view),
+        "mlflow.note.content": headline.words,
+        "mlflow.experimentKind": "custom_model_development",
+    }
+    for name, value in tags.items():
+        client.set_experiment_tag(experiment, name, value)
+
+
+def _state(headline: Headline) -> dict[str, Any]:
+    """Return what MLflow keeps of a view: its columns, its charts and their x-axis."""
+    metrics = [f"metrics.`{name}`" for name in headline.names]
+    params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
+    columns = [*metrics, *params, "attributes.`Source`"]
+    state = {
+        "selectedColumns": columns,
+        "columnOrder": [_NAME, *columns],
+        "columnWidths": {_NAME: 330} | {name: 6 * len(name) for name in metrics},
+        "chartsSearchFilter": headline.metric.name if headline.metric else "",
+    }
+    if headline.cell[headline.x] is not None:
+        axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}
+        state["globalLineChartConfig"] = axis | {"lineSmoothness": 0}
+    return state
+
+
+def address(project: Project) -> str:
+    """Return the part of an address that opens the pipeline that was logged last."""
+    logged = [run.pipeline for run in history.load_all(project) if run.mlflow_run]
+    with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
+        found = connect(project).get_experiment_by_name(logged[-1])
+        if found:
+            place = f"#/experiments/{found.experiment_id}/runs"
+            return f"{place}?{_KIND}&viewStateShareKey={_VIEW}"
+    return f"#/experiments?{_KIND}"

@@ -1,0 +1,11 @@
+"""What the systems declare, by name: stages as they stand, tables each once."""
+
+from __future__ import annotations
+
+from curvote.chain.lookup import systems
+from curvote.chain.stage import Stage
+from curvote.chain.tables import Table
+
+STAGES: tuple[Stage, ...] = tuple(s for one in systems() for s in one.every_stage)
+TABLES: dict[str, Table] = {t.name: t for one in systems() for t in one.tables}
+SERVER = [name for name, table in TABLES.items() if table.side == "server"]

@@ -1,0 +1,69 @@
+"""A project as the version before left it: its records, manifests and tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from curvote.chain.registry import SYSTEMS
+from curvote.run import history
+from curvote.run.config.schema import model
+from curvote.run.history import RunRecord
+from curvote.run.plan.fingerprint import of_file
+from curvote.run.project import Project
+from curvote.run.store.artifacts import MANIFEST, folders
+
+CELL = ("protocol", "epsilon", "learner", "setting", "arrival")
+SERVERS = 3
+
+
+def aged(project: Project) -> Project:
+    """Bring all that a project holds into its earlier form, but for scores.
+
+    Those were wide, and are refused (`test_bad_input`).
+    """
+    for folder in folders(project):
+        tables = json.loads((folder / MANIFEST).read_text())["tables"]
+        for name in tables:
+            _write(folder, name, list(_tables(folder / f"{name}.parquet")))
+    for record in history.load_all(project):
+        history.save(project, _record(record))
+    return project
+
+
+def _record(record: RunRecord) -> RunRecord:
+    """Cells named every coordinate, the setting late; a dump held all sections."""
+    steps = [s | {"cell": {n: s["cell"].get(n) for n in CELL}} for s in record.steps]
+    whole = model(frozenset(SYSTEMS)).model_validate({"epsilon": [4.0]} | record.config)
+    return replace(record, steps=steps, config=whole.model_dump(mode="json"))
+
+
+def _write(folder: Path, name: str, parts: list[pa.Table]) -> None:
+    """Write a table, a row group each; the manifest counted replicates, -1 shared."""
+    path = folder / f"{name}.parquet"
+    with pq.ParquetWriter(path, parts[0].schema) as writer:
+        for part in parts:
+            writer.write_table(part, row_group_size=max(1, part.num_rows))
+    manifest = json.loads((folder / MANIFEST).read_text())
+    entry = manifest["tables"][name]
+    entry["replicates"] = [_number(*place) for place in entry.pop("places")]
+    entry |= {"sha256": of_file(path), "bytes": path.stat().st_size}
+    (folder / MANIFEST).write_text(json.dumps(manifest))
+
+
+def _number(replicate: int = -1, server: int | None = None) -> int:
+    return replicate if server is None else replicate * SERVERS + server
+
+
+def _tables(path: Path) -> Iterator[pa.Table]:
+    """Yield the row groups without what their fields say."""
+    source = pq.ParquetFile(path)
+    for group in range(source.num_row_groups):
+        table = source.read_row_group(group)
+        bare = [field.remove_metadata() for field in table.schema]
+        yield table.cast(pa.schema(bare))

@@ -1,0 +1,84 @@
+"""A copy of the product with one system more: a folder, and a line of the registry."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("curvote", "tasks", "flows")
+_ENDS = '    "federated": "curvote.federation",\n'
+
+
+@dataclass(frozen=True)
+class House:
+    """A copy of curvote, tasks and flows, and a project that stands beside it."""
+
+    root: Path
+    project: Path
+
+    def command(self, *words: str) -> list[str]:
+        """Return the command line of this copy, as ``curvote`` would be called."""
+        return [sys.executable, "-m", "flows", *words]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables of its processes: its own packages come first."""
+        return os.environ | {"PYTHONPATH": str(self.root), "NO_COLOR": "1"}
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start a command in the project."""
+        return subprocess.Popen(
+            self.command(*words),
+            cwd=self.project,
+            env=self.environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+
+
+def copied(root: Path) -> House:
+    """Copy the product into ``root``, and make an empty project."""
+    unneeded = shutil.ignore_patterns("__pycache__")
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, root / name, ignore=unneeded)
+    project = root / "project"
+    project.mkdir()
+    return House(root, project)
+
+
+def with_system(house: House, folder: Path, name: str) -> None:
+    """Put a system's folder into the copy, and one line into the registry."""
+    unneeded = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(folder, house.root / "curvote" / name, ignore=unneeded)
+    registry = house.root / "curvote" / "chain" / "registry.py"
+    text = registry.read_text()
+    assert text.count(_ENDS) == 1
+    registry.write_text(
+        text.replace(_ENDS, f'{_ENDS}    "{name}": "curvote.{name}",\n')
+    )
+
+
+def driven(house: House, *steps: object) -> list[dict[str, Any]]:
+    """Do several command lines and edits in one process of the copy."""
+    done = subprocess.run(
+        [sys.executable, "-P", str(ROOT / "tests" / "house_driver.py")],
+        cwd=house.project,
+        env=house.environment,
+        input=json.dumps(steps),
+        text=True,
+        capture_output=True,
+        timeout=300,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    found: list[dict[str, Any]] = json.loads(done.stdout)
+    return found

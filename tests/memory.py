@@ -1,0 +1,106 @@
+"""Stages on tables in memory: an artifact, and a stage run for some repetitions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from curvote.chain.stage import Columns, Here, Place, Rows, Stage
+
+
+@dataclass
+class Memory:
+    """An artifact in memory: the columns of each table by repetition."""
+
+    facts: dict[str, Any]
+    tables: dict[str, dict[Place, Columns]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, facts: dict[str, Any], **tables: Sequence[Columns]) -> Memory:
+        """Return the artifact of repetitions (0,), (1,) and so on."""
+        numbered = {
+            name: {(number,): rows for number, rows in enumerate(each)}
+            for name, each in tables.items()
+        }
+        return cls(facts, numbered)
+
+    def columns(self, table: str, place: Place) -> Columns:
+        """Return one repetition's columns."""
+        return self.tables[table][place]
+
+    def each(self, table: str) -> list[Columns]:
+        """Return the columns of every repetition, in order."""
+        return [*self.tables[table].values()]
+
+    def pieces(self, table: str) -> Iterator[Columns]:
+        """Yield the columns of every repetition."""
+        yield from self.each(table)
+
+
+Made = dict[str, Memory]
+
+
+def replicates(n: int) -> list[Place]:
+    """Return the places of ``n`` repetitions of a study."""
+    return [(number,) for number in range(n)]
+
+
+def value(scores: Columns, method: str, metric: str = "misclassification") -> float:
+    """Return what the table ``scores`` of one repetition tells of a method."""
+    (row,) = np.flatnonzero((scores["method"] == method) & (scores["metric"] == metric))
+    return float(scores["value"][row])
+
+
+def here(
+    stage: Stage,
+    made: Mapping[str, Memory],
+    params: Mapping[str, Any],
+    place: Place = (0,),
+    sizes: Place = (1,),
+    also: Sequence[str] = (),
+) -> Here:
+    """Return a repetition of a stage, with the inputs and parameters it declares.
+
+    ``also`` are parameters that it reads where others have these values. Of inputs from
+    the arrival before, only those that are there.
+    """
+    inputs = {name: made[name] for name in stage.inputs if name in made}
+    own = {name: params[name] for name in (*stage.params, *also)}
+    module = import_module(stage.module)
+    facts = module.facts(inputs, own) if hasattr(module, "facts") else {}
+    told = json.loads(json.dumps(facts))
+    return Here(stage.name, place, sizes, inputs, own, told)
+
+
+def do(
+    stage: Stage,
+    made: Mapping[str, Memory],
+    params: Mapping[str, Any],
+    places: Sequence[Place] = ((0,),),
+    sizes: Place = (1,),
+    also: Sequence[str] = (),
+    block: int = 1000,
+) -> Memory:
+    """Run a stage for some repetitions, so many at a time."""
+    first = here(stage, made, params, sizes=sizes, also=also)
+    tables: dict[str, dict[Place, Columns]] = {t.name: {} for t in stage.tables}
+    for start in range(0, len(places), block):
+        part = places[start : start + block]
+        rows = _rows(stage, [first.at(place) for place in part])
+        for place, own in zip(part, rows, strict=True):
+            for name, columns in own.items():
+                tables[name][place] = columns
+    return Memory(first.facts, tables)
+
+
+def _rows(stage: Stage, every: Sequence[Here]) -> Iterator[Rows]:
+    module = import_module(stage.module)
+    with threadpool_limits(limits=1):  # as the chain does
+        own = hasattr(module, "block")
+        yield from module.block(every) if own else map(module.one, every)

@@ -1,0 +1,101 @@
+"""The figures of `curvote reproduce`: complete, marked, drawn alike twice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import InternalError
+from curvote.reproduce.mrma.figures import draw
+from curvote.reproduce.mrma.names import REPRODUCTIONS
+from curvote.reproduce.mrma.rows import Row, comparison
+from curvote.reproduce.mrma.write import write
+from tests.reproduce_rows import found, summaries
+
+SHOWN = {
+    "table-1": ("weak", "MRMA", "histogram", "z of every cell", "printed"),
+    "table-2": ("voting", "1000"),
+    "table-a1": ("logistic", "dwd", "max_abs 6", "initial"),
+    "figure-1": ("weight omega, epsilon 0.01", "g(z0), from reports and by theory"),
+    "figure-2": ("logistic", "cg", "best single", "majority"),
+    "figure-3": ("splitting clients", "splitting the budget", "each server alone"),
+    "figure-4": ("svm", "MRMA"),
+    "figure-5": ("dwd", "all data"),
+    "figure-a1": ("tanh", "max_abs", "none"),
+    "figure-a6": ("d = 1", "d = 10", "exact", "from reports"),
+    "beyond": (
+        "auto",
+        "best published method",
+        "clean",
+        "nhanes-2003",
+        "auto has lost",
+    ),
+    "cases-a2": ("case 1: N0 500, N1 2500, n0 100, n1 100, B 25", "svm, MA"),
+    "cases-a3": ("case 8: N0 2500, N1 5000, n0 250, n1 100, B 50", "cg, weak"),
+}
+EPSILONS = {0.1, 0.01, 1.0, 10.0, 1000.0, None}
+
+
+def few(name: str) -> list[Row]:
+    """Some rows of a figure, all of a table: quick to draw."""
+    rows = comparison(name, summaries(name))
+    if name.startswith("table"):
+        return rows
+    return [row for row in rows if row["epsilon"] in EPSILONS]
+
+
+def svg(name: str, rows: list[Row]) -> str:
+    """The drawing as text."""
+    return draw(name, rows, "svg", found=found(rows))["svg"].decode()
+
+
+def test_every_name_has_its_figure_here() -> None:
+    """No reproduction is left out below."""
+    assert set(SHOWN) == set(REPRODUCTIONS)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_figure_names_what_it_shows(name: str) -> None:
+    """Every panel and line that a reader looks for has its name, as text."""
+    drawn = svg(name, few(name))
+    assert [text for text in SHOWN[name] if f">{text}</text>" not in drawn] == []
+
+
+@pytest.mark.parametrize("name", ["table-a1", "figure-1", "figure-a1"])
+def test_same_rows_same_drawing(name: str) -> None:
+    """The same rows are drawn alike twice, with no date."""
+    drawn = svg(name, few(name))
+    assert svg(name, few(name)) == drawn
+    assert "<dc:date" not in drawn
+
+
+def test_cells_beyond_three_errors_are_marked() -> None:
+    """Each cell with |z| above 3 has a red ring, beside the one of the legend."""
+    rows = few("table-a1")
+    rings = [svg("table-a1", rows).count("stroke: #c1121f")]
+    for row in rows[:4]:
+        row["z"] = -3.5
+    rings.append(svg("table-a1", rows).count("stroke: #c1121f"))
+    assert rings[1] - rings[0] >= 4
+
+
+def test_boxes_need_single_replicates() -> None:
+    """Means alone cannot be drawn as boxes."""
+    with pytest.raises(InternalError, match="each replicate"):
+        draw("figure-a1", few("figure-a1"), "svg")
+
+
+def test_files_of_a_reproduction(tmp_path: Path) -> None:
+    """Rows as CSV and JSON, the figure as SVG and PNG; a line for each row."""
+    rows = few("cases-a3")
+    written = write("cases-a3", rows, tmp_path / "reproduce")
+    assert {path.name for path in written} == {
+        "comparison.csv",
+        "comparison.json",
+        "cases-a3.svg",
+        "cases-a3.png",
+    }
+    lines = written[0].read_text(encoding="utf-8").splitlines()
+    assert len(lines) == len(rows) + 1
+    assert lines[0].startswith("pipeline,setting,protocol,")

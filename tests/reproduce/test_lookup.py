@@ -1,0 +1,78 @@
+"""The wings' files of pipelines: sound, found by name, and after the project's own."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from curvote.errors import UserError
+from curvote.reproduce import registry
+from curvote.reproduce.lookup import file_of, reproductions, wing_of
+from curvote.run.config.file import PipelinesFile
+from curvote.run.project import Project
+from tests import plain
+
+ROOT = Path(__file__).resolve().parents[2]
+WINGS = [ROOT / wing.replace(".", "/") for wing in registry.WINGS]
+each_wing = pytest.mark.parametrize("folder", WINGS, ids=lambda folder: folder.name)
+
+
+@each_wing
+def test_the_file_of_a_wing_is_right(folder: Path) -> None:
+    """It passes its own check and that of editors, and shares no name with ours."""
+    file = PipelinesFile(Project(folder))
+    file.check()
+    schema = json.loads((ROOT / "docs" / "pipelines.schema.json").read_text())
+    jsonschema.validate(yaml.safe_load((folder / "pipelines.yaml").read_text()), schema)
+    assert not set(file.names()) & set(PipelinesFile(Project(ROOT)).names())
+
+
+@each_wing
+def test_a_wing_holds_what_its_tables_take_and_nothing_else(folder: Path) -> None:
+    """Every pipeline belongs to a table, a figure or a contest."""
+    wings = reproductions()
+    mine = [n for n, wing in wings.items() if folder.name in wing.__name__.split(".")]
+    taken = [p for n in mine for p in wings[n].REPRODUCTIONS[n].pipelines]
+    assert sorted(taken) == sorted(PipelinesFile(Project(folder)).names())
+
+
+def test_the_projects_own_pipeline_comes_first(tmp_path: Path) -> None:
+    """A name that stands in both files is the project's."""
+    project = plain.write(tmp_path, **{"figure-2": plain.TINY})
+    own = file_of(project, "figure-2").configured("figure-2").pipeline
+    assert own.replicates == plain.TINY["replicates"]
+    assert file_of(project, "figure-5").configured("figure-5").pipeline.source != {}
+
+
+def test_an_unknown_pipeline_gets_the_closest_name_of_all_files(
+    project: Project,
+) -> None:
+    """Whichever file it stands in."""
+    for typo, meant in (("tinny", "tiny"), ("figure2", "figure-2")):
+        with pytest.raises(UserError, match=f"Did you mean '{meant}'"):
+            file_of(project, typo)
+
+
+def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
+    """Not those of the project's file, where the pipeline does not stand."""
+    file = file_of(project, "figure-5")
+    with pytest.raises(UserError) as error, file.placing("figure-5"):
+        raise UserError("no such phoneme.", where=("source", "positive"))
+    said = re.fullmatch(
+        r"(curvote/reproduce/mrma/pipelines\.yaml):(\d+): source.positive: no such.*",
+        str(error.value),
+    )
+    assert said
+    line = (ROOT / said[1]).read_text().splitlines()[int(said[2]) - 1]
+    assert line.startswith("    source: {name: phonemes, positive: sh")
+
+
+def test_unknown_name_gets_help() -> None:
+    """A misspelt name gets the nearest one and the whole list."""
+    with pytest.raises(UserError, match=r"'table-1'\?.*figure-a6.*cases-a3"):
+        wing_of("tabel-1")

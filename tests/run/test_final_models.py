@@ -1,0 +1,226 @@
+"""What is logged is what was scored: every final model, loaded elsewhere, errs as told.
+
+Models are stored as MLflow stores them, loaded by `mlflow.pyfunc` in one fresh process,
+and applied to the raw curves of the test clients of replicate 0.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from mlflow.models import Model
+from numpy.typing import NDArray
+
+from curvote.chain.lookup import system
+from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.roles import split
+from curvote.reproduce.lookup import file_of, reproductions
+from curvote.run.config.file import Configured, PipelinesFile
+from curvote.run.config.source import Absent, raw_files
+from curvote.run.project import Project
+from curvote.run.results import RunView, views
+from flows.mlflow_model import save_model
+from flows.mlflow_store import connect
+from flows.tracking import repair
+from tests import plain
+
+REPOSITORY = Path(__file__).parents[2]
+# Each system, each way to judge, a source of curves and one of features.
+HANDFUL = {
+    "simulated": ("as_published=true", "epsilon=[5]"),  # raw curves, in two ways
+    "compare": ("epsilon=[0.5,1,2]",),  # `auto` takes three ways
+    "beyond-simulated": ("epsilon=[1]", "learners=[centroid]"),
+    "servers": ("epsilon=[1]",),
+    "arrivals": ("epsilon=[2]",),
+    "phonemes": ("epsilon=[5]", "learners=[centroid]"),
+    "diabetes": ("epsilon=[1]", "learners=[centroid]"),
+}
+# Reads lines of [model, file of clients], writes one line of labels for each.
+ELSEWHERE = """
+import json, sys
+import mlflow.pyfunc, numpy, pandas
+for line in sys.stdin:
+    uri, path = json.loads(line)
+    model, clients = mlflow.pyfunc.load_model(uri), numpy.load(path)
+    names = model.metadata.get_input_schema().input_names()
+    of_curves = [name for name in names if name != "server"]
+    frame = pandas.DataFrame(clients["curve"], columns=of_curves)
+    if len(of_curves) < len(names):
+        frame["server"] = clients["server"]
+    print(json.dumps(model.predict(frame).tolist()))
+"""
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A stored model, the clients it is tested on, and its score on each server's."""
+
+    name: str
+    uri: str
+    clients: Path
+    labels: Array
+    server: Array
+    scores: list[float]
+
+    def errors(self, told: list[str]) -> list[float]:
+        """Return the misclassification of each server's clients; there may be one."""
+        wrong = np.array(told) != self.labels
+        return [float(np.mean(wrong[self.server == k])) for k in np.unique(self.server)]
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Iterator[Project]:
+    """Return a project with the shipped pipelines; the environment is put back."""
+    before = dict(os.environ)
+    os.environ.pop("MLFLOW_TRACKING_URI", None)
+    shutil.copy(REPOSITORY / "pipelines.yaml", tmp_path)
+    (tmp_path / "data").mkdir()
+    shutil.copy(REPOSITORY / "data" / "sources.toml", tmp_path / "data")
+    yield Project(tmp_path)
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def test_final_models_err_as_was_scored(
+    shipped: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every system that has one; the demo's stands in MLflow's tracking store."""
+    record = plain.run(shipped, "demo", "replicates=2", "epsilon=[2]", "learners=[cg]")
+    (view,) = views(shipped, record)
+    repair(shipped)
+    client = connect(shipped)
+    experiments = [each.experiment_id for each in client.search_experiments()]
+    (model,) = client.search_logged_models(experiments)
+    cases = [kept(view, shipped.root / "demo.npz", model.model_uri)]
+    into_folders(shipped.root / "models", monkeypatch)
+    for name, overrides in HANDFUL.items():
+        if here(shipped, configured(shipped, name)):
+            cases += run(shipped, name, overrides)
+    check(cases)
+
+
+@pytest.mark.faults  # every pipeline that is shipped: minutes
+@pytest.mark.parametrize("first", [True, False], ids=["project", "reproduced"])
+def test_every_shipped_pipeline_keeps_what_it_scored(
+    first: bool, shipped: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those in the project's own file, and those that reproductions bring along."""
+    own = PipelinesFile(shipped).names()
+    brought = (name for each in reproductions().values() for name in names_of(each))
+    names = own if first else dict.fromkeys(brought)
+    found = [configured(shipped, name) for name in names]
+    ready = [each.name for each in found if decides(each) and here(shipped, each)]
+    into_folders(shipped.root / "models", monkeypatch)
+    check([k for name in ready for k in run(shipped, name, ("epsilon=[1]",))])
+
+
+def into_folders(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `save_model` write folders, in all else as MLflow would: it is quicker."""
+
+    def log(_: None, flavor: Any, *, run_id: str, model_id: str, **given: Any) -> Any:
+        flavor.save_model(path=str(place / model_id), **given)
+        return SimpleNamespace(model_uri=str(place / model_id))
+
+    monkeypatch.setattr(Model, "log", log)
+
+
+def names_of(wing: ModuleType) -> Iterator[str]:
+    """Yield the pipelines of a wing's reproductions."""
+    for reproduction in wing.REPRODUCTIONS.values():
+        yield from reproduction.pipelines
+
+
+def configured(project: Project, name: str) -> Configured:
+    """Return a shipped pipeline, wherever it stands."""
+    return file_of(project, name).configured(name)
+
+
+def here(project: Project, found: Configured) -> bool:
+    """Say whether the raw files are here: real ones are where a mirror is set."""
+    files = (raw_files(project, s.pipeline, fetch=False) for s in found.settings)
+    return not any(isinstance(each, Absent) for each in files)
+
+
+def decides(found: Configured) -> bool:
+    """Say whether a study keeps a model: production knows no score."""
+    return found.pipeline.mode == "study" and any(
+        system(part.settings.protocol).final
+        for setting in found.settings
+        for part in system(setting.pipeline.protocol).parts(setting.pipeline)
+    )
+
+
+def run(project: Project, name: str, overrides: Iterable[str]) -> Iterator[Kept]:
+    """Run a pipeline and yield what is kept of each cell that keeps something."""
+    record = plain.run(project, name, "replicates=1", *overrides)
+    for number, view in enumerate(views(project, record)):
+        if view.system.final:
+            called = f"{name}-{number}"
+            uri = save_model("", called, view.system.final(view))
+            yield kept(view, project.root / f"{called}.npz", uri)
+
+
+def kept(view: RunView, path: Path, uri: str) -> Kept:
+    """Write the raw curves of a cell's test clients, and what scores them, to files."""
+    servers = view.setting("servers")
+    places = [(0, k) for k in range(servers)] if servers else [(0,)]
+    every = [clients_of(view, place) for place in places]
+    server = np.repeat(np.arange(len(every)), [len(label) for _, label in every])
+    np.savez(path, curve=np.concatenate([curve for curve, _ in every]), server=server)
+    codes = np.concatenate([label for _, label in every])
+    labels = np.array(view.facts("ingest")["classes"])[codes]
+    name = f"{path.stem}: {view.system.name} {view.cell}"
+    return Kept(name, uri, path, labels, server, scores_of(view))
+
+
+def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return the raw curves of a cell's test clients, and their labels 0 and 1."""
+    rows = view.columns("ingest", "clients", place)
+    groups = rows["group"] if view.setting("source.groups") else None
+    sizes = view.settings.clients.model_dump()
+    n = len(rows["label"])
+    mine = split(view.settings.seed, place[-1], n, sizes, groups)["test"]
+    if view.cell["arrival"] is not None:
+        mine = mine[rows["group"][mine] == view.cell["arrival"]]
+    return rows["curve"][mine], rows["label"][mine].astype(int)
+
+
+def scores_of(view: RunView) -> list[float]:
+    """Return the main method's stored errors in replicate 0: one, or each server's."""
+    table: pd.DataFrame = view.read("report", "scores")
+    first = table[
+        (table["replicate"] == 0) & (table["metric"] == MISCLASSIFICATION.name)
+    ]
+    main = next(name for name in view.system.main if name in {*first["method"]})
+    return list(first[first["method"] == main]["value"])
+
+
+def check(every: list[Kept]) -> None:
+    """Let a fresh process judge; each model's errors must be the stored ones."""
+    asked = "".join(json.dumps([k.uri, str(k.clients)]) + "\n" for k in every)
+    done = subprocess.run(
+        [sys.executable, "-c", ELSEWHERE],
+        input=asked,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = [json.loads(line) for line in done.stdout.splitlines()]
+    errors = {k.name: k.errors(own) for k, own in zip(every, told, strict=True)}
+    assert errors == {k.name: k.scores for k in every}
+    assert errors

@@ -1,0 +1,333 @@
+"""A whole system is one folder and one line: three classes, two parties, no projection.
+
+The product is copied, `tests/toy` becomes `curvote/toy`, and the registry one line
+longer. All that is generic then does its work by the command line: a killed run and the
+one after it, reruns with reasons, scores, page, MLflow and audit.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.house import PACKAGES, ROOT, House, copied, driven, with_system
+from tests.processes import processes_of, until
+
+TOWN = """\
+pipelines:
+  town:
+    protocol: toy
+    source: {name: simulated, points: 20}
+    parties: {people: 600, shops: 200, test: 300}
+    levels:
+      careful: {people: 2, shops: 1}
+      open: {people: 20, shops: 8}
+    shrink: [0, 0.5]
+    replicates: 4
+    seed: 3
+"""
+FIT = "curvote/toy/fit.py"
+WIDER = {str(FIT): ["minlength=K) + 1", "minlength=K) + 2"]}
+QUICKLY = ["--samples", "5000", "--workers", "1"]
+CELLS = 4
+STEPS = 1 + 2 + 2 + CELLS + CELLS
+
+# Reads what MLflow holds, and lets the model that it keeps judge the test records.
+READER = """
+import json, sys
+from pathlib import Path
+from flows.environment import prepare
+prepare(Path.cwd())
+import mlflow, pandas as pd
+from mlflow import MlflowClient
+from curvote.run import history, results
+from curvote.run.project import Project
+from curvote.toy.tables import CLASSES, PARTIES
+project = Project(Path.cwd())
+record = history.completed(project, "town")
+client = MlflowClient()
+(experiment,) = [e for e in client.search_experiments() if e.name == "town"]
+runs = client.search_runs([experiment.experiment_id])
+told = [{"id": r.info.run_id, "name": r.info.run_name, "params": r.data.params,
+         "parent": r.data.tags.get("mlflow.parentRunId"), "metrics": r.data.metrics,
+         "tags": r.data.tags, "record": r.data.tags.get("curvote.run")} for r in runs]
+chart = {name: [(m.step, m.value) for m in client.get_metric_history(r["id"], name)]
+         for r in told if r["record"] == record.id for name in r["metrics"]}
+scored = []
+for r in told:
+    if r["parent"] and "model_uri" in r["tags"]:
+        cell = next(v for v in results.views(project, record)
+                    if str(v.cell["level"]) == r["params"]["level"]
+                    and f'{v.cell["shrink"]:g}' == r["params"]["shrink"])
+        town = cell.columns("gather", "town", (0,))
+        test = town["party"] == PARTIES.index("test")
+        frame = pd.DataFrame(town["place"][test], columns=["east", "north"])
+        found = mlflow.pyfunc.load_model(r["tags"]["model_uri"]).predict(frame)
+        names = [CLASSES[k] for k in town["colour"][test]]
+        scores = cell.columns("report", "scores", (0,))
+        stored = dict(zip(zip(scores["method"], scores["metric"]), scores["value"]))
+        scored.append([float((found == names).mean()), stored["weighted", "accuracy"]])
+json.dump({"runs": told, "chart": chart, "scored": scored, "record": record.id},
+          sys.stdout)
+"""
+
+
+@dataclass(frozen=True)
+class Town:
+    """The project of the copy, and what each command in it gave."""
+
+    house: House
+    killed: int
+    told: dict[str, dict[str, Any]]
+
+    def json(self, name: str) -> Any:
+        """Return the JSON document of a command that ended well."""
+        assert self.told[name]["code"] == 0, self.told[name]["err"]
+        return json.loads(self.told[name]["out"])
+
+
+def _kill_in_the_middle(house: House) -> int:
+    """Start a run, and kill it as soon as people have answered; return its end."""
+    answers = house.project / "data" / "artifacts" / "ask"
+    with house.start("run", "town", "--block", "1") as process:
+        over = until(lambda: _there(answers) or process.poll() is not None, 90)
+        os.kill(process.pid, signal.SIGKILL)
+        _, err = process.communicate()
+    assert over
+    assert process.returncode == -signal.SIGKILL, err
+    assert until(lambda: not processes_of(house.project), 15), "a process was left"
+    return process.returncode
+
+
+def _there(folder: Path) -> list[Path]:
+    return list(folder.glob("[!.]*"))
+
+
+@pytest.fixture(scope="module")
+def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """Run the toy once, from its first command to its last."""
+    house = copied(tmp_path_factory.mktemp("house"))
+    with_system(house, ROOT / "tests" / "toy", "toy")
+    (house.project / "pipelines.yaml").write_text(TOWN)
+    killed = _kill_in_the_middle(house)
+    code = {str(house.root / file): change for file, change in WIDER.items()}
+    back = {file: [new, old] for file, (old, new) in code.items()}
+    named: dict[str, Any] = {
+        "resumed": ["run", "town", "--block", "1"],
+        "scores": ["scores", "town", "--json"],
+        "table": ["scores", "town"],
+        "again": ["plan", "town", "--json"],
+        "level": ["plan", "town", "--json", "--set", "levels.open.shops=4"],
+        "only": ["run", "town", "--only", "fit_models"],
+        "edited": code,
+        "code": ["plan", "town", "--json"],
+        "restored": back,
+        "audit": ["audit", "--pipeline", "town", "--json", *QUICKLY],
+        "page": ["report", "town"],
+        "colour": ["colour", "town", "0.5", "0.1"],
+        "empty": ["plan", "town", "--set", "shrink=[]"],
+        "altered": {"data/artifacts/fit_models/*/models.parquet": "alter"},
+        "refused": ["colour", "town", "0.5", "0.1"],
+        "foreign": ["plan", "town", "--set", "votes.size=3"],
+    }
+    steps = iter(driven(house, *named.values()))
+    told = {n: next(steps) for n, step in named.items() if isinstance(step, list)}
+    return Town(house, killed, told)
+
+
+def test_the_toy_is_one_folder_and_one_line(town: Town) -> None:
+    """Nothing else of the copy differs from the product."""
+    changed = []
+    for name in PACKAGES:
+        for path in sorted((ROOT / name).rglob("*.*")):
+            mine = town.house.root / path.relative_to(ROOT)
+            known = "__pycache__" in path.parts or not path.is_file()
+            if not (known or filecmp.cmp(path, mine, shallow=False)):
+                changed.append(path.relative_to(ROOT).as_posix())
+    assert changed == ["curvote/chain/registry.py"]
+    before, after = (
+        (root / "curvote/chain/registry.py").read_text().splitlines()
+        for root in (ROOT, town.house.root)
+    )
+    assert [line for line in after if line not in before] == [
+        '    "toy": "curvote.toy",'
+    ]
+    assert len(after) == len(before) + 1
+
+
+def test_a_killed_run_is_finished_by_the_same_command(town: Town) -> None:
+    """What was stored is used again; the record of the first says how it ended."""
+    assert town.told["resumed"]["code"] == 0, town.told["resumed"]["err"]
+    said = re.search(rf"{STEPS} steps, (\d+) reused", town.told["resumed"]["err"])
+    assert said, town.told["resumed"]["err"]
+    assert 2 <= int(said.group(1)) < STEPS
+    records = sorted((town.house.project / "data/state/runs").glob("*.json"))
+    states = [json.loads(path.read_text())["status"] for path in records]
+    assert states == ["killed", "completed", "partial"]
+
+
+def test_the_plan_knows_what_changes(town: Town) -> None:
+    """All is reused; one party's level concerns its own stage and what follows."""
+    assert {row["action"] for row in town.json("again")} == {"reuse"}
+    assert len(town.json("again")) == STEPS
+    rows = town.json("level")
+    runs = {
+        (row["stage"], row["cell"]): row["reason"]
+        for row in rows
+        if row["action"] == "run"
+    }
+    assert runs["count", "level=open"] == "parameter level.shops 8.0 -> 4.0"
+    assert runs["fit_models", "level=open shrink=0"] == "input count changed"
+    assert {stage for stage, _ in runs} == {"count", "fit_models", "report"}
+    assert all("open" in cell for _, cell in runs)
+    reasons = {r["reason"] for r in town.json("code") if r["stage"] == "fit_models"}
+    assert reasons == {"code curvote.toy.fit changed"}
+
+
+def test_one_stage_runs_again_by_itself(town: Town) -> None:
+    """And gives the same files, or the store would have refused it."""
+    assert town.told["only"]["code"] == 0, town.told["only"]["err"]
+    assert f"{CELLS} steps, 0 reused" in town.told["only"]["err"]
+
+
+def test_scores_have_two_metrics_of_two_methods(town: Town) -> None:
+    """A row for each cell, method and metric, under the coordinates of its own axes."""
+    rows = town.json("scores")
+    assert len(rows) == CELLS * 2 * 2
+    assert {(row["method"], row["metric"]) for row in rows} == {
+        (method, metric)
+        for method in ("centres", "weighted")
+        for metric in ("accuracy", "log_loss")
+    }
+    assert {(row["level"], row["shrink"]) for row in rows} == {
+        (level, shrink) for level in ("careful", "open") for shrink in (0.0, 0.5)
+    }
+    assert all(row["value"] == row[row["metric"]] for row in rows)
+    open_ = {r["method"]: r["value"] for r in rows if _is(r, "open", 0, "accuracy")}
+    careful = {
+        r["method"]: r["value"] for r in rows if _is(r, "careful", 0, "accuracy")
+    }
+    assert open_["weighted"] > 0.5  # of three classes
+    assert open_ != careful
+
+
+def _is(row: dict[str, Any], level: str, shrink: float, metric: str) -> bool:
+    return (row["level"], row["shrink"], row["metric"]) == (level, shrink, metric)
+
+
+def test_the_printed_table_names_them_too(town: Town) -> None:
+    """In the terminal: both metrics, both methods, the values of both axes."""
+    out = town.told["table"]["out"]
+    assert {"centres", "weighted", "careful", "open", "0.5"} <= set(
+        re.findall(r"[\w.]+", out)
+    )
+    assert "accuracy in %" in out
+    assert "log_loss" in out
+    assert "misclassification" not in out
+
+
+def test_the_page_shows_them(town: Town) -> None:
+    """Title, a figure for each metric, methods, messages; nothing of curves."""
+    assert town.told["page"]["code"] == 0, town.told["page"]["err"]
+    page = (town.house.project / "data/reports/town/report.html").read_text()
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page))
+    for words in (
+        "A toy town",
+        "Right on new records at each shrink",
+        "Log loss at each shrink",
+        "The nearest centre of a class.",
+        "each shop one noised colour k_rr 1 or 8",
+        "colour 8 8.000000000 holds",
+        "4 of 4 messages passed",
+    ):
+        assert words in text, words
+    assert "<svg" in page
+    assert not {"misclassification", "volunteers", "curves"} & set(text.split())
+
+
+@pytest.fixture(scope="module")
+def tracked(town: Town) -> Any:
+    """Read MLflow in a fresh process that knows no more than its user."""
+    done = subprocess.run(
+        [sys.executable, "-c", READER],
+        cwd=town.house.project,
+        env=town.house.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_mlflow_lists_the_run_and_its_cells(tracked: dict[str, Any]) -> None:
+    """One parent for the completed run, a child for each cell, with what it reads."""
+    (parent,) = [r for r in tracked["runs"] if r["record"] == tracked["record"]]
+    children = [r for r in tracked["runs"] if r["parent"] == parent["id"]]
+    assert len(children) == CELLS
+    for child in children:
+        read = set(child["params"])
+        assert {"level", "shrink", "parties.people", "replicates", "seed"} <= {
+            name.replace("level.people", "level") for name in read
+        }
+        assert not {name for name in read if name.startswith(("clients", "train"))}
+        assert {"accuracy.weighted", "log_loss.weighted"} <= set(child["metrics"])
+
+
+def test_mlflow_draws_the_main_metric(tracked: dict[str, Any]) -> None:
+    """The headline has a point for each value on the system's own x-axis."""
+    points = tracked["chart"]["accuracy.weighted"]
+    assert len({step for step, _ in points}) == 2  # shrink has two values
+    assert tracked["chart"]["accuracy_se.weighted"]
+
+
+def test_what_is_logged_is_what_was_scored(tracked: dict[str, Any]) -> None:
+    """Each cell's model, on the test records of replicate 0, to the last digit."""
+    assert len(tracked["scored"]) == CELLS
+    assert all(found == stored for found, stored in tracked["scored"])
+
+
+def test_the_audit_knows_what_both_parties_send(town: Town) -> None:
+    """A row for each message and level; each at its own party's epsilon."""
+    rows = town.json("audit")
+    assert {(row["mechanism"], row["claimed"]) for row in rows} == {
+        ("toy.answer", 2),
+        ("toy.answer", 20),
+        ("toy.colour", 1),
+        ("toy.colour", 8),
+    }
+    assert {row["verdict"] for row in rows} == {"pass"}
+
+
+def test_its_own_command_is_there(town: Town) -> None:
+    """A verb that the toy brings, and the model that it reads from the store."""
+    assert town.told["colour"]["code"] == 0, town.told["colour"]["err"]
+    assert town.told["colour"]["out"].strip() in ("red", "green", "blue")
+
+
+def test_bad_input_is_refused_with_its_place(town: Town) -> None:
+    """An axis without values, and a section that the toy never reads."""
+    empty, foreign = town.told["empty"], town.told["foreign"]
+    assert empty["code"] == foreign["code"] == 2
+    assert "shrink: is empty; list one value at least." in empty["err"]
+    assert "votes: toy never reads it: it belongs to votes" in foreign["err"]
+
+
+def test_an_altered_model_file_is_not_used(town: Town) -> None:
+    """One byte of it: one message, which file, and the way out."""
+    refused = town.told["refused"]
+    assert refused["code"] == 2
+    assert not refused["out"]
+    assert "is altered (models.parquet); it is not used." in refused["err"]
+    assert "Run the pipeline again" in refused["err"]

@@ -1,0 +1,1 @@
+"""A toy that is no protocol: three classes, two parties, no projection."""

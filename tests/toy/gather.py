@@ -1,0 +1,30 @@
+"""Stage gather: everybody in town, with a place in [-1, 1]^2 and a colour."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.datasets.lookup import module
+from curvote.toy.tables import CLASSES, PARTIES
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return what is public: the classes, and the names of the two numbers."""
+    return {"title": "A toy town", "classes": CLASSES, "columns": ["east", "north"]}
+
+
+def one(here: Here) -> Rows:
+    """Return the table ``town``: curves' means and slopes, and thirds of the circle."""
+    source, sizes = here.params["source"], here.params["parties"]
+    counts = [sizes[name] for name in PARTIES]
+    rng = here.generator("simulate")
+    dataset = module(source["name"])
+    parameters = dataset.Parameters.model_validate(source)
+    curves = dataset.clients(parameters, sum(counts), rng)["curve"]
+    slopes = curves[:, -1] - curves[:, 0]
+    place = np.column_stack([curves.mean(axis=1), slopes]) / np.array([1.8, 4.5])
+    angle = np.arctan2(place[:, 1], place[:, 0]) + np.pi
+    third = (angle * len(CLASSES) / (2 * np.pi)).astype(np.int8) % len(CLASSES)
+    party = np.repeat(np.arange(len(PARTIES), dtype=np.int8), counts)
+    return {"town": {"party": party, "place": place, "colour": third}}

@@ -1,0 +1,21 @@
+"""What the toy is measured by, and what is measured."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.measure import Look, Method, Metric
+
+ACCURACY: Final = Metric("accuracy", "right on new records", better="higher")
+LOG_LOSS: Final = Metric("log_loss", "log loss", shown="number")
+
+CENTRES: Final = Method(
+    "centres", "centres", "The nearest centre of a class.", Look("#0072b2", "o"), 900
+)
+WEIGHTED: Final = Method(
+    "weighted",
+    "weighted",
+    "The nearest centre, classes weighted by what shops counted.",
+    Look("#d55e00", "s"),
+    901,
+)

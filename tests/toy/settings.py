@@ -1,0 +1,28 @@
+"""The sections of pipelines.yaml that the toy reads."""
+
+from __future__ import annotations
+
+from curvote.chain.settings import Epsilon, Strict, Whole
+
+
+class Parties(Strict):
+    """How many people answer, how many shops count, and who is only tested."""
+
+    people: Whole
+    shops: Whole
+    test: Whole
+
+
+class Levels(Strict):
+    """What each party spends on its one message."""
+
+    people: Epsilon
+    shops: Epsilon
+
+
+class Settings(Strict):
+    """Who there is, levels by name, and how far centres are drawn to the middle."""
+
+    parties: Parties
+    levels: dict[str, Levels]
+    shrink: list[float] = [0.0]
