@@ -12,9 +12,9 @@ from scipy import stats
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms import discrete_gaussian, gaussian, make
+from curvote.mechanisms import discrete_gaussian, gaussian_noise, make
 from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
-from curvote.mechanisms.gaussian import delta_bound, loss_deviation
+from curvote.mechanisms.gaussian_noise import delta_bound, loss_deviation
 from curvote.mechanisms.grid import STEP
 from curvote.privacy import ZCDP
 from tests.noise import ALPHA, SEED, Replay
@@ -110,7 +110,7 @@ def test_discrete_noise_is_as_private_as_the_bound_says(sigma, shift):
     k = np.arange(-12 * sigma, 12 * sigma + 1)
     one = [np.stack([weights(sigma, k), weights(sigma, k - s)]) for s in shift]
     p, q = (np.outer(one[0][i], one[1][i]) for i in (0, 1))
-    ratio = math.hypot(*shift) / math.sqrt(sigma**2 - gaussian.ROUNDING_VARIANCE)
+    ratio = math.hypot(*shift) / math.sqrt(sigma**2 - gaussian_noise.ROUNDING_VARIANCE)
     for epsilon in (0.01, 0.5, 2):
         delta = np.maximum(p - math.exp(epsilon) * q, 0).sum()
         assert delta <= delta_bound(epsilon, ratio)
@@ -122,7 +122,7 @@ def test_discrete_noise_is_as_private_as_the_bound_says(sigma, shift):
 def test_calibration(epsilon, delta, d):
     """The exact delta at epsilon is the claimed one, or less by 1e-6 at most."""
     mechanism = make("gaussian", epsilon=epsilon, delta=delta, d=d)
-    ratio = loss_deviation(mechanism.noise.sigma, d)
+    ratio = loss_deviation(mechanism.noise.sigma, mechanism.noise.sensitivity)
     assert ratio == pytest.approx(2 * math.sqrt(d) / mechanism.sigma, rel=1e-7)
     assert 0 <= 1 - analytic_delta(epsilon, ratio) / delta < 1e-6
     assert mechanism.delta_at(epsilon) <= delta
@@ -184,10 +184,10 @@ def test_outputs_lie_on_the_grid():
 def test_the_cut_gives_every_input_the_same_output(epsilon):
     """Noise cut for want of bits gives one and the same output for every input."""
     mechanism = make("gaussian", epsilon=epsilon, d=1, delta=1e-6)
-    assert mechanism.noise.proposal.exact_below >= gaussian.EXACT_BELOW
+    assert mechanism.noise.law.proposal.exact_below >= gaussian_noise.EXACT_BELOW
     cut = (1 << 63) - 1
     for noise, x in [(k, x) for k in (cut, -cut) for x in (-1, 0, 1)]:
         fixed = {"sample": lambda *_, k=noise: np.array([k])}
-        mechanism.noise = type("Cut", (), fixed)
+        object.__setattr__(mechanism.noise, "law", type("Cut", (), fixed))
         out = mechanism.randomize([[x]], Replay())
-        assert out == math.copysign(gaussian.LIMIT * STEP, noise)
+        assert out == math.copysign(gaussian_noise.LIMIT * STEP, noise)

@@ -60,5 +60,5 @@ class GaussianHalved(Gaussian):
     """Draws noise that was calibrated to half the diameter of the box."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        noise = DiscreteGaussian(4 * self.noise.rate).sample(values.size, entropy)
+        noise = DiscreteGaussian(4 * self.noise.law.rate).sample(values.size, entropy)
         return np.asarray((np.rint(values / STEP) + noise.reshape(values.shape)) * STEP)
