@@ -1,0 +1,75 @@
+"""What a form of a release must say: sums over records, and what one record moves."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ValidationError
+
+from curvote.errors import UserError
+from curvote.strict_json import said
+
+if TYPE_CHECKING:
+    from curvote.transfer.task import Task
+
+Array = NDArray[np.float64]
+Steps = NDArray[np.int64]
+# How many points stand for the public reference distribution: uniform on the bounds.
+_REFERENCE = 4096
+
+
+class Form(ABC):
+    """Whole numbers that are summed over the records of a server.
+
+    Records come as (n, d) in [0, 1]^d, labels as codes (n,). The numbers of a release
+    are ``values`` (length,); divided by ``unit`` they are inner products' weights on
+    the public features phi(x) of a record, |phi| = 1: `weights` reads them as (K, m),
+    a row for each class, and `product` multiplies queries with such rows.
+    """
+
+    name: str
+    Parameters: type[BaseModel]
+
+    def filled(self, task: Task) -> dict[str, Any]:
+        """Return the parameters of a task with defaults filled in; checked."""
+        try:
+            given = self.Parameters.model_validate(dict(task.params))
+        except ValidationError as error:
+            raise UserError(f"release {self.name}: {said(error)}.") from None
+        return self.settled(task, given.model_dump(mode="json"))
+
+    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters as they stand for this task's features and classes."""
+        return params
+
+    @abstractmethod
+    def length(self, task: Task) -> int:
+        """Return how many numbers a release has."""
+
+    @abstractmethod
+    def unit(self, task: Task) -> float:
+        """Return how many steps a feature vector of norm 1 is long."""
+
+    @abstractmethod
+    def sensitivity(self, task: Task) -> float:
+        """Return the largest L2 distance, in steps, of the sums of two neighbours."""
+
+    @abstractmethod
+    def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the numbers of a table, (length,), without noise."""
+
+    @abstractmethod
+    def weights(self, task: Task, values: Array) -> Array:
+        """Return the sum of phi over the records of each class, (K, m), as released."""
+
+    @abstractmethod
+    def product(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return phi(x) . w for queries (q, d) and rows (r, m): (q, r)."""
+
+    def reference(self, task: Task, weights: Array) -> Array:
+        """Return the mean of ``product`` over the public reference points, (r,)."""
+        points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
+        return np.asarray(self.product(task, points, weights).mean(axis=0))

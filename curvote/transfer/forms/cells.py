@@ -1,0 +1,84 @@
+"""Form `cells`: how many records of each class stand in each cell of random grids.
+
+One record adds 1 to P counts, so replacing it moves the counts by at most sqrt(2 P),
+for any number of classes: they are whole numbers, and nothing is rounded. Every cell
+has noise, visited or not, so where records are is no part of what is told.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+from pydantic import Field
+
+from curvote.chain.settings import Strict, Whole
+from curvote.errors import UserError
+from curvote.transfer.binning import Grids
+from curvote.transfer.forms.base import Array, Form, Steps
+
+if TYPE_CHECKING:
+    from curvote.transfer.task import Task
+
+
+class Parameters(Strict):
+    """Grids on ``order`` features each, ``pitch`` in units of the bounds' range.
+
+    ``cells`` is the most numbers that a release may have, over all classes.
+    """
+
+    order: Whole = 3
+    pitch: Annotated[float, Field(gt=0, le=64)] = 1.0
+    grids: Whole = 400
+    cells: Whole = 8192
+
+
+class Cells(Form):
+    """The counts of each class, one class after the other."""
+
+    name = "cells"
+    Parameters = Parameters
+
+    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return the parameters; fewer cells than classes times grids: UserError."""
+        least = len(task.classes) * params["grids"]
+        if params["cells"] < least:
+            raise UserError(
+                f"cells is {params['cells']}; {len(task.classes)} classes on"
+                f" {params['grids']} grids take {least} at least."
+            )
+        return params | {"order": min(params["order"], task.d)}
+
+    def grids(self, task: Task) -> Grids:
+        """Return the public grids of a task."""
+        p = task.params
+        buckets = p["cells"] // (len(task.classes) * p["grids"])
+        known = p["grids"], p["order"], p["pitch"], buckets, task.seed
+        return Grids(task.d, *known)
+
+    def length(self, task: Task) -> int:
+        """Return classes times cells."""
+        return len(task.classes) * self.grids(task).length
+
+    def unit(self, task: Task) -> float:
+        """Return sqrt(P): a record is 1 in each of P places."""
+        return math.sqrt(task.params["grids"])
+
+    def sensitivity(self, task: Task) -> float:
+        """Return sqrt(2 P): a record leaves P cells for P others at most."""
+        return math.sqrt(2 * task.params["grids"])
+
+    def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the counts, class after class."""
+        grids = self.grids(task)
+        counted = [grids.counts(cube[codes == k]) for k in range(len(task.classes))]
+        return np.concatenate(counted)
+
+    def weights(self, task: Task, values: Array) -> Array:
+        """Return the sum of phi over each class, (K, cells)."""
+        return values.reshape(len(task.classes), -1) / self.unit(task)
+
+    def product(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return phi(x) . w, (q, r)."""
+        return self.grids(task).product(cube, weights)

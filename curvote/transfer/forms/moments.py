@@ -1,0 +1,117 @@
+"""Form `moments`: the sum of u over each class, u the direction of a record.
+
+u = (s, z) / |(s, z)|, z the features by a public centre and scale, cut to |z| <= s: so
+|u| = 1, inner products are nowhere negative, and replacing a record moves the sums of
+all classes together by at most sqrt 2. Arm ``joint`` adds the sum of u u', of norm 1
+as well; the two parts share the one square, so the sensitivity stays sqrt 2.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from pydantic import Field
+
+from curvote.chain.settings import Numbers, Strict
+from curvote.transfer.forms.base import Array, Form, Steps
+
+if TYPE_CHECKING:
+    from curvote.transfer.task import Task
+
+# Steps to 1: so fine that rounding adds nothing that could be seen.
+ONE = 1 << 20
+
+
+class Parameters(Strict):
+    """``centre`` and ``scale`` in units of the bounds' range; ``cut`` is s.
+
+    ``share`` is the part of the square that the class sums have in arm ``joint``.
+    """
+
+    arm: Literal["mean", "joint"] = "mean"
+    centre: Numbers = 0.5
+    scale: Numbers = 0.5
+    cut: Annotated[float, Field(gt=0)] = 1.6
+    share: Annotated[float, Field(gt=0, lt=1)] = 0.6
+
+
+class Moments(Form):
+    """The class sums, a class after the other, then the upper triangle of u u'."""
+
+    name = "moments"
+    Parameters = Parameters
+
+    def directions(self, task: Task, cube: Array) -> Array:
+        """Return u of each record, (n, d + 1)."""
+        p = task.params
+        z = (cube - np.asarray(p["centre"])) / np.asarray(p["scale"])
+        size = np.sqrt((z**2).sum(axis=1, keepdims=True))
+        z = z * np.minimum(1, p["cut"] / np.maximum(size, p["cut"]))
+        v = np.column_stack([np.full(len(z), p["cut"]), z])
+        return np.asarray(v / np.sqrt((v**2).sum(axis=1, keepdims=True)))
+
+    def length(self, task: Task) -> int:
+        """Return K p numbers, and p (p + 1) / 2 more in arm ``joint``; p = d + 1."""
+        return len(task.classes) * (task.d + 1) + self._pairs(task)
+
+    @staticmethod
+    def _pairs(task: Task) -> int:
+        p = task.d + 1
+        return p * (p + 1) // 2 if task.params["arm"] == "joint" else 0
+
+    def _share(self, task: Task) -> float:
+        return float(task.params["share"]) if task.params["arm"] == "joint" else 1.0
+
+    def unit(self, task: Task) -> float:
+        """Return 2^20 times the root of the class sums' share."""
+        return ONE * math.sqrt(self._share(task))
+
+    def sensitivity(self, task: Task) -> float:
+        """Return 2^20 sqrt 2, and what rounding two records to whole steps adds."""
+        numbers = task.d + 1 + self._pairs(task)
+        return ONE * math.sqrt(2) + math.sqrt(2 * numbers)
+
+    def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the sums of rounded records, class after class, then the pairs."""
+        u = self.directions(task, cube)
+        steps = np.rint(u * self.unit(task)).astype(np.int64)
+        own = [steps[codes == k].sum(axis=0) for k in range(len(task.classes))]
+        return np.concatenate([*own, self._summed_pairs(task, u)])
+
+    def _summed_pairs(self, task: Task, u: Array) -> Steps:
+        if not self._pairs(task):
+            return np.zeros(0, dtype=np.int64)
+        rows, columns, weight = self._triangle(task)
+        scale = ONE * math.sqrt(1 - self._share(task))
+        pairs = u[:, rows] * u[:, columns] * weight * scale
+        return np.asarray(np.rint(pairs).astype(np.int64).sum(axis=0))
+
+    @staticmethod
+    def _triangle(task: Task) -> tuple[Steps, Steps, Array]:
+        """Return the pairs of the upper triangle; those beside the diagonal count 2."""
+        rows, columns = np.triu_indices(task.d + 1)
+        return rows, columns, np.where(rows == columns, 1.0, math.sqrt(2))
+
+    def weights(self, task: Task, values: Array) -> Array:
+        """Return the sum of u over each class, (K, p)."""
+        k, p = len(task.classes), task.d + 1
+        return values[: k * p].reshape(k, p) / self.unit(task)
+
+    def second(self, task: Task, values: Array) -> Array:
+        """Return the sum of u u' over all records, (p, p); of arm ``joint`` only."""
+        k, p = len(task.classes), task.d + 1
+        rows, columns, weight = self._triangle(task)
+        told = values[k * p :] / weight / (ONE * math.sqrt(1 - self._share(task)))
+        whole = np.zeros((p, p))
+        whole[rows, columns] = whole[columns, rows] = told
+        return whole
+
+    def product(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return u(x) . w, (q, r)."""
+        return np.asarray(self.directions(task, cube) @ weights.T)
+
+    def reference(self, task: Task, weights: Array) -> Array:
+        """Return the first coordinate of each row: u of the centre."""
+        return np.asarray(weights[:, 0])

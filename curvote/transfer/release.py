@@ -1,0 +1,145 @@
+"""What one server releases: noised sums over its records, drawn once, for all queries."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.privacy import Budget
+from curvote.strict_json import canonical, parse
+from curvote.transfer.forms import form
+from curvote.transfer.task import Task
+
+Steps = NDArray[np.int64]
+LARGEST = 1 << 26
+# An honest number lies beyond what the noise reaches less often than that.
+RARE = 1e-30
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """The noised numbers of one server, (epsilon, delta)-private for each record.
+
+    ``values`` (length,) are whole steps, ``sigma`` is the noise's standard deviation in
+    the same unit, ``n`` the number of records, which is public, ``task`` the digest of
+    what the server was asked (`Task.only`).
+    """
+
+    values: Steps
+    sigma: float
+    n: int
+    budget: Budget
+    server: str
+    task: str = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the release as plain JSON values."""
+        return {
+            "server": self.server,
+            "n": self.n,
+            "values": self.values.tolist(),
+            "task": self.task,
+        }
+
+    def write(self, path: Path) -> None:
+        """Write the release to a file; one that is there is not overwritten."""
+        with Path(path).open("xb") as stream:
+            stream.write(canonical(self.to_json()) + b"\n")
+
+    @classmethod
+    def read(cls, path: Path, task: Task) -> Release:
+        """Read a release for ``task``.
+
+        UserError: no such file, another task, a shape, a number or a count of records
+        that no honest server can send.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise UserError(f"{path}: {error.strerror or error}.") from None
+        try:
+            return cls.of(parse(data, LARGEST), task)
+        except UserError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    @classmethod
+    def of(cls, told: Any, task: Task) -> Release:
+        """Build the release that `to_json` wrote, for ``task``."""
+        keys = {"server", "n", "values", "task"}
+        if not isinstance(told, dict) or set(told) != keys:
+            raise UserError(f"not a release: it must hold {', '.join(sorted(keys))}.")
+        asked = task.only(str(told["server"]))
+        if told["task"] != asked.digest():
+            raise UserError(
+                f"a release for task {str(told['task'])[:12]}; server"
+                f" {asked.server} is asked {asked.digest()[:12]}: other bounds, classes,"
+                " form or budget, or an older task."
+            )
+        return received(asked, told["n"], told["values"])
+
+
+def noise_of(task: Task, server: str, n: int) -> GaussianNoise:
+    """Return the noise of the release of ``server`` about ``n`` records."""
+    budget = task.budget(server, n)
+    moved = form(task.release).sensitivity(task)
+    return GaussianNoise(moved, budget.epsilon, budget.delta)
+
+
+def release(
+    task: Task, server: str, X: ArrayLike, y: ArrayLike, entropy: Entropy | None = None
+) -> Release:  # noqa: N803 - scikit-learn's name
+    """Return the one release of ``server`` about records X (n, d) with labels y (n,).
+
+    Columns are in the order of ``task.features``, labels among its classes; a class may
+    be missing. Without ``entropy`` the operating system's is used; with a seeded one
+    the noise depends on task, server and seed, never on the records. UserError, and
+    nothing is drawn: another width, NaN, an unknown label, no record, a delta above
+    1/n.
+    """
+    asked = task.only(server)
+    cube, codes = task.cube(X), task.codes(y)
+    if not len(cube) or codes.shape != (len(cube),):
+        raise UserError(f"{len(codes)} labels for {len(cube)} records.")
+    noise = noise_of(asked, server, len(cube))
+    sums = form(task.release).sums(asked, cube, codes)
+    drawn = noise.add(sums, _own(entropy or SystemEntropy(), asked))
+    budget = Budget(noise.epsilon, noise.delta)
+    return Release(drawn, noise.sigma, len(cube), budget, server, asked.digest())
+
+
+def received(asked: Task, n: Any, values: Any) -> Release:
+    """Return what one server sent, checked; ``asked`` is its own task.
+
+    UserError: a count of records that does not fit delta, another number of values, or
+    values that no honest server can send.
+    """
+    n, given = validate.at_least(1, n=n), np.asarray(values)
+    noise = noise_of(asked, asked.server, n)
+    length = form(asked.release).length(asked)
+    most = math.ceil(n * noise.sensitivity) + noise.reach(RARE)
+    whole = given.dtype.kind == "i" and given.shape == (length,)
+    if not whole or not (np.abs(given) <= most).all():
+        raise UserError(
+            f"no server can have sent these values: {length} whole numbers of at most"
+            f" {most} in size are asked for."
+        )
+    budget = Budget(noise.epsilon, noise.delta)
+    steps = given.astype(np.int64)
+    return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
+
+
+def _own(entropy: Entropy, asked: Task) -> Entropy:
+    """Return the server's own stream of a seeded source: others share no noise."""
+    if isinstance(entropy, SystemEntropy):
+        return entropy
+    named = [int(word) for word in entropy.words(4)] + [int(asked.digest(), 16)]
+    return SeededEntropy(np.random.SeedSequence(named))

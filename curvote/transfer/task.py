@@ -1,0 +1,227 @@
+"""What several servers are asked: one noised object each, about a table of records.
+
+Every field is public. A server reads `Task.only` of itself, which names what it is
+asked and nothing of the others: another budget for one server leaves the releases of
+all others valid.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.classes import Classes
+from curvote.errors import UserError
+from curvote.privacy import Budget, refuse_delta
+from curvote.strict_json import canonical
+
+FORMAT: Final = 2
+PROTOCOL: Final = "transfer"
+ASKS: Final = "release"
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+class Feature(NamedTuple):
+    """A number of a record, by name, and the public bounds that it is clipped to."""
+
+    name: str
+    lower: float
+    upper: float
+
+
+class Level(NamedTuple):
+    """What a server spends on its release; a delta of None stands for n^-2."""
+
+    epsilon: float
+    delta: float | None = None
+
+    def budget(self, n: int) -> Budget:
+        """Return the budget for a table of ``n`` records.
+
+        A delta above 1/n is a UserError: publishing one record would keep it.
+        """
+        delta = default_delta(n) if self.delta is None else self.delta
+        return Budget(self.epsilon, refuse_delta(delta, max(n, 2)))
+
+
+def default_delta(n: int) -> float:
+    """Return n^-2 (paper 002, section 6.1), 1/4 at most: n = 1 has no other promise."""
+    return 1 / max(n, 2) ** 2
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One release of each of some servers, in one form, about the same features.
+
+    ``features`` are (name, lower, upper) in the order of X's columns, ``classes`` two
+    or more names, ``servers`` maps a name to a `Budget`, a `Level` or an epsilon (then
+    delta is n^-2). ``release`` names the form (`curvote.transfer.forms`) and ``params``
+    its own parameters, with defaults filled in; grids and hashes come from ``seed``,
+    which is published like the rest. ``number`` counts the times the same was asked.
+
+    Bounds that are not finite and increasing, a name twice, no server, an epsilon or a
+    delta that is none (0 included) and unknown parameters are a UserError.
+    """
+
+    features: tuple[Feature, ...]
+    classes: Classes
+    servers: Mapping[str, Level]
+    release: str = "cells"
+    params: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    number: int = 1
+
+    def __post_init__(self) -> None:
+        from curvote.transfer.forms import form
+
+        put = object.__setattr__
+        put(self, "features", tuple(_feature(each) for each in self.features))
+        put(self, "classes", Classes(str(name) for name in self.classes))
+        servers = {str(name): _level(name, it) for name, it in self.servers.items()}
+        put(self, "servers", servers)
+        _refuse_repeated([each.name for each in self.features])
+        if not self.features or not servers:
+            raise UserError(
+                "a task needs a feature and a server, one of each at least."
+            )
+        validate.at_least(0, seed=self.seed)
+        validate.at_least(1, number=self.number)
+        put(self, "params", form(self.release).filled(self))
+
+    @property
+    def d(self) -> int:
+        """How many features a record has."""
+        return len(self.features)
+
+    @property
+    def protocol(self) -> str:
+        """The system that the task belongs to."""
+        return PROTOCOL
+
+    @property
+    def asks(self) -> str:
+        """The message that it asks for."""
+        return ASKS
+
+    @property
+    def mechanism(self) -> str:
+        """What noises a release."""
+        return "gaussian"
+
+    @property
+    def candidates(self) -> None:
+        """Nothing is up for a vote."""
+        return
+
+    @property
+    def server(self) -> str:
+        """The one server that is asked; a task for several is a UserError."""
+        if len(self.servers) > 1:
+            raise UserError("the task asks several servers; take `only` one.")
+        return next(iter(self.servers))
+
+    @property
+    def epsilon(self) -> float:
+        """What the one server that is asked spends."""
+        return self.servers[self.server].epsilon
+
+    def only(self, server: str) -> Task:
+        """Return what one server is asked; another name is a UserError."""
+        validate.one_of(self.servers, server=server)
+        return replace(self, servers={server: self.servers[server]})
+
+    def budget(self, server: str, n: int) -> Budget:
+        """Return what ``server`` spends on a release about ``n`` records."""
+        validate.one_of(self.servers, server=server)
+        return self.servers[server].budget(n)
+
+    def cube(self, X: ArrayLike) -> Array:  # noqa: N803 - scikit-learn's name
+        """Return records (n, d) clipped to the bounds and scaled to [0, 1]^d.
+
+        Another width, NaN or infinity is a UserError.
+        """
+        values = validate.finite(X=X)
+        if values.ndim != 2 or values.shape[1] != self.d:
+            raise UserError(
+                f"X has shape {values.shape}; the task's records have {self.d}"
+                f" features: (n, {self.d})."
+            )
+        lower, upper = np.array([each[1:] for each in self.features]).T
+        return np.asarray((np.clip(values, lower, upper) - lower) / (upper - lower))
+
+    def codes(self, y: ArrayLike) -> Codes:
+        """Return labels (n,) as places among the classes; another one: UserError."""
+        places = {name: place for place, name in enumerate(self.classes)}
+        given = [str(label) for label in np.asarray(y).ravel().tolist()]
+        strange = sorted({label for label in given if label not in places})
+        if strange:
+            raise UserError(
+                f"y holds {validate.shown(strange[0])}; the task's classes are"
+                f" {', '.join(self.classes)}."
+            )
+        return np.array([places[label] for label in given], dtype=np.int64)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the task as plain JSON values."""
+        return {
+            "format": FORMAT,
+            "protocol": self.protocol,
+            "asks": self.asks,
+            "number": self.number,
+            "classes": list(self.classes),
+            "features": [list(each) for each in self.features],
+            "servers": {name: list(it) for name, it in self.servers.items()},
+            "release": self.release,
+            "params": dict(self.params),
+            "seed": self.seed,
+        }
+
+    @classmethod
+    def from_json(cls, text: Mapping[str, Any]) -> Task:
+        """Build the task that `to_json` wrote; anything else is a UserError."""
+        from curvote.transfer.task_form import written
+
+        return cls(**written(text))
+
+    def digest(self) -> str:
+        """Return the SHA-256 that names this task."""
+        return hashlib.sha256(canonical(self.to_json())).hexdigest()
+
+
+def _feature(given: Iterable[Any]) -> Feature:
+    name, lower, upper = given
+    if not (-math.inf < lower < upper < math.inf):
+        raise UserError(
+            f"feature {name}: the bounds are {lower} and {upper}; they must be finite"
+            " and increase."
+        )
+    return Feature(str(name), float(lower), float(upper))
+
+
+def _level(name: str, given: Any) -> Level:
+    if isinstance(given, int | float):
+        given = Level(given)
+    elif isinstance(given, Budget):
+        given = Level(given.epsilon, given.delta)
+    level = Level(*given)
+    try:
+        epsilon = validate.positive(epsilon=level.epsilon)
+        delta = None if level.delta is None else validate.fraction(delta=level.delta)
+    except UserError as error:
+        raise UserError(f"server {name}: {error}") from None
+    return Level(epsilon, delta)
+
+
+def _refuse_repeated(names: list[str]) -> None:
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise UserError(f"feature {twice[0]} stands twice.")

@@ -1,0 +1,84 @@
+"""The form of a published task for tables: judged strictly, before anything is read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.strict_json import said
+from curvote.task_form import Epsilon, Number, Parameter, Word
+from curvote.transfer.task import ASKS, FORMAT, PROTOCOL, Level
+
+MOST_FEATURES = 1 << 10
+MOST_SERVERS = 1 << 12
+MOST_CLASSES = 1 << 10
+MOST_PARAMETERS = 16
+
+Delta = Annotated[float, Field(gt=0, lt=1)]
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+    format: Literal[2]
+    protocol: Literal["transfer"]
+    asks: Literal["release"]
+    number: Annotated[int, Field(ge=1, le=2**53)]
+    classes: Annotated[list[Word], Field(min_length=2, max_length=MOST_CLASSES)]
+    features: Annotated[
+        list[Annotated[list[Any], Field(min_length=3, max_length=3)]],
+        Field(min_length=1, max_length=MOST_FEATURES),
+    ]
+    servers: Annotated[
+        dict[Word, Annotated[list[Any], Field(min_length=2, max_length=2)]],
+        Field(min_length=1, max_length=MOST_SERVERS),
+    ]
+    release: Word
+    params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
+    seed: Annotated[int, Field(ge=0, le=2**53)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> _Written:
+        for given in self.features:
+            _Feature.model_validate(
+                dict(zip(("name", "lower", "upper"), given, strict=True))
+            )
+        for given in self.servers.values():
+            _Level.model_validate(dict(zip(("epsilon", "delta"), given, strict=True)))
+        return self
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+
+class _Feature(_Strict):
+    name: Word
+    lower: Number
+    upper: Number
+
+
+class _Level(_Strict):
+    epsilon: Epsilon
+    delta: Delta | None
+
+
+def written(text: Any) -> dict[str, Any]:
+    """Return the fields of a `Task`, in their form; UserError: what is wrong, where."""
+    given = text.get("format") if isinstance(text, dict) else None
+    if (type(given), given) != (int, FORMAT):
+        raise UserError(
+            f"task format is {validate.shown(given)}; a release is asked in {FORMAT}."
+        )
+    try:
+        told = _Written.model_validate(text).model_dump()
+    except ValidationError as error:
+        raise UserError(f"not a task: {said(error)}.") from None
+    told["servers"] = {name: Level(*it) for name, it in told["servers"].items()}
+    return {key: value for key, value in told.items() if key not in _FIXED}
+
+
+_FIXED = {"format": FORMAT, "protocol": PROTOCOL, "asks": ASKS}
