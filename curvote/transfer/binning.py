@@ -53,7 +53,7 @@ class Grids:
     @property
     def cells(self) -> int:
         """How many cells of one grid are told apart."""
-        return min(self.side**self.order, self.buckets)
+        return int(min(self.side**self.order, self.buckets))
 
     @property
     def length(self) -> int:
@@ -82,7 +82,7 @@ class Grids:
         mixed = code + (np.arange(self.count, dtype=np.uint64) + np.uint64(1)) * _GOLDEN
         for turn, factor in zip((30, 27), _MIX, strict=True):
             mixed = (mixed ^ (mixed >> np.uint64(turn))) * factor
-        return mixed ^ (mixed >> np.uint64(31))
+        return np.asarray(mixed ^ (mixed >> np.uint64(31)))
 
     def counts(self, cube: Array) -> Steps:
         """Return how many of the points stand in each cell, (length,)."""

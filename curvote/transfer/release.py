@@ -1,4 +1,4 @@
-"""What one server releases: noised sums over its records, drawn once, for all queries."""
+"""What one server releases: noised sums over its records, once, for all queries."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Release:
         if told["task"] != asked.digest():
             raise UserError(
                 f"a release for task {str(told['task'])[:12]}; server"
-                f" {asked.server} is asked {asked.digest()[:12]}: other bounds, classes,"
-                " form or budget, or an older task."
+                f" {asked.server} is asked {asked.digest()[:12]}: other bounds,"
+                " classes, form or budget, or an older task."
             )
         return received(asked, told["n"], told["values"])
 
@@ -96,7 +96,7 @@ def noise_of(task: Task, server: str, n: int) -> GaussianNoise:
 
 def release(
     task: Task, server: str, X: ArrayLike, y: ArrayLike, entropy: Entropy | None = None
-) -> Release:  # noqa: N803 - scikit-learn's name
+) -> Release:
     """Return the one release of ``server`` about records X (n, d) with labels y (n,).
 
     Columns are in the order of ``task.features``, labels among its classes; a class may

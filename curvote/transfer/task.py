@@ -144,7 +144,7 @@ class Task:
         validate.one_of(self.servers, server=server)
         return self.servers[server].budget(n)
 
-    def cube(self, X: ArrayLike) -> Array:  # noqa: N803 - scikit-learn's name
+    def cube(self, X: ArrayLike) -> Array:
         """Return records (n, d) clipped to the bounds and scaled to [0, 1]^d.
 
         Another width, NaN or infinity is a UserError.
