@@ -87,10 +87,10 @@ class Release:
         return received(asked, told["n"], told["values"])
 
 
-def noise_of(task: Task, server: str, n: int) -> GaussianNoise:
-    """Return the noise of the release of ``server`` about ``n`` records."""
-    budget = task.budget(server, n)
-    moved = form(task.release).sensitivity(task)
+def noise_of(asked: Task, n: int) -> GaussianNoise:
+    """Return the noise of a release about ``n`` records; one server is asked."""
+    budget = asked.spends(n)
+    moved = form(asked.release).sensitivity(asked)
     return GaussianNoise(moved, budget.epsilon, budget.delta)
 
 
@@ -109,7 +109,7 @@ def release(
     cube, codes = task.cube(X), task.codes(y)
     if not len(cube) or codes.shape != (len(cube),):
         raise UserError(f"{len(codes)} labels for {len(cube)} records.")
-    noise = noise_of(asked, server, len(cube))
+    noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     drawn = noise.add(sums, _own(entropy or SystemEntropy(), asked))
     budget = Budget(noise.epsilon, noise.delta)
@@ -123,7 +123,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise = noise_of(asked, asked.server, n)
+    noise = noise_of(asked, n)
     length = form(asked.release).length(asked)
     most = math.ceil(n * noise.sensitivity) + noise.reach(RARE)
     whole = given.dtype.kind == "i" and given.shape == (length,)
