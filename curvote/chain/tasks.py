@@ -15,9 +15,9 @@ def read(document: Any) -> Asked:
     A system whose tasks have a form of their own names it ``TASK`` in its ``messages``.
     """
     name = document.get("protocol") if isinstance(document, dict) else None
-    known = isinstance(name, str) and name in SYSTEMS
+    package = SYSTEMS.get(name) if isinstance(name, str) else None
     # Not the system's: a client's process holds no more than it needs.
-    messages = import_module(f"{SYSTEMS[name]}.messages") if known else None
+    messages = import_module(f"{package}.messages") if package else None
     form = getattr(messages, "TASK", Task)
     found: Asked = form.from_json(document)
     return found

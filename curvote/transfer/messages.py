@@ -79,11 +79,12 @@ class ReleaseMessage(Message):
     ) -> Array:
         """Return the loss of each release if the table is ``one`` or ``other``."""
         kind, noise = form(task.release), release.noise_of(task, len(one.z))
-        sums = [
+        first, second = (
             kind.sums(task, task.cube(k.z), k.labels.astype(np.int64))
             for k in (one, other)
-        ]
-        return noise.log_ratio(*sums, np.asarray(messages["values"], dtype=np.float64))
+        )
+        at = np.asarray(messages["values"], dtype=np.float64)
+        return noise.log_ratio(first, second, at)
 
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
