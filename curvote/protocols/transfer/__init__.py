@@ -1,0 +1,1 @@
+"""Several servers hold raw records; each releases one object, and one of them learns."""
