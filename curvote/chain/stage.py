@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,8 @@ Facts = dict[str, Any]
 Place = tuple[int, ...]
 
 SHARED: Place = ()
+# After the @ of an input: the value before on a successive axis.
+PREVIOUS: Final = "previous"
 
 
 class Source(Protocol):
@@ -103,6 +105,8 @@ class Here:
 class Stage:
     """One step of a chain.
 
+    ``inputs`` are names of stages: NAME@AXIS is one for each value of an axis that the
+    stage itself has not, called NAME@VALUE; NAME@previous is that of the value before.
     ``axes`` are the coordinates of a cell that split it; ``params`` the dotted
     configuration keys it reads (its key holds just these); ``plugins`` maps a registry
     to the configuration key that names the entry. ``message`` names what leaves the

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.chain.axis import REPLICATE, Cell
+from curvote.chain.axis import REPLICATE, Cell, Value
 from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Columns, Facts, Place
@@ -53,6 +53,10 @@ class RunView:
     def without(self, *axes: str) -> RunView:
         """Return the view of the wider cell that has no value on some axes."""
         return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
+
+    def at(self, **values: Value) -> RunView:
+        """Return the view of the narrower cell with these values on its axes."""
+        return replace(self, cell=self.cell.with_(**values))
 
     def place(self, replicate: int = 0) -> Place:
         """Return where the tables of a replicate stand, the first of several."""

@@ -1,1 +1,1 @@
-"""Several servers hold raw records; each releases one object, and one of them learns."""
+"""Servers that hold raw records release one object each; one of them learns."""

@@ -28,9 +28,9 @@ class Transfer(Strict):
     with its own ``params``, or `auto`. ``epsilon`` states a server's own instead of the
     axis: a number, ``public`` (nothing to protect) or, of the target, ``own`` (its
     records never leave). ``delta`` is everybody's, n^-2 by default. ``weights`` are
-    those of the model that is kept: a rule, or a number for each server. ``decide``
-    says whether classes count alike or as often as in the target. ``faults`` let
-    servers of a study lie.
+    a rule or a number for each server; by default a study compares all rules, and
+    ``aligned`` is kept. ``decide`` says whether classes count alike or as often as in
+    the target. ``faults`` let servers of a study lie.
     """
 
     target: str | None = None
@@ -40,7 +40,7 @@ class Transfer(Strict):
     params: dict[str, Any] = {}
     epsilon: dict[str, Epsilon | Literal["public", "own"]] = {}
     delta: Delta | None = None
-    weights: str | dict[str, Annotated[float, Field(ge=0)]] = "aligned"
+    weights: str | dict[str, Annotated[float, Field(ge=0)]] | None = None
     decide: Literal["balanced", "prior"] = "balanced"
     faults: dict[str, Fault] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,11 +36,14 @@ class Form(ABC):
 
     def filled(self, task: Task) -> dict[str, Any]:
         """Return the parameters of a task with defaults filled in; checked."""
+        return self.settled(task, self.checked(task.params))
+
+    def checked(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters with defaults; unknown or wrong ones are a UserError."""
         try:
-            given = self.Parameters.model_validate(dict(task.params))
+            return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
         except ValidationError as error:
             raise UserError(f"release {self.name}: {said(error)}.") from None
-        return self.settled(task, given.model_dump(mode="json"))
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as they stand for this task's features and classes."""
