@@ -89,9 +89,7 @@ class Release:
 
 def noise_of(task: Task, server: str, n: int) -> GaussianNoise:
     """Return the noise of the release of ``server`` about ``n`` records."""
-    budget = task.budget(server, n)
-    moved = form(task.release).sensitivity(task)
-    return GaussianNoise(moved, budget.epsilon, budget.delta)
+    return form(task.release).noise(task, task.budget(server, n))
 
 
 def release(
@@ -112,7 +110,7 @@ def release(
     noise = noise_of(asked, server, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     drawn = noise.add(sums, _own(entropy or SystemEntropy(), asked))
-    budget = Budget(noise.epsilon, noise.delta)
+    budget = asked.budget(server, len(cube))
     return Release(drawn, noise.sigma, len(cube), budget, server, asked.digest())
 
 
@@ -132,7 +130,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
             f"no server can have sent these values: {length} whole numbers of at most"
             f" {most} in size are asked for."
         )
-    budget = Budget(noise.epsilon, noise.delta)
+    budget = asked.budget(asked.server, n)
     steps = given.astype(np.int64)
     return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
 
