@@ -89,9 +89,7 @@ class Release:
 
 def noise_of(asked: Task, n: int) -> GaussianNoise:
     """Return the noise of a release about ``n`` records; one server is asked."""
-    budget = asked.spends(n)
-    moved = form(asked.release).sensitivity(asked)
-    return GaussianNoise(moved, budget.epsilon, budget.delta)
+    return form(asked.release).noise(asked, asked.spends(n))
 
 
 def release(
@@ -112,7 +110,7 @@ def release(
     noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     drawn = noise.add(sums, _own(entropy or SystemEntropy(), asked))
-    budget = Budget(noise.epsilon, noise.delta)
+    budget = asked.spends(len(cube))
     return Release(drawn, noise.sigma, len(cube), budget, server, asked.digest())
 
 
@@ -132,7 +130,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
             f"no server can have sent these values: {length} whole numbers of at most"
             f" {most} in size are asked for."
         )
-    budget = Budget(noise.epsilon, noise.delta)
+    budget = asked.budget(asked.server, n)
     steps = given.astype(np.int64)
     return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from curvote.errors import UserError
+from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.privacy import Budget
 from curvote.strict_json import said
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ class Form(ABC):
 
     name: str
     Parameters: type[BaseModel]
+    # True: not private as it claims; no client answers such a task.
+    study: ClassVar[bool] = False
 
     def filled(self, task: Task) -> dict[str, Any]:
         """Return the parameters of a task with defaults filled in; checked."""
@@ -60,6 +64,10 @@ class Form(ABC):
     @abstractmethod
     def sensitivity(self, task: Task) -> float:
         """Return the largest L2 distance, in steps, of the sums of two neighbours."""
+
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return the noise of a release at ``budget``."""
+        return GaussianNoise(self.sensitivity(task), budget.epsilon, budget.delta)
 
     @abstractmethod
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
