@@ -81,6 +81,12 @@ class RunView:
             if self.holds(name):
                 yield self.facts(name)
 
+    def sent_facts(self) -> Iterator[Facts]:
+        """Yield the facts of each stage at which something left somebody."""
+        for stage in self.system.production:
+            if stage.message and self.holds(stage.name):
+                yield self.facts(stage.name)
+
     def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
         """Return the columns of one repetition of a table."""
         return self.artifact(stage).columns(table, place)
