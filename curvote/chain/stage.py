@@ -108,9 +108,9 @@ class Stage:
     to the configuration key that names the entry. ``message`` names what leaves the
     clients here, in production; ``collected`` is the module that takes over where it
     comes by envelope. ``index`` is what it is repeated over, where that is less than
-    all of its system's. ``also`` returns keys that count for some settings only,
-    ``libraries`` are those whose versions count beside the usual ones, and ``raw`` says
-    that it reads the source's files. ``side`` says who may read the tables, and so in
+    all of its system's: the first of them. ``also`` returns keys that count for some
+    settings only, ``libraries`` are those whose versions count beside the usual ones,
+    and ``raw`` says that it reads the source's files. ``side`` says who may read the tables, and so in
     which root of the store they stand; a name has one side in all systems.
     """
 

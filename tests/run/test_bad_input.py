@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from curvote.chain.axis import EPSILON, Axis
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import system, systems
 from curvote.chain.measure import Metric
 from curvote.chain.tables import SIDES, Table
 from curvote.errors import InternalError, UserError
@@ -144,6 +144,21 @@ def test_a_metric_or_method_that_a_system_does_not_have_is_our_bug() -> None:
         replace(one, metrics=(*one.metrics, beside))
     with pytest.raises(InternalError, match="mrma: there is no method mrme"):
         replace(one, main=("mrme",))
+
+
+def test_a_stage_repeats_over_the_first_of_its_system_s_index() -> None:
+    """Another part's numbers would name other repetitions of what it reads."""
+    one = system("federated")
+    *others, last = one.stages
+    for index in (("server",), ("server", "replicate"), ("replicat",)):
+        stages = (*others, replace(last, index=index))
+        with pytest.raises(InternalError, match="stage report repeats over"):
+            replace(one, stages=stages)
+        with pytest.raises(InternalError, match="which does not begin replicate, serv"):
+            replace(one, stages=one.stages, production=stages)
+    for index in (None, ("replicate", "server"), ("replicate",), ()):
+        stages = (*others, replace(last, index=index))
+        assert replace(one, stages=stages).stages == stages
 
 
 @pytest.mark.parametrize(
