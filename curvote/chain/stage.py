@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain import streams
-from curvote.chain.tables import Table
+from curvote.chain.tables import STAGE_SIDES, Table
 from curvote.entropy import StudyStreams
+from curvote.errors import InternalError
 
 Columns = dict[str, NDArray[Any]]
 Rows = dict[str, Columns]
@@ -112,10 +113,11 @@ class Stage:
     to the configuration key that names the entry. ``message`` names what leaves the
     clients here, in production; ``collected`` is the module that takes over where it
     comes by envelope. ``index`` is what it is repeated over, where that is less than
-    all of its system's. ``also`` returns keys that count for some settings only,
-    ``libraries`` are those whose versions count beside the usual ones, and ``raw`` says
-    that it reads the source's files. ``side`` says who may read the tables, and so in
-    which root of the store they stand; a name has one side in all systems.
+    all of its system's: the first of them. ``also`` returns keys that count for some
+    settings only, ``libraries`` are those whose versions count beside the usual ones,
+    and ``raw`` says that it reads the source's files. ``side`` says who may read the
+    tables, and so in which root of the store they stand; a name has one side in all
+    systems. A table of another side is an InternalError.
     """
 
     name: str
@@ -132,3 +134,13 @@ class Stage:
     also: Callable[[Any], tuple[str, ...]] = lambda _: ()
     libraries: tuple[str, ...] = ()
     raw: bool = False
+
+    def __post_init__(self) -> None:
+        if self.side not in STAGE_SIDES:
+            raise InternalError(f"stage {self.name}: there is no side {self.side!r}")
+        for table in self.tables:
+            if table.side not in STAGE_SIDES[self.side]:
+                raise InternalError(
+                    f"stage {self.name} of side {self.side!r} cannot make table"
+                    f" {table.name} of side {table.side!r}"
+                )
