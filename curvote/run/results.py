@@ -19,7 +19,7 @@ from curvote.errors import InternalError, UserError
 from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
-from curvote.run.plan.expand import values_of
+from curvote.run.plan.expand import ends_of, values_of
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, sound
 
@@ -117,11 +117,14 @@ def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifac
 def views(project: Project, record: RunRecord) -> list[RunView]:
     """Return the cells of a run that end in something: the narrowest ones.
 
-    A cell that only part of a system's axes tell apart is no end, unless nothing is.
+    What another stage reads is no end, and neither is a cell that only part of a
+    system's axes tell apart, unless nothing is.
     """
-    every = {cell: None for step in record.steps for cell in [Cell.of(step["cell"])]}
-    ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
     parts = list(parts_of(record.config))
+    last = {name for _, part in parts for name in ends_of(part.settings)}
+    done = (step["cell"] for step in record.steps if step["stage"] in last)
+    every = dict.fromkeys(map(Cell.of, done))
+    ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
     return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
 
 

@@ -130,7 +130,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
             f"no server can have sent these values: {length} whole numbers of at most"
             f" {most} in size are asked for."
         )
-    budget = asked.budget(asked.server, n)
+    budget = asked.spends(n)
     steps = given.astype(np.int64)
     return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
 

@@ -30,6 +30,13 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     return tuple(replace(s, module=s.collected or s.module) for s in own.production)
 
 
+def ends_of(pipeline: Pipeline) -> set[str]:
+    """Return the names of the stages that no other one of the chain reads."""
+    stages = stages_of(pipeline)
+    read = {name.partition("@")[0] for stage in stages for name in stage.inputs}
+    return {stage.name for stage in stages} - read
+
+
 def expand(
     configured: Configured, raw: tuple[Raw, ...], standing: Standing | None = None
 ) -> Iterator[Step]:
