@@ -16,6 +16,7 @@ from curvote.privacy import Budget
 from curvote.strict_json import said
 
 if TYPE_CHECKING:
+    from curvote.transfer.setup import Setup
     from curvote.transfer.task import Task
 
 Array = NDArray[np.float64]
@@ -48,6 +49,10 @@ class Form(ABC):
             return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
         except ValidationError as error:
             raise UserError(f"release {self.name}: {said(error)}.") from None
+
+    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+        """Return ``params`` with what follows from all servers together filled in."""
+        return params
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as they stand for this task's features and classes."""

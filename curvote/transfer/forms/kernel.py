@@ -30,11 +30,13 @@ from pydantic import Field
 
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
+from curvote.transfer.bandwidths import bandwidths
 from curvote.transfer.binning import Grids
 from curvote.transfer.forms.base import Array, Form, Steps
 from curvote.transfer.waves import Waves
 
 if TYPE_CHECKING:
+    from curvote.transfer.setup import Setup
     from curvote.transfer.task import Task
 
 # Steps to the entry of one record at one grid or frequency.
@@ -82,6 +84,14 @@ class Kernel(Form):
 
     name = "kernel"
     Parameters = Parameters
+
+    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+        """Return ``params`` with the bandwidths of section 5, if none are stated."""
+        if "bandwidths" in params:
+            return params
+        sizes, levels = setup.known_sizes(), setup.levels
+        spent = [levels[name].number for name in sizes]
+        return params | {"bandwidths": bandwidths([*sizes.values()], spent, setup.d)}
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters; more than two classes or too few cells: UserError."""
