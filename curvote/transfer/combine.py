@@ -83,7 +83,7 @@ def _pooled(sides: Sequence[Side], shares: Array) -> Array:
 
 def _level(sides: Sequence[Side], shares: Array) -> Array:
     """Return mu (m,)."""
-    return shares @ np.array([side.level for side in sides])
+    return np.asarray(shares @ np.array([side.level for side in sides]))
 
 
 def _checked(task: Task, releases: Iterable[Release], target: str) -> list[Release]:

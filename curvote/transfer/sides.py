@@ -34,8 +34,8 @@ class Side:
     ``rows`` (R, m) are weights on phi, of the second class where there are two, else
     one for each class, without their constant, which is ``constant`` (R,). ``rates``
     (K,) are the classes' shares, ``level`` (m,) is all records' mean phi as far as it
-    is constant, ``second`` the mean of phi phi' if it was released. ``noise`` is the variance that privacy adds to
-    a coordinate of a row, ``second_noise`` to one of ``second``.
+    is constant, ``second`` the mean of phi phi' if it was released. ``noise`` is the
+    variance that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
     """
 
     server: str
