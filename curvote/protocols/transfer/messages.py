@@ -12,6 +12,7 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.protocols.message import Known, Message, Payload, Setting
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
@@ -53,11 +54,11 @@ class ReleaseMessage(Message):
 
     def admit(self, task: Any) -> None:
         """Refuse a task for several servers at once; the rest its form has judged."""
-        release.noise_of(task, _REHEARSED)
+        _noise(task, _REHEARSED)
 
     def worst_loss(self, task: Any) -> float:
         """Return the exact loss at the stated delta."""
-        return release.noise_of(task, _REHEARSED).worst_log_ratio()
+        return _noise(task, _REHEARSED).worst_log_ratio()
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a release holds."""
@@ -78,7 +79,7 @@ class ReleaseMessage(Message):
         self, task: Any, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the loss of each release if the table is ``one`` or ``other``."""
-        kind, noise = form(task.release), release.noise_of(task, len(one.z))
+        kind, noise = form(task.release), _noise(task, len(one.z))
         first, second = (
             kind.sums(task, task.cube(k.z), k.labels.astype(np.int64))
             for k in (one, other)
@@ -89,6 +90,14 @@ class ReleaseMessage(Message):
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
         return messages
+
+
+def _noise(task: Task, n: int) -> GaussianNoise:
+    """Return the noise of a release; a task that asks for none is a UserError."""
+    noise = release.noise_of(task, n)
+    if noise is None:
+        raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
+    return noise
 
 
 def _row(made: release.Release) -> Columns:

@@ -157,7 +157,7 @@ class Kernel(Form):
             each.counts(cube[ill]) * (1 - centre) - each.counts(cube[~ill]) * centre
             for each in self.features(task)
         ]
-        return np.rint(np.concatenate(found) * ONE).astype(np.int64)
+        return np.asarray(np.rint(np.concatenate(found) * ONE).astype(np.int64))
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the sum of (Y - c) phi over the records, (1, length), as released."""
