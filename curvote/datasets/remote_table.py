@@ -39,12 +39,18 @@ def _text(value: object) -> object:
     return value
 
 
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        said = ", ".join(twice)
-        raise PydanticCustomError("repeated", f"{said} stands there twice")
-    return names
+def _names(least: int) -> AfterValidator:
+    """Return the check for ``least`` names or more, all different."""
+
+    def check(names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(names) < least:
+            raise PydanticCustomError("few", f"give {least} or more")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PydanticCustomError("repeated", f"{', '.join(twice)} stands twice")
+        return names
+
+    return AfterValidator(check)
 
 
 def _word(text: str) -> str:
@@ -65,7 +71,6 @@ def _server(text: str) -> str:
 Word = Annotated[str, BeforeValidator(_text), AfterValidator(_word)]
 Server = Annotated[Word, AfterValidator(_server)]
 Bounds = tuple[FiniteFloat, FiniteFloat]
-Names = AfterValidator(_distinct)
 
 
 class Parameters(Strict):
@@ -75,9 +80,9 @@ class Parameters(Strict):
     """
 
     name: Literal["remote_table"] = "remote_table"
-    servers: Annotated[tuple[Server, ...], Field(min_length=1), Names]
+    servers: Annotated[tuple[Server, ...], _names(1)]
     features: Annotated[dict[Word, Bounds], Field(min_length=1)]
-    classes: Annotated[tuple[Word, ...], Field(min_length=2), Names]
+    classes: Annotated[tuple[Word, ...], _names(2)]
     record: Word = "record"
 
     @field_validator("features")

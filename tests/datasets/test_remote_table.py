@@ -58,8 +58,8 @@ def test_yaml_words_that_are_no_texts_want_quotes(text: str) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"servers": []}, "at least 1"),
-        ({"servers": ["a", "b", "a"]}, "a stands there twice"),
+        ({"servers": []}, "give 1 or more"),
+        ({"servers": ["a", "b", "a"]}, "a stands twice"),
         ({"servers": ["a.b"]}, "letters, digits"),
         ({"servers": ["-a"]}, "not - or _ first"),
         ({"servers": [True]}, "in quotes"),
@@ -72,8 +72,8 @@ def test_yaml_words_that_are_no_texts_want_quotes(text: str) -> None:
         ({"features": {False: [0, 1]}}, "no, false or off in quotes"),
         ({"features": {" age": [0, 1]}}, "without margins"),
         ({"classes": ["no", "x" * 61]}, "1 to 60 characters"),
-        ({"classes": ["no"]}, "at least 2"),
-        ({"classes": ["no", "no"]}, "no stands there twice"),
+        ({"classes": ["no"]}, "give 2 or more"),
+        ({"classes": ["no", "no"]}, "no stands twice"),
         ({"rows": 5}, "not permitted"),
     ],
 )
