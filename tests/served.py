@@ -16,8 +16,6 @@ from flows.server import served_by
 from tests.processes import until
 
 LONG_ENOUGH = 150.0
-
-
 Headers = dict[str, str]
 
 
