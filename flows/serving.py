@@ -64,13 +64,9 @@ def serve(
             from flows.scheduled import scheduled
 
             flow = scheduled
-        server.wait()
-        if server.is_ours:
-            server.announce()
-            _tell(server)
-        sweep()
-        _withdraw(root)
-        _list(schedules)
+        _prepare(server, root)
+        for name, settings in schedules.items():
+            print(f"{name}: {_in_words(**settings)}", flush=True)
         try:
             _run(flow, root, schedules)
         finally:
@@ -83,9 +79,14 @@ def _tell(server: PrefectServer) -> None:
     print(f"Prefect: {pages} ({how})", flush=True)
 
 
-def _list(schedules: Mapping[str, Mapping[str, Any]]) -> None:
-    for name, settings in schedules.items():
-        print(f"{name}: {_in_words(**settings)}", flush=True)
+def _prepare(server: PrefectServer, root: Path) -> None:
+    """Wait for the server, and end what earlier ones left."""
+    server.wait()
+    if server.is_ours:
+        server.announce()
+        _tell(server)
+    sweep()
+    _withdraw(root)
 
 
 def _refuse_none(schedules: Mapping[str, Mapping[str, Any]]) -> None:
