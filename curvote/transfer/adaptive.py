@@ -67,12 +67,13 @@ class Evidence:
     @property
     def variance(self) -> Array:
         """The variance of T_j at each bandwidth, (J, |H|): (18), (21)."""
-        return self.volume / (3 * self.n[:, np.newaxis]) + self.noise[:, np.newaxis]
+        sampled = self.volume / (3 * self.n[:, np.newaxis])
+        return np.asarray(sampled + self.noise[:, np.newaxis])
 
     @property
     def volume(self) -> Array:
         """h^d at each bandwidth."""
-        return self.widths**self.d
+        return np.asarray(self.widths**self.d)
 
     @property
     def precision(self) -> Array:
@@ -98,7 +99,8 @@ def evidence(
     if not isinstance(kernel, Kernel):
         raise UserError(f"release {task.release} has no bandwidths to choose from.")
     n = np.array([each.n for each in releases], dtype=float)
-    rows = np.concatenate([kernel.weights(task, 1.0 * it.values) for it in releases])
+    values = [each.values.astype(np.float64) for each in releases]
+    rows = np.concatenate([kernel.weights(task, each) for each in values])
     told = kernel.products(task, cube, rows / n[:, np.newaxis])
     spent = np.array([each.budget.epsilon for each in releases])
     sigma = np.array([each.sigma for each in releases]) / kernel.unit(task)
@@ -117,7 +119,8 @@ def over_simplex(told: Array, variance: Array) -> Array:
     """
     for_ill = (np.maximum(told, 0) ** 2 / variance).sum(axis=0)
     against = (np.minimum(told, 0) ** 2 / variance).sum(axis=0)
-    return np.where(for_ill > against, np.sqrt(for_ill), -np.sqrt(against))
+    best = np.where(for_ill > against, np.sqrt(for_ill), -np.sqrt(against))
+    return np.asarray(best)
 
 
 def weighted(told: Array, variance: Array, w: Array) -> Array:
