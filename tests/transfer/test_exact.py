@@ -1,6 +1,7 @@
 """The exact process on a batch: its noise, and what the binning release makes of it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from curvote.transfer.task import Task
 
 
 def a_task(**params):
+    """Return a task for one server."""
     params = {"bandwidths": [0.5], "centre": "half", "grids": 100} | params
     return Task(
         [("a", 0, 1), ("b", 0, 1)],
@@ -25,6 +27,7 @@ def a_task(**params):
 
 
 def simulated(seed, n=300):
+    """Return records of two classes on a board of four squares."""
     rng = np.random.default_rng(seed)
     X = rng.random((n, 2))
     ill = (X[:, 0] > 0.5) == (X[:, 1] > 0.5)
@@ -33,6 +36,7 @@ def simulated(seed, n=300):
 
 @pytest.mark.parametrize("kernel", ["triangular", "gaussian"])
 def test_coordinates_hold_the_process_and_one_record_moves_them_little(kernel):
+    """The coordinates give the kernel sums back and are no longer than features."""
     rng, width = np.random.default_rng(0), 0.4
     batch, cube = rng.random((25, 2)), rng.random((8, 2))
     near = exact.gram(kernel, batch, cube, width)
@@ -46,6 +50,7 @@ def test_coordinates_hold_the_process_and_one_record_moves_them_little(kernel):
 
 
 def test_the_noise_has_the_kernel_as_covariance():
+    """Near points have correlated noise around the true sum."""
     task, points = a_task(), np.array([[0.2, 0.2], [0.3, 0.25], [0.9, 0.9]])
     table = simulated(1, n=20)
     seen = [exact.process(task, table, points, SeededEntropy(s)) for s in range(400)]
@@ -61,11 +66,12 @@ def test_the_noise_has_the_kernel_as_covariance():
 
 
 def test_binning_is_as_accurate_as_the_exact_process():
-    task, queries = a_task(), np.random.default_rng(2).random((200, 2))
+    """The same accuracy at the same budget, grids drawn anew each time."""
+    queries = np.random.default_rng(2).random((200, 2))
     ill = (queries[:, 0] > 0.5) == (queries[:, 1] > 0.5)
     right = {"exact": [], "binned": []}
     for seed in range(60):
-        table = simulated(seed)
+        table, task = simulated(seed), replace(a_task(), seed=seed)
         values, _ = exact.process(task, table, queries, SeededEntropy(seed))
         right["exact"].append(((values[0] > 0) == ill).mean())
         made = release(task, "s", *table, SeededEntropy(seed))
@@ -78,6 +84,7 @@ def test_binning_is_as_accurate_as_the_exact_process():
 
 
 def test_the_noise_of_both_is_the_same():
+    """A query of the binning release has the exact one's variance."""
     task, table = a_task(grids=50), simulated(0)
     _, variance = exact.process(task, table, table[0][:30], SeededEntropy(0))
     made = release(task, "s", *table, SeededEntropy(0))
@@ -86,6 +93,7 @@ def test_the_noise_of_both_is_the_same():
 
 
 def test_bandwidths_are_released_jointly():
+    """Four bandwidths cost twice the deviation."""
     one = exact.process(a_task(), simulated(0), [[0.5, 0.5]], SeededEntropy(0))
     four = a_task(bandwidths=[1.0, 0.5, 0.25, 0.125], grids=50)
     values, variance = exact.process(four, simulated(0), [[0.5, 0.5]], SeededEntropy(0))
@@ -94,5 +102,6 @@ def test_bandwidths_are_released_jointly():
 
 
 def test_a_histogram_has_no_exact_process():
+    """Only smooth kernels have one."""
     with pytest.raises(UserError, match="triangular or gaussian"):
         exact.process(a_task(kernel="histogram"), simulated(0), [[0.5, 0.5]])

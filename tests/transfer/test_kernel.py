@@ -20,6 +20,7 @@ KERNELS = [("triangular", math.sqrt(2)), ("gaussian", 2), ("histogram", math.sqr
 
 
 def small_task(release="kernel", classes=("no", "yes"), **params):
+    """Return a task of one feature with few cells."""
     params = {"bandwidths": [0.5, 0.25], "grids": 6, "cells": 300} | params
     return Task(FEATURES, classes, {"s": 1.0}, release=release, params=params)
 
@@ -47,6 +48,7 @@ def largest_move(task, n):
 @pytest.mark.parametrize("centre", ["own", "half"])
 @pytest.mark.parametrize(("kernel", "apart"), KERNELS)
 def test_one_record_moves_no_more_than_is_said(kernel, apart, centre, n):
+    """Every table of n records and every neighbour; the bounds are met."""
     task = small_task(kernel=kernel, centre=centre)
     one = Kernel().unit(task) * math.sqrt(2)  # two bandwidths, jointly
     moved = largest_move(task, n)
@@ -60,12 +62,14 @@ def test_one_record_moves_no_more_than_is_said(kernel, apart, centre, n):
 
 
 def test_the_own_rate_needs_the_root_of_two():
+    """A sensitivity of 1, as published, is exceeded."""
     task = small_task(centre="own", bandwidths=[0.5])
     assert largest_move(task, 4) > 1.05 * Kernel().unit(task)
 
 
 @pytest.mark.parametrize("kernel", ["triangular", "gaussian", "histogram", "jittered"])
 def test_features_have_norm_one_at_each_bandwidth(kernel):
+    """So is the inner product of a point with itself."""
     task = small_task(kernel=kernel)
     for each in Kernel().features(task):
         rows = np.array([each.counts(point[np.newaxis]) for point in POINTS[:, None]])
@@ -75,6 +79,7 @@ def test_features_have_norm_one_at_each_bandwidth(kernel):
 
 
 def test_queries_read_the_centred_sum_at_each_bandwidth():
+    """Many grids give the triangular product kernel."""
     rng = np.random.default_rng(0)
     task = Task(
         [("a", 0, 1), ("b", 0, 1)],
@@ -92,6 +97,7 @@ def test_queries_read_the_centred_sum_at_each_bandwidth():
 
 
 def test_waves_have_a_gaussian_inner_product():
+    """Many frequencies give the Gaussian kernel."""
     task = small_task(kernel="gaussian", grids=20_000, cells=10**5)
     wide = Kernel().features(task)[0]
     other = wide.counts(np.array([[0.3]]))[np.newaxis] / math.sqrt(wide.count)
@@ -100,6 +106,7 @@ def test_waves_have_a_gaussian_inner_product():
 
 
 def test_a_release_stays_within_its_cells():
+    """However many features and bandwidths there are."""
     for d, widths in itertools.product((1, 3, 9), ([1.0], [1.0, 0.5, 0.25, 0.125])):
         features = [(f"f{i}", 0, 1) for i in range(d)]
         params = {"bandwidths": widths, "grids": 50}
@@ -118,20 +125,24 @@ def test_a_release_stays_within_its_cells():
     ],
 )
 def test_what_does_not_fit_is_refused(given, said):
+    """Each with its reason."""
     with pytest.raises(UserError, match=said):
         small_task(**given)
 
 
 def test_the_task_survives_being_written():
+    """Its parameters read back to the same digest."""
     task = small_task()
     assert Task.from_json(task.to_json()).digest() == task.digest()
 
 
 def drawn(task, X, y, seed=1):
+    """Return a seeded release."""
     return release(task, "s", X, y, SeededEntropy(seed))
 
 
 def test_noise_knows_nothing_of_the_records():
+    """The same seed adds the same to other tables."""
     task, X = small_task(), np.linspace(0, 1, 12)[:, np.newaxis]
     one, other = np.array(["no", "yes"] * 6), np.array(["yes"] * 3 + ["no"] * 9)
     noise = [
@@ -143,6 +154,7 @@ def test_noise_knows_nothing_of_the_records():
 
 
 def test_the_printed_release_has_the_noise_of_equation_16():
+    """And is marked as a study."""
     X, y = np.linspace(0, 1, 12)[:, np.newaxis], ["no", "yes"] * 6
     task = small_task(release="printed")
     made, unit = drawn(task, X, y), Kernel().unit(task)

@@ -36,6 +36,8 @@ from curvote.transfer.histogram import Histogram
 from curvote.transfer.waves import Waves
 
 if TYPE_CHECKING:
+    from curvote.transfer.release import Release
+    from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
 # Steps to the entry of one record at one grid or frequency.
@@ -84,6 +86,7 @@ class Kernel(Form):
 
     name = "kernel"
     Parameters = Parameters
+    rules = "curvote.transfer.adaptive"
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters; more than two classes or too few cells: UserError."""
@@ -156,7 +159,7 @@ class Kernel(Form):
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the sum of (Y - c) phi over the records, (1, length), as released."""
-        return values[np.newaxis] / self.unit(task)
+        return np.asarray(values[np.newaxis] / self.unit(task))
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return the sum over the bandwidths of phi(x) . w, (q, r)."""
@@ -169,4 +172,24 @@ class Kernel(Form):
         parts = np.split(weights, ends, axis=1)
         return np.stack(
             [each.product(cube, w) for each, w in zip(features, parts, strict=True)]
+        )
+
+    def side(self, task: Task, told: Release) -> Side:
+        """Return the centred mean at each bandwidth: it says nothing of the rate."""
+        from curvote.transfer.adaptive import UNLIMITED, KernelSide
+
+        rows = self.weights(task, told.values.astype(np.float64) / told.n)
+        spent = told.budget.epsilon if told.budget else UNLIMITED
+        return KernelSide(
+            server=told.server,
+            n=told.n,
+            rates=np.full(2, 0.5),
+            rows=rows,
+            constant=np.zeros(1),
+            level=np.zeros(rows.shape[1]),
+            noise=(told.sigma / self.unit(task) / told.n) ** 2,
+            epsilon=spent,
+            alone=spent / self.parts(task),
+            widths=tuple(task.params["bandwidths"]),
+            d=task.d,
         )
