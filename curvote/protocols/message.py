@@ -38,6 +38,7 @@ class Known:
     """What n clients know: coefficients and z (n, d), labels (n,) in -1/+1.
 
     ``judge`` (n,) is the candidate that each was asked about; None in a report round.
+    Of a ``whole`` message the n records are one sender's, labels places of classes.
     """
 
     coefficients: Array
@@ -61,6 +62,9 @@ class Payload(BaseModel):
 class Message(ABC):
     """One kind of message: one row a client, released once within the task's budget.
 
+    A ``whole`` one is about a table: all n records are those of one sender, who draws
+    one row; replacing any one of them is what it hides. Else n is 1 for each client.
+
     ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
@@ -73,6 +77,7 @@ class Message(ABC):
     table: str
     senders: Senders
     payload: type[BaseModel]
+    whole: bool = False
     bounded: bool = False
     shuffled: bool = True
     who: str = "every client"

@@ -17,33 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
 from curvote.transfer import weighing
+from curvote.transfer.bandwidths import effective
 from curvote.transfer.sides import Side
 from curvote.transfer.weighing import best, normalised
 
 Array = NDArray[np.float64]
-# Stands for the epsilon of a server that adds no noise.
-UNLIMITED = 1e9
-
-
-def effective(n: ArrayLike, epsilon: ArrayLike) -> float:
-    """Return n* of section 5: the sum of min(n_j, n_j^2 epsilon_j^2)."""
-    size, spent = np.asarray(n, dtype=np.float64), np.asarray(epsilon, dtype=np.float64)
-    return float(np.minimum(size, (size * spent) ** 2).sum())
-
-
-def bandwidths(
-    n: ArrayLike, epsilon: ArrayLike, d: int, first: float = 1.0
-) -> list[float]:
-    """Return the grid 2^-j, j = 0..floor(ln(n*) / d), times ``first``.
-
-    ``n`` and ``epsilon`` (m + 1,) are public; the logarithm is the natural one. The
-    adaptive rules begin at 1, the paper's tuned classifier at 1/2.
-    """
-    star = max(effective(n, epsilon), 1)
-    most = math.floor(math.log(star) / validate.at_least(1, d=d))
-    return [first * 2.0**-j for j in range(most + 1)]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -117,7 +96,7 @@ class Adaptive:
     def threshold(self) -> float:
         """What a squared ratio must exceed: C ln(2 n* |H|)."""
         constant = 2.25 * (2 if self.pooled else len(self.n))
-        star = effective(self.n, self.epsilon)
+        star = effective(np.array(self.n), np.array(self.epsilon))
         return constant * math.log(2 * star * len(self.widths))
 
     def weights(self, values: Array) -> Array:

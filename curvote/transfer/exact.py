@@ -86,5 +86,5 @@ def _noise(task: Task, n: int, length: int) -> GaussianNoise:
     """Return the noise for ``length`` coordinates: no inner product is negative."""
     apart = math.sqrt(2) if task.params["centre"] == "own" else 1.0
     moved = ONE * apart * math.sqrt(len(task.params["bandwidths"]))
-    budget = task.budget(task.server, n)
+    budget = task.spends(n)
     return GaussianNoise(moved + math.sqrt(length), budget.epsilon, budget.delta)

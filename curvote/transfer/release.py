@@ -98,11 +98,11 @@ class Release:
         return received(asked, told["n"], told["values"])
 
 
-def noise_of(task: Task, server: str, n: int) -> GaussianNoise | None:
-    """Return the noise of the release of ``server`` about ``n`` records, if any."""
-    if not task.servers[server].noised:
+def noise_of(asked: Task, n: int) -> GaussianNoise | None:
+    """Return the noise of a release about ``n`` records of the one server, if any."""
+    if not asked.servers[asked.server].noised:
         return None
-    return form(task.release).noise(task, task.budget(server, n))
+    return form(asked.release).noise(asked, asked.spends(n))
 
 
 def release(
@@ -120,7 +120,7 @@ def release(
     cube, codes = task.cube(X), task.codes(y)
     if not len(cube) or codes.shape != (len(cube),):
         raise UserError(f"{len(codes)} labels for {len(cube)} records.")
-    noise = noise_of(asked, server, len(cube))
+    noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     if noise:
         sums = noise.add(sums, _own(entropy or SystemEntropy(), asked))
@@ -134,7 +134,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise, kind = noise_of(asked, asked.server, n), form(asked.release)
+    noise, kind = noise_of(asked, n), form(asked.release)
     length = kind.length(asked)
     reach = noise.reach(RARE) if noise else 0
     most = math.ceil(n * kind.sensitivity(asked)) + reach
@@ -148,7 +148,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
 
 
 def _made(asked: Task, n: int, steps: Steps, noise: GaussianNoise | None) -> Release:
-    budget = asked.budget(asked.server, n) if noise else None
+    budget = asked.spends(n) if noise else None
     known = n, budget, asked.server, asked.digest(), asked.epsilon == OWN
     return Release(steps, noise.sigma if noise else 0.0, *known)
 

@@ -155,10 +155,9 @@ class Task:
         validate.one_of(self.servers, server=server)
         return replace(self, servers={server: self.servers[server]})
 
-    def budget(self, server: str, n: int) -> Budget:
-        """Return what ``server`` spends on a release about ``n`` records."""
-        validate.one_of(self.servers, server=server)
-        return self.servers[server].budget(n)
+    def spends(self, n: int = 1) -> Budget:
+        """Return what the one server that is asked spends on ``n`` records."""
+        return self.servers[self.server].budget(n)
 
     def cube(self, X: ArrayLike) -> Array:
         """Return records (n, d) clipped to the bounds and scaled to [0, 1]^d.

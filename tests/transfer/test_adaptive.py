@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from curvote.entropy import SeededEntropy
 from curvote.transfer import adaptive
-from curvote.transfer.adaptive import BY_QUERY, KernelSide, bandwidths
+from curvote.transfer.adaptive import BY_QUERY, KernelSide
+from curvote.transfer.bandwidths import bandwidths
 from curvote.transfer.combine import combine
 from curvote.transfer.forms import form
 from curvote.transfer.release import release

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from curvote.strict_json import said
 
 if TYPE_CHECKING:
     from curvote.transfer.release import Release
+    from curvote.transfer.setup import Setup
     from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
@@ -37,19 +38,26 @@ class Form(ABC):
     name: str
     Parameters: type[BaseModel]
     # The module whose rules weigh the servers (`curvote.transfer.weighing`).
-    rules = "curvote.transfer.weighing"
+    rules: ClassVar[str] = "curvote.transfer.weighing"
     # How such a release must decide, whatever is asked.
-    decides: str | None = None
-    # True: less private than it claims; no client answers such a task.
-    study = False
+    decides: ClassVar[str | None] = None
+    # True: not private as it claims; no client answers such a task.
+    study: ClassVar[bool] = False
 
     def filled(self, task: Task) -> dict[str, Any]:
         """Return the parameters of a task with defaults filled in; checked."""
+        return self.settled(task, self.checked(task.params))
+
+    def checked(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters with defaults; unknown or wrong ones are a UserError."""
         try:
-            given = self.Parameters.model_validate(dict(task.params))
+            return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
         except ValidationError as error:
             raise UserError(f"release {self.name}: {said(error)}.") from None
-        return self.settled(task, given.model_dump(mode="json"))
+
+    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+        """Return ``params`` with what follows from all servers together filled in."""
+        return params
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as they stand for this task's features and classes."""

@@ -30,6 +30,7 @@ from pydantic import Field
 
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
+from curvote.transfer.bandwidths import bandwidths, spending
 from curvote.transfer.binning import Grids
 from curvote.transfer.forms.base import Array, Form, Steps
 from curvote.transfer.histogram import Histogram
@@ -37,6 +38,7 @@ from curvote.transfer.waves import Waves
 
 if TYPE_CHECKING:
     from curvote.transfer.release import Release
+    from curvote.transfer.setup import Setup
     from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
@@ -87,6 +89,14 @@ class Kernel(Form):
     name = "kernel"
     Parameters = Parameters
     rules = "curvote.transfer.adaptive"
+
+    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+        """Return ``params`` with the bandwidths of section 5, if none are stated."""
+        if "bandwidths" in params:
+            return params
+        sizes = setup.known_sizes()
+        spent = [spending(setup.levels[name].epsilon) for name in sizes]
+        return params | {"bandwidths": bandwidths([*sizes.values()], spent, setup.d)}
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters; more than two classes or too few cells: UserError."""
@@ -176,10 +186,10 @@ class Kernel(Form):
 
     def side(self, task: Task, told: Release) -> Side:
         """Return the centred mean at each bandwidth: it says nothing of the rate."""
-        from curvote.transfer.adaptive import UNLIMITED, KernelSide
+        from curvote.transfer.adaptive import KernelSide
 
         rows = self.weights(task, told.values.astype(np.float64) / told.n)
-        spent = told.budget.epsilon if told.budget else UNLIMITED
+        spent = spending(task.servers[told.server].epsilon)
         return KernelSide(
             server=told.server,
             n=told.n,

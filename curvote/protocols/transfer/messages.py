@@ -1,0 +1,119 @@
+"""What leaves a server: one noised object about all of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.chain.sent import Sent
+from curvote.chain.stage import Columns
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.protocols.message import Known, Message, Payload, Setting
+from curvote.protocols.roles import Senders
+from curvote.representation.encoding import Encoding
+from curvote.transfer import release
+from curvote.transfer.forms import form
+from curvote.transfer.task import ASKS, Task
+
+Array = NDArray[np.float64]
+
+TASK = Task
+# The loss of a release hardly depends on how many records it is about: see `Level`.
+_REHEARSED = 1000
+
+
+class ReleasePayload(Payload):
+    """A release as JSON: whose, about how many records, and its noised sums."""
+
+    server: str
+    n: int
+    values: list[int]
+
+
+class ReleaseMessage(Message):
+    """The noised sums over the table of one server (`curvote.transfer.release`)."""
+
+    name, stage, table = ASKS, "privatize", "releases"
+    whole, shuffled = True, False
+    senders, payload, mechanism = Senders(()), ReleasePayload, "gaussian"
+    who, what = "each server, once", "noised sums over its records"
+    detail = "one object for all queries"
+
+    def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
+        """Return what leaves a server."""
+        return [Sent(self.who, self.what, self.mechanism, self.detail)]
+
+    def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
+        """Return nothing: tasks about tables are stated by the system's own stage."""
+        return {}
+
+    def admit(self, task: Any) -> None:
+        """Refuse a task for several servers at once; the rest its form has judged."""
+        _noise(task, _REHEARSED)
+
+    def worst_loss(self, task: Any) -> float:
+        """Return the exact loss at the stated delta."""
+        return _noise(task, _REHEARSED).worst_log_ratio()
+
+    def numbers(self, task: Any) -> int:
+        """Return how many noised numbers a release holds."""
+        return form(task.release).length(task)
+
+    def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
+        """Return one release about all records of ``known``."""
+        named = np.asarray(task.classes)[known.labels.astype(np.int64)]
+        made = release.release(task, task.server, known.z, named, entropy)
+        return _row(made)
+
+    def possible(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
+        """Say for each release whether an honest server can have sent it."""
+        parts = zip(*(messages[n] for n in ("server", "n", "values")), strict=True)
+        return np.array([_possible(task, *part) for part in parts])
+
+    def log_ratio(
+        self, task: Any, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the loss of each release if the table is ``one`` or ``other``."""
+        kind, noise = form(task.release), _noise(task, len(one.z))
+        first, second = (
+            kind.sums(task, task.cube(k.z), k.labels.astype(np.int64))
+            for k in (one, other)
+        )
+        at = np.asarray(messages["values"], dtype=np.float64)
+        return noise.log_ratio(first, second, at)
+
+    def gather(self, task: Any, messages: Columns) -> Columns:
+        """Return the table ``releases``."""
+        return messages
+
+
+def _noise(task: Task, n: int) -> GaussianNoise:
+    """Return the noise of a release; a task that asks for none is a UserError."""
+    noise = release.noise_of(task, n)
+    if noise is None:
+        raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
+    return noise
+
+
+def _row(made: release.Release) -> Columns:
+    return {
+        "server": np.array([made.server], dtype=object),
+        "n": np.array([made.n], dtype=np.int64),
+        "values": made.values[None],
+    }
+
+
+def _possible(task: Task, server: str, n: Any, values: Any) -> bool:
+    try:
+        release.received(task.only(server), int(n), values)
+    except UserError:
+        return False
+    return True
+
+
+MESSAGES = {ASKS: ReleaseMessage()}
