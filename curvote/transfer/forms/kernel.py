@@ -89,6 +89,8 @@ class Kernel(Form):
     name = "kernel"
     Parameters = Parameters
     rules = "curvote.transfer.adaptive"
+    # A centred sum says nothing of how frequent the classes are.
+    decides = "balanced"
 
     def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
         """Return ``params`` with the bandwidths of section 5, if none are stated."""
