@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from curvote.reproduce.entry import Reproduction
 from curvote.reproduce.rows import to_json
-from curvote.run.history import RunRecord
 from curvote.run.project import Project, find_project
 from flows import environment
 from flows.terminal import (
@@ -20,6 +18,10 @@ from flows.terminal import (
     from_here,
     interruptible,
 )
+
+if TYPE_CHECKING:
+    from curvote.reproduce.entry import Reproduction
+    from curvote.run.history import RunRecord
 
 Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
 
