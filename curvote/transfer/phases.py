@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.transfer.servers import FloatArray, smoothness
 
-FloatArray = NDArray[np.float64]
 Names = NDArray[np.str_]
 NOTHING, TARGET, TARGET_PRIVATE, SOURCES, SOURCES_PRIVATE = (
     "1",
@@ -129,13 +129,6 @@ class Case:
             Line(SOURCES, (self.m + self.n) / (2 * source + d)),
             Line(SOURCES_PRIVATE, self.noise / (source + d), 1 / (source + d)),
         )
-
-
-def smoothness(beta: float) -> float:
-    """Return beta in (0, 1] (definition 2.4); anything else is a UserError."""
-    if not 0 < beta <= 1:
-        raise UserError(f"beta is {beta!r}; smoothness lies above 0 and up to 1.")
-    return float(beta)
 
 
 def regimes(*, as_printed: bool = False, **sizes: Unpack[Sizes]) -> Regimes:
