@@ -169,15 +169,15 @@ def total_variation(
     Kullback-Leibler divergence of one record's two laws; ``private`` marks S, whose
     servers are bounded by their privacy, the others by their divergence. At most 1.
     """
-    given = np.broadcast_arrays(n, epsilon, delta, rho, divergence, private)
-    told = given[-1].astype(bool)
-    n, epsilon, delta, rho, _ = (part[told] for part in given[:-1])
-    spent = 6 * n * epsilon * rho
+    given = np.broadcast_arrays(n, epsilon, delta, rho, divergence)
+    told = np.broadcast_to(np.asarray(private, dtype=bool), given[0].shape)
+    size, budget, leak, apart, _ = (part[told].astype(float) for part in given)
+    spent = 6 * size * budget * apart
     if (spent > 1).any():  # that alone bounds by sqrt(2 (e - 1))
         return 1.0
-    by_law = np.sum(given[0][~told] * given[4][~told])
+    by_law = np.sum(given[0][~told] * given[-1][~told])
     squared = np.sum(spent * np.expm1(spent)) + by_law
-    slack = np.sum(np.exp(spent) * n * delta * rho)
+    slack = np.sum(np.exp(spent) * size * leak * apart)
     return float(min(1.0, math.sqrt(2 * squared) + 4 * slack))
 
 
