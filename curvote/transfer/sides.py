@@ -35,7 +35,8 @@ class Side:
     one for each class, without their constant, which is ``constant`` (R,). ``rates``
     (K,) are the classes' shares, ``level`` (m,) is all records' mean phi as far as it
     is constant, ``second`` the mean of phi phi' if it was released. ``noise`` is the
-    variance that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
+    variance that privacy adds to a coordinate of a row, ``second_noise`` to one of
+    ``second``.
     """
 
     server: str
