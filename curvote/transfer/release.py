@@ -109,7 +109,7 @@ def release(
         raise UserError(f"{len(codes)} labels for {len(cube)} records.")
     noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
-    drawn = noise.add(sums, _own(entropy or SystemEntropy(), asked))
+    drawn = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
     budget = asked.spends(len(cube))
     return Release(drawn, noise.sigma, len(cube), budget, server, asked.digest())
 
@@ -135,7 +135,7 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
 
 
-def _own(entropy: Entropy, asked: Task) -> Entropy:
+def own_stream(entropy: Entropy, asked: Task) -> Entropy:
     """Return the server's own stream of a seeded source: others share no noise."""
     if isinstance(entropy, SystemEntropy):
         return entropy
