@@ -229,7 +229,7 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
-    return {name: values[index].tolist() for name, values in messages.items()}
+    return {name: np.asarray(values[index]).tolist() for name, values in messages.items()}
 
 
 def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
