@@ -22,6 +22,7 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
@@ -121,6 +122,11 @@ class Message(ABC):
     @abstractmethod
     def worst_loss(self, task: Task) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
+
+    def code(self, task: Any) -> tuple[str, ...]:
+        """Return the modules that the task chooses by a name, of which it is drawn."""
+        place, _, _ = MECHANISMS[task.mechanism].partition(":")
+        return (place,)
 
     def numbers(self, task: Task) -> int:
         """Return how many noised numbers a message holds, beside classes and bits."""
@@ -223,7 +229,7 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
-    return {name: values[index].tolist() for name, values in messages.items()}
+    return {name: np.asarray(values[index]).tolist() for name, values in messages.items()}
 
 
 def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def release(
     noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     if noise:
-        sums = noise.add(sums, _own(entropy or SystemEntropy(), asked))
+        sums = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
     return _made(asked, len(cube), sums, noise)
 
 
@@ -153,7 +153,7 @@ def _made(asked: Task, n: int, steps: Steps, noise: GaussianNoise | None) -> Rel
     return Release(steps, noise.sigma if noise else 0.0, *known)
 
 
-def _own(entropy: Entropy, asked: Task) -> Entropy:
+def own_stream(entropy: Entropy, asked: Task) -> Entropy:
     """Return the server's own stream of a seeded source: others share no noise."""
     if isinstance(entropy, SystemEntropy):
         return entropy
