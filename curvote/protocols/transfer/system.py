@@ -23,8 +23,7 @@ from curvote.protocols.transfer.tables import RELEASES, WEIGHTS
 
 _HERE = "curvote.protocols.transfer.stages"
 _AXES = ("epsilon",)
-# Who holds which records.
-_WHO = ("source", "clients", "names", "seed")
+_WHO = stated.WHO
 _MODEL = combining.PARAMS
 
 
