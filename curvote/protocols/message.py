@@ -66,7 +66,7 @@ class Message(ABC):
     A ``whole`` one is about a table: all n records are those of one sender, who draws
     one row; replacing any one of them is what it hides. Else n is 1 for each client.
 
-    ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
+    ``party`` is what a sender is called. ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
     table in random order and stay tied to nothing that tells whose they are. ``who``
@@ -79,6 +79,7 @@ class Message(ABC):
     senders: Senders
     payload: type[BaseModel]
     whole: bool = False
+    party: str = "client"
     bounded: bool = False
     shuffled: bool = True
     who: str = "every client"
@@ -229,7 +230,9 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
-    return {name: np.asarray(values[index]).tolist() for name, values in messages.items()}
+    return {
+        name: np.asarray(values[index]).tolist() for name, values in messages.items()
+    }
 
 
 def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -219,8 +219,10 @@ class TableSubject(SentSubject):
         form = self.message.form(self.task)
         rows = np.concatenate([form.weights(self.task, one) for one in values])
         said = form.product(self.task, points, rows)
-        return said.reshape(len(points), len(values), -1).swapaxes(0, 1).reshape(
-            len(values), -1
+        return (
+            said.reshape(len(points), len(values), -1)
+            .swapaxes(0, 1)
+            .reshape(len(values), -1)
         )
 
 

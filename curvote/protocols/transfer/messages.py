@@ -41,7 +41,7 @@ class ReleaseMessage(Message):
     """The noised sums over the table of one server (`curvote.transfer.release`)."""
 
     name, stage, table = ASKS, "privatize", "releases"
-    whole, shuffled = True, False
+    whole, shuffled, party = True, False, "server"
     senders, payload, mechanism = Senders(()), ReleasePayload, "gaussian"
     who, what = "each server, once", "noised sums over its records"
     detail = "one object for all queries"
