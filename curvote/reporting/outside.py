@@ -24,6 +24,8 @@ def outside(project: Project, record: RunRecord) -> list[tuple[str, Outside]]:
             continue
         task = Task.from_json(made.facts["task"])
         message = message_of(task)
+        if message.whole:  # it is about a table, and hides among no others
+            continue
         # A round that stays open shows each batch by itself: the smallest counts.
         batches = made.facts.get("batches", [here.get(step["key"], 0)])
         n = min(batches)

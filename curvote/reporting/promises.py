@@ -67,7 +67,8 @@ def purpose(data: PageData) -> str:
 
 def meaning_of_epsilon(data: PageData, level: float) -> str:
     """Explain epsilon, ``level`` for one, to a reader who has never met it."""
-    told = [_local(data, level)] * local(data) + [_central(data, level)] * central(data)
+    told = [_local(data, level)] if local(data) else []
+    told += [_central(data, level)] if central(data) else []
     return " ".join([*told, "Smaller is more private."])
 
 

@@ -164,7 +164,10 @@ def verdict(data: PageData) -> str:
     others = [] if row is None else [m for m, _ in _spoken(data, row) if m.reference]
     if row is None or not others:
         return ""
-    every, than = levels(data.of(data.measured[0])), _named(others[0])
+    found = levels(data.of(data.measured[0]))
+    # What has no place on the axis has none that a sentence could speak of.
+    every = [at for at in found if at != math.inf] or found
+    than = _named(others[0])
     wins = [_clearly_better(data, row, others[0], place) for place in every]
     who, x = _who(row), data.x.name
     if all(wins):

@@ -48,7 +48,8 @@ class ReleaseMessage(Message):
 
     def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
         """Return what leaves a server."""
-        return [Sent(self.who, self.what, self.mechanism, self.detail)]
+        detail = f"form {config['transfer']['release']}: {self.detail}"
+        return [Sent(self.who, self.what, self.mechanism, detail)]
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return nothing: tasks about tables are stated by the system's own stage."""

@@ -66,7 +66,7 @@ ADAPT_TAR: Final = Method(
     "adapt_tar",
     "AdaptTar",
     "The target's release alone.",
-    Look("#6a717b", "x"),
+    Look("#6a717b", "p"),
     rank=750,
 )
 STATED: Final = Method(
@@ -80,7 +80,7 @@ MAJORITY: Final = Method(
     "majority",
     "majority",
     "The class that the target's noised counts say is the most frequent.",
-    Look("#999999", "_", line=(0, (1, 1))),
+    Look("#8a6a4a", "h", line=(0, (1, 1))),
     rank=760,
     reference=True,
 )

@@ -11,6 +11,7 @@ import pandas as pd
 from curvote.reporting.data import NOTHING
 from curvote.reporting.section import Section
 from curvote.reporting.sections.transfer.shown import asked, called, near_one, sizes
+from curvote.reporting.source_words import record_of
 from curvote.run.results import RunView
 from curvote.transfer.forms import form
 from curvote.transfer.release import noise_of
@@ -41,14 +42,27 @@ class Released(Section):
     """Releases by what their protocol and form are called."""
 
     groups: Sequence[tuple[str, Sequence[Row]]]
+    record: str = "record"
 
     name: ClassVar[str] = "released"
     place: ClassVar[str] = "releases"
 
+    @property
+    def public(self) -> Sequence[str]:
+        """What a release rests on, and what it tells without noise."""
+        sizes = ", ".join(f"{row.server} {row.n}" for row in self.groups[0][1])
+        return (
+            "The task: features with their bounds, classes, the form of a release, who"
+            " is asked, and what each of them spends.",
+            f"How many {self.record}s each server holds: {sizes}.",
+        )
+
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Released:
     """Return the releases of each setting, at the epsilon that the page speaks of."""
-    return Released([(_form(view), list(_rows(view))) for view in near_one(views)])
+    near = near_one(views)
+    groups = [(_form(view), list(_rows(view))) for view in near]
+    return Released(groups, record_of(near[0].facts("ingest")))
 
 
 def _form(view: RunView) -> str:
