@@ -177,10 +177,10 @@ def _invitation(path: Path) -> Invitation:
 
 
 def _refuse_other_server(invitation: Invitation, server: str) -> None:
-    if invitation.server not in {None, server}:
+    if invitation.signer not in {None, server}:
         raise UserError(
             f"server {server} signed the task, but the invitation is of server"
-            f" {invitation.server}: one of them was replaced. Nothing was drawn."
+            f" {invitation.signer}: one of them was replaced. Nothing was drawn."
         )
 
 
