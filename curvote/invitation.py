@@ -135,7 +135,11 @@ class _Written3(_Written1):
     seal_to: Digest | None = None
 
 
-_FORMS: Final = {1: _Written1, FORMAT: _Written2, NAMED: _Written3}
+_FORMS: Final[dict[int, type[_Written1]]] = {
+    1: _Written1,
+    FORMAT: _Written2,
+    NAMED: _Written3,
+}
 
 
 def issue(

@@ -21,7 +21,7 @@ from curvote.server.admission import Check, Refused, admitted
 from curvote.server.intake_file import INTAKE
 from curvote.server.rounds import ROUNDS, Payload, Round, digest, shuffled
 from curvote.strict_json import canonical
-from curvote.task import Task
+from curvote.task import Asked
 
 
 class Intake:
@@ -54,7 +54,7 @@ class Intake:
         round_id: str,
         *,
         pipeline: str,
-        task: Task,
+        task: Asked,
         needed: int,
         invitations: Sequence[Invitation],
         seal: str | None = None,

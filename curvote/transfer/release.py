@@ -123,18 +123,29 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise = noise_of(asked, n)
+    noise = _fitting(asked, n)
     length = form(asked.release).length(asked)
-    most = math.ceil(n * noise.sensitivity) + noise.reach(RARE)
-    whole = given.dtype.kind == "i" and given.shape == (length,)
-    if not whole or not (np.abs(given) <= most).all():
+    if given.dtype.kind != "i" or given.shape != (length,):
         raise UserError(
-            f"no server can have sent these values: {length} whole numbers of at most"
-            f" {most} in size are asked for."
+            f"no server can have sent these values: {length} whole numbers are asked"
+            f" for, and {given.size} values came."
+        )
+    most = math.ceil(n * noise.sensitivity) + noise.reach(RARE)
+    if not (np.abs(given) <= most).all():
+        raise UserError(
+            f"no server can have sent these values: with {n} records and this noise"
+            f" none is above {most} in size."
         )
     budget = Budget(noise.epsilon, noise.delta)
     steps = given.astype(np.int64)
     return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
+
+
+def _fitting(asked: Task, n: int) -> GaussianNoise:
+    try:
+        return noise_of(asked, n)
+    except UserError as error:
+        raise UserError(f"n is {n}, which does not fit delta: {error}") from None
 
 
 def _own(entropy: Entropy, asked: Task) -> Entropy:

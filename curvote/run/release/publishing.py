@@ -25,7 +25,7 @@ from curvote.sealed import new_key, public
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round
 from curvote.signed import ServerKey
-from curvote.task import Task
+from curvote.task import Asked
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _open(project: Project, configured: Configured, step: Step) -> Published:
     return Published(signed, secret, opened.needed)
 
 
-def _places(project: Project, pipeline: str, task: Task) -> tuple[Path, Path]:
+def _places(project: Project, pipeline: str, task: Asked) -> tuple[Path, Path]:
     """Return where a round's task and its invitations are published."""
     stem = project.published(pipeline) / f"{task.asks}-{task.number}"
     return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
@@ -141,7 +141,7 @@ def server_key(project: Project) -> ServerKey:
 
 
 def _invitations(
-    path: Path, task: Task, count: int, server: str, seal: str | None
+    path: Path, task: Asked, count: int, server: str, seal: str | None
 ) -> list[Invitation]:
     """Issue invitations, or go on with those that a killed run has written down.
 
@@ -157,5 +157,5 @@ def _invitations(
     return issued
 
 
-def _answers(invitation: Invitation, task: Task) -> bool:
+def _answers(invitation: Invitation, task: Asked) -> bool:
     return invitation.task == task.digest() and invitation.seal_to is None
