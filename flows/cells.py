@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from curvote.chain.axis import Cell
@@ -36,7 +36,7 @@ class Score:
     metric among those that may stand in a headline (of a cell the first that it has
     does), None where the method is none of them. ``called`` is one name for whatever
     takes that place in the cells of a line. A ``reference`` is what others are held
-    against.
+    against. ``beside`` are further measures with a standard error each, by name.
     """
 
     cell: Cell
@@ -49,6 +49,7 @@ class Score:
     rank: tuple[int, int] | None
     called: str
     reference: bool
+    beside: dict[str, float | None] = field(default_factory=dict, hash=False)
 
     @property
     def step(self) -> int:
@@ -84,10 +85,10 @@ class Score:
         The name is the method's where no other is given.
         """
         group = f"group-{self.group}" if self.group else ""
-        values = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
+        own = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
         return {
             _allowed(".".join(filter(None, (metric, name, group)))): float(value)
-            for metric, value in values.items()
+            for metric, value in (own | self.beside).items()
             for name in names or (self.method,)
             if value is not None and math.isfinite(value)
         }
@@ -105,6 +106,7 @@ def _score(parts: Parts, cell: Cell, row: Row) -> Score:
     own, method = _system(part), row["method"]
     place = [metric.name for metric in own.metrics].index(row["metric"])
     rank = (own.main.index(method), place) if method in own.main else None
+    beside = (m for m in own.metrics if m.spread and m.beside == row["metric"])
     return Score(
         cell=cell,
         x=own.x.name,
@@ -116,6 +118,7 @@ def _score(parts: Parts, cell: Cell, row: Row) -> Score:
         rank=rank,
         called=method if rank is None else _called(part),
         reference=any(one.reference for one in own.methods if one.name == method),
+        beside={name: row[name] for metric in beside for name in metric.columns},
     )
 
 

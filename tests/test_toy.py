@@ -221,6 +221,24 @@ def test_scores_have_two_metrics_of_two_methods(town: Town) -> None:
     assert open_ != careful
 
 
+def test_a_second_measure_stands_beside_the_first(
+    town: Town, tracked: dict[str, Any]
+) -> None:
+    """With a standard error of its own, in the rows of that one and in MLflow."""
+    rows = {row["metric"]: row for row in town.json("scores")}
+    assert 0 < rows["accuracy"]["certainty_se"] < rows["accuracy"]["certainty"] < 1
+    assert "certainty" not in rows["log_loss"]
+    known = {
+        row["certainty"]: row["certainty_se"]
+        for row in town.json("scores")
+        if row["method"] == "weighted" and row["metric"] == "accuracy"
+    }
+    logged = [r["metrics"] for r in tracked["runs"] if r["parent"]]
+    assert known == {
+        own["certainty.weighted"]: own["certainty_se.weighted"] for own in logged
+    }
+
+
 def _is(row: dict[str, Any], level: str, shrink: float, metric: str) -> bool:
     return (row["level"], row["shrink"], row["metric"]) == (level, shrink, metric)
 

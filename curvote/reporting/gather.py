@@ -31,7 +31,8 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     facts, settings = _facts(every[0]), every[0].settings
     metrics = {m.name: m for one in systems for m in one.metrics}
     x = systems[0].x
-    named = [*SCORE_COLUMNS, *(m.name for m in metrics.values() if m.beside)]
+    beside = [c for m in metrics.values() if m.beside for c in m.columns]
+    named = [*SCORE_COLUMNS, *beside]
     scores = pd.DataFrame(columns(summary(project, record), x.name), columns=named)
     sections = list(_sections(every, scores))
     return PageData(

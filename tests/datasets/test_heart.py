@@ -51,7 +51,7 @@ def test_seven_features_in_the_order_of_the_paper(tmp_path: Path) -> None:
     clients = load(paths)
     assert clients["curve"][0].tolist() == [40, 1, 3, 0, 139, 1.4, 128]
     assert clients["label"].tolist() == [0, 1, 1, 1, 1, 0, 1]
-    assert clients["group"].tolist() == [0] * 5 + [3] * 2
+    assert clients["group"].tolist() == [0] * 5 + [1] * 2
     assert clients["client_id"].tolist() == [1, 2, 3, 4, 5, 3001, 3002]
 
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pydantic import ValidationError
 
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
-from curvote.datasets.lookup import module
+from curvote.datasets.lookup import module, remote
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.privacy import refuse_delta
 from curvote.run.config.schema import Pipeline
-
-REMOTE = "remote"
 
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
@@ -46,12 +45,19 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
     except ValidationError as error:
         known = list(dataset.Parameters.model_fields)
         for detail in error.errors(include_url=False):
-            key = str((*detail["loc"], "name")[0])
+            where = ("source", *map(str, detail["loc"]))
             unknown = detail["type"] == "extra_forbidden"
-            hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
-            yield Problem(f"{key} is not right.{hint}", ("source", key))
+            hint = did_you_mean(where[-1], known) if unknown else f" {_said(detail)}."
+            yield Problem(f"{where[:2][-1]} is not right.{hint}", where[:2])
     except UserError as error:
         yield Problem(str(error), ("source",))
+
+
+def _said(detail: Any) -> str:
+    """Return what pydantic says, and of which part of the value."""
+    inside = ".".join(map(str, detail["loc"][1:]))
+    said = detail["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{inside}: {said}" if inside else str(said)
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
@@ -147,7 +153,7 @@ def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
-    remote = pipeline.source.get("name") == REMOTE
-    if remote == (pipeline.intake is None):
-        message = "source remote and intake go together: envelopes bring the messages."
+    away = pipeline.source.get("name") in DATASETS and remote(pipeline.source)
+    if away == (pipeline.intake is None):
+        message = "a remote source and intake go together: envelopes bring messages."
         yield Problem(message, ("source", "name"))

@@ -10,7 +10,7 @@ from typing import Any
 
 from curvote.chain.axis import Cell, combinations
 from curvote.chain.lookup import system
-from curvote.chain.stage import SHARED, Place, Stage
+from curvote.chain.stage import PREVIOUS, SHARED, Place, Stage
 from curvote.chain.system import Part, System
 from curvote.run.config.file import Configured, Setting
 from curvote.run.config.schema import Pipeline
@@ -28,6 +28,13 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     if pipeline.intake is None:
         return own.production
     return tuple(replace(s, module=s.collected or s.module) for s in own.production)
+
+
+def ends_of(pipeline: Pipeline) -> set[str]:
+    """Return the names of the stages that no other one of the chain reads."""
+    stages = stages_of(pipeline)
+    read = {name.partition("@")[0] for stage in stages for name in stage.inputs}
+    return {stage.name for stage in stages} - read
 
 
 def expand(
@@ -94,13 +101,28 @@ def _inputs(
 ) -> Iterator[tuple[str, Step]]:
     """Yield (input, step); what the first of successive values lacks is left out."""
     for name in stage.inputs:
-        source, _, previous = name.partition("@")
-        wanted = _before(cell, stage, pipeline) if previous else cell
-        if wanted is None:
-            continue
+        source = name.partition("@")[0]
         there = [c for (stage_name, c) in made if stage_name == source]
-        found = wanted.narrowest(there)
-        yield name, made[source, found or wanted]
+        for called, wanted in _wanted(name, stage, cell, pipeline):
+            found = wanted.narrowest(there)
+            yield called, made[source, found or wanted]
+
+
+def _wanted(
+    name: str, stage: Stage, cell: Cell, pipeline: Pipeline
+) -> Iterator[tuple[str, Cell]]:
+    """Yield what an input is called, and of which cell it is: see `Stage`."""
+    source, _, over = name.partition("@")
+    if not over:
+        yield name, cell
+    elif over == PREVIOUS:
+        before = _before(cell, stage, pipeline)
+        if before is not None:
+            yield name, before
+    else:
+        axes = {axis.name: axis for axis in system(pipeline.protocol).axes}
+        for value in axes[over].values(pipeline):
+            yield f"{source}@{value}", cell.with_(**{over: value})
 
 
 def _before(cell: Cell, stage: Stage, pipeline: Pipeline) -> Cell | None:

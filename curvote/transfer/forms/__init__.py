@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 FORMS = {
     "cells": "curvote.transfer.forms.cells:Cells",
     "moments": "curvote.transfer.forms.moments:Moments",
-    "kernel": "curvote.transfer.forms.kernel:Kernel",
     "counts": "curvote.transfer.forms.counts:Counts",
 }
 

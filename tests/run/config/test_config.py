@@ -138,14 +138,6 @@ def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> N
     assert [part.settings.online for part in parts] == [one, other]
 
 
-def test_defaults_are_for_whoever_reads_them(tmp_path: Path) -> None:
-    """Learners of all pipelines are no error where one has none."""
-    project = plain.write(tmp_path, tiny=plain.of("direct") | {"protocols": ["direct"]})
-    file = PipelinesFile(project)
-    file.values["defaults"] = {"learners": ["cg"], "seed": 3}
-    assert file.configured("tiny").pipeline.seed == plain.TINY["seed"]
-
-
 def test_more_clients_than_there_are_is_refused_before_anything_is_read(
     tmp_path: Path,
 ) -> None:

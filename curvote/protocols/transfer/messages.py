@@ -14,6 +14,7 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
+from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.protocols.message import Known, Message, Payload, Setting
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
@@ -82,7 +83,7 @@ class ReleaseMessage(Message):
 
         The rest its form has judged.
         """
-        release.noise_of(task, _REHEARSED)
+        _noise(task, _REHEARSED)
         if self.numbers(task) > LONGEST:
             raise UserError(
                 f"a release of {self.numbers(task)} numbers; an envelope holds"
@@ -91,7 +92,7 @@ class ReleaseMessage(Message):
 
     def worst_loss(self, task: Any) -> float:
         """Return the exact loss at the stated delta."""
-        return release.noise_of(task, _REHEARSED).worst_log_ratio()
+        return _noise(task, _REHEARSED).worst_log_ratio()
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a release holds."""
@@ -119,13 +120,13 @@ class ReleaseMessage(Message):
 
     def rho(self, task: Any, n: int) -> float:
         """Return the zero-concentrated cost of a release about ``n`` records."""
-        return release.noise_of(task, n).rho
+        return _noise(task, n).rho
 
     def log_ratio(
         self, task: Any, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the loss of each release if the table is ``one`` or ``other``."""
-        kind, noise = form(task.release), release.noise_of(task, len(one.z))
+        kind, noise = form(task.release), _noise(task, len(one.z))
         first, second = (
             kind.sums(task, task.cube(k.z), k.labels.astype(np.int64))
             for k in (one, other)
@@ -136,6 +137,14 @@ class ReleaseMessage(Message):
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
         return messages
+
+
+def _noise(task: Task, n: int) -> GaussianNoise:
+    """Return the noise of a release; a task that asks for none is a UserError."""
+    noise = release.noise_of(task, n)
+    if noise is None:
+        raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
+    return noise
 
 
 def _row(made: release.Release) -> Columns:

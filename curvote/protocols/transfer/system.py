@@ -1,0 +1,82 @@
+"""Transfer between servers as data.
+
+A release is made for each server by itself, so that another budget for one of them is
+none for the others.
+"""
+
+from __future__ import annotations
+
+from curvote.chain.axis import EPSILON, Axis
+from curvote.chain.axis import Settings as Given
+from curvote.chain.stage import Stage
+from curvote.chain.system import System
+from curvote.protocols.stages.declared import INGEST, PROJECT, scored
+from curvote.protocols.transfer import combining, stated
+from curvote.protocols.transfer.asked import asked
+from curvote.protocols.transfer.checks import checks
+from curvote.protocols.transfer.choosing import parts
+from curvote.protocols.transfer.final import final
+from curvote.protocols.transfer.messages import MESSAGES
+from curvote.protocols.transfer.methods import METHODS, METRICS
+from curvote.protocols.transfer.settings import Settings
+from curvote.protocols.transfer.tables import RELEASES, WEIGHTS
+
+_HERE = "curvote.protocols.transfer.stages"
+_AXES = ("epsilon",)
+# Who holds which records.
+_WHO = ("source", "clients", "names", "seed")
+_MODEL = combining.PARAMS
+
+
+def _servers(settings: Given) -> list[str]:
+    values = settings.model_dump(mode="json")
+    return stated.names(values["source"], values["transfer"])
+
+
+SERVER = Axis("server", _servers, key="transfer.servers")
+
+_PRIVATIZE = Stage(
+    "privatize",
+    f"{_HERE}.privatize",
+    inputs=("project",),
+    axes=("epsilon", "server"),
+    params=(
+        *("asked", "server", "held_out", "fault"),
+        *(*_WHO, "replicates"),
+    ),
+    plugins=(("curvote.transfer.forms:FORMS", "asked.release"),),
+    tables=(RELEASES,),
+    side="client -> server",
+)
+_AGGREGATE = Stage(
+    "aggregate",
+    f"{_HERE}.aggregate",
+    inputs=("project", "privatize@server"),
+    axes=_AXES,
+    params=(*_MODEL, "replicates"),
+    tables=(WEIGHTS,),
+    side="server",
+)
+_SCORE = scored(
+    f"{_HERE}.score",
+    ("project", "privatize@server", "aggregate"),
+    _AXES,
+    (*_MODEL, *_WHO, "transfer.test", "replicates"),
+)
+
+SYSTEM = System(
+    name="transfer",
+    settings=Settings,
+    stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE),
+    axes=(EPSILON, SERVER),
+    messages=MESSAGES,
+    asked=asked,
+    metrics=METRICS,
+    methods=METHODS,
+    main=tuple(method.name for method in METHODS),
+    checks=checks,
+    parts=parts,
+    spelled=stated.spelled,
+    short=("release", "params", "weights", "decide"),
+    final=final,
+)
