@@ -111,6 +111,11 @@ class Intake:
             rows = self._rows(f"{ROUNDS} WHERE id = ?", round_id)
             return Round.of(rows[0]) if rows else None
 
+    def seal(self, round_id: str) -> str | None:
+        """Return the private key that a round's envelopes are sealed to, if any."""
+        rows = self._rows("SELECT seal FROM rounds WHERE id = ?", round_id)
+        return rows[0][0] if rows else None
+
     def rounds(self, pipeline: str | None = None) -> list[Round]:
         """Return all rounds, or those of one pipeline, as they were opened."""
         where = "pipeline = ?" if pipeline is not None else "? IS NULL"

@@ -136,7 +136,7 @@ class ReleaseMessage(Message):
 
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
-        return messages
+        return messages | {"values": np.asarray(messages["values"], dtype=np.float64)}
 
 
 def _noise(task: Task, n: int) -> GaussianNoise:
