@@ -66,6 +66,8 @@ _RELEASED = replace(
     message=ASKS,
     collected=f"{_HERE}.collected",
 )
+# Whoever is the target: nobody releases anything anew.
+_COMBINED = replace(_AGGREGATE, params=(*_AGGREGATE.params, "transfer.target"))
 _SCORE = scored(
     f"{_HERE}.score",
     ("project", "privatize@server", "aggregate"),
@@ -77,7 +79,7 @@ SYSTEM = System(
     name="transfer",
     settings=Settings,
     stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE),
-    production=(INGEST, PROJECT, _RELEASED, _AGGREGATE),
+    production=(INGEST, PROJECT, _RELEASED, _COMBINED),
     axes=(EPSILON, SERVER),
     messages=MESSAGES,
     asked=asked,
