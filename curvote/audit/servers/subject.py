@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -219,8 +218,10 @@ class TableSubject(SentSubject):
         form = self.message.form(self.task)
         rows = np.concatenate([form.weights(self.task, one) for one in values])
         said = form.product(self.task, points, rows)
-        return said.reshape(len(points), len(values), -1).swapaxes(0, 1).reshape(
-            len(values), -1
+        return (
+            said.reshape(len(points), len(values), -1)
+            .swapaxes(0, 1)
+            .reshape(len(values), -1)
         )
 
 
