@@ -83,7 +83,7 @@ class ReleaseMessage(Message):
 
         The rest its form has judged.
         """
-        _noise(task, _REHEARSED)
+        _noise(task, _rehearsed(task))
         if self.numbers(task) > LONGEST:
             raise UserError(
                 f"a release of {self.numbers(task)} numbers; an envelope holds"
@@ -92,7 +92,7 @@ class ReleaseMessage(Message):
 
     def worst_loss(self, task: Any) -> float:
         """Return the exact loss at the stated delta."""
-        return _noise(task, _REHEARSED).worst_log_ratio()
+        return _noise(task, _rehearsed(task)).worst_log_ratio()
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a release holds."""
@@ -137,6 +137,12 @@ class ReleaseMessage(Message):
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
         return messages | {"values": np.asarray(messages["values"], dtype=np.float64)}
+
+
+def _rehearsed(task: Task) -> int:
+    """Return a number of records that the stated delta allows."""
+    delta = task.servers[task.server].delta
+    return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
 
 
 def _noise(task: Task, n: int) -> GaussianNoise:
