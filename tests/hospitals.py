@@ -43,9 +43,10 @@ REMOTE: dict[str, Any] = {
 N = 60
 
 
-def steward(root: Path, **transfer: Any) -> Server:
+def steward(root: Path, *, source: Any = None, **transfer: Any) -> Server:
     """Return a steward whose pipeline says ``transfer`` beside what all of them say."""
     own = REMOTE | {"transfer": REMOTE["transfer"] | transfer}
+    own |= {"source": source or REMOTE["source"]}
     return Server(plain.write(root, **{NAME: own}))
 
 

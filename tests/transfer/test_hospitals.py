@@ -16,7 +16,7 @@ from curvote.run.planner import Plan
 from curvote.signed import opened
 from flows import cli, cli_ledger
 from tests.exchange import NAME, Server
-from tests.hospitals import NAMES, Hospital, N, steward, table, take
+from tests.hospitals import NAMES, REMOTE, Hospital, N, steward, table, take
 from tests.rounds import quiet
 
 
@@ -62,6 +62,7 @@ def test_four_hospitals_that_share_nothing_give_one_a_classifier(
     assert record.status == "completed"
     _predict(server, tmp_path)
     _any_target(server)
+    _another_server(tmp_path, server)
     _another_budget(server, hospitals)
 
 
@@ -109,6 +110,21 @@ def _any_target(server: Server) -> None:
         told = dict.fromkeys(NAMES, "reuse: round closed")
         assert reasons(plan, "privatize") == told
         assert [s.stage.name for s in plan.to_run()] == ["aggregate"]
+
+
+def _another_server(root: Path, server: Server) -> None:
+    """One more is one more release; the four that were made stay what they are."""
+    source = REMOTE["source"] | {"servers": ["basel", *NAMES]}
+    plan, _ = steward(server.project.root, source=source).run()
+    told = dict.fromkeys(NAMES, "reuse: round closed")
+    assert reasons(plan, "privatize") == told | {"basel": "blocked: releases 4 of 5"}
+    new = Hospital.at(root, "basel")
+    new.init("--cap", "2", "--cap-delta", "1e-3")
+    new.receive(server)
+    new.released()
+    new.send(server)
+    assert take(server)["accepted"] == 1
+    assert server.run()[1].status == "completed"
 
 
 def _another_budget(server: Server, hospitals: list[Hospital]) -> None:
