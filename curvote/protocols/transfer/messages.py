@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -166,9 +165,9 @@ def _codes(task: Task, labels: Array) -> Steps:
 
 
 def _rehearsed(task: Task) -> int:
-    """Return a number of records for which the stated delta is a promise."""
+    """Return a number of records that the stated delta allows."""
     delta = task.servers[task.server].delta
-    return _REHEARSED if delta is None else min(_REHEARSED, math.floor(1 / delta))
+    return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
 
 
 def _row(made: release.Release) -> Columns:

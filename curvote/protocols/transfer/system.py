@@ -62,7 +62,7 @@ _AGGREGATE = Stage(
 )
 _RELEASED = replace(
     _PRIVATIZE,
-    params=("asked", "server", "seed", "protocol"),
+    params=("asked", "server", "columns", "project", "seed", "protocol"),
     message=ASKS,
     collected=f"{_HERE}.collected",
 )
