@@ -12,6 +12,7 @@ SYSTEMS = {
     "drift": "curvote.protocols.noise_check",
     "online": "curvote.protocols.online",
     "federated": "curvote.federation",
+    "transfer": "curvote.protocols.transfer",
 }
 
 # What a pipeline is that names no protocol.

@@ -26,7 +26,7 @@ from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
-from curvote.task import Task
+from curvote.task import Asked, Task
 from curvote.validate import shown
 
 Array = NDArray[np.float64]
@@ -120,7 +120,7 @@ class Message(ABC):
         """
 
     @abstractmethod
-    def worst_loss(self, task: Task) -> float:
+    def worst_loss(self, task: Any) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
 
     def code(self, task: Any) -> tuple[str, ...]:
@@ -160,7 +160,7 @@ def messages(protocol: str) -> Mapping[str, Message]:
     return declared
 
 
-def message_of(task: Task) -> Message:
+def message_of(task: Asked) -> Message:
     """Return the message that a task asks for."""
     known = messages(task.protocol)
     return known[validate.one_of(known, asks=task.asks)]
@@ -229,7 +229,9 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
-    return {name: np.asarray(values[index]).tolist() for name, values in messages.items()}
+    return {
+        name: np.asarray(values[index]).tolist() for name, values in messages.items()
+    }
 
 
 def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ norm is exactly 1, and the inner product is that kernel in expectation.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,7 +21,8 @@ Steps = NDArray[np.int64]
 # Odd constants of SplitMix64 (Steele, Lea & Flood 2014): a public hash of cells.
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
-_BLOCK = 1 << 22  # cells that are looked up at once
+# Cells that are looked up at once: what a processor's own memory holds.
+_BLOCK = 1 << 17
 
 
 @dataclass(frozen=True)
@@ -40,15 +42,15 @@ class Grids:
 
     @cached_property
     def _drawn(self) -> tuple[Steps, Array]:
-        """The coordinates (P, order) and shifts (P, order) of each grid."""
+        """The coordinates (P, order) and shifts, in pitches, of each grid."""
         rng = np.random.default_rng([self.seed, self.d, self.order])
         on = rng.random((self.count, self.d)).argsort(axis=1)[:, : self.order]
-        return np.sort(on, axis=1), rng.random(on.shape) * self.pitch
+        return np.sort(on, axis=1), rng.random(on.shape)
 
     @property
     def side(self) -> int:
         """How many cells of a grid there are along one coordinate."""
-        return math.floor(1 / self.pitch) + 2
+        return math.ceil(1 / self.pitch) + 1
 
     @property
     def cells(self) -> int:
@@ -62,45 +64,45 @@ class Grids:
 
     def places(self, cube: Array) -> Steps:
         """Return the cell of each point (n, d) in each grid, (n, P), 0..length-1."""
-        parts = max(1, math.ceil(len(cube) * self.count / _BLOCK))
-        found = [self._places(part) for part in np.array_split(cube, parts)]
-        return np.concatenate(found)
-
-    def _places(self, cube: Array) -> Steps:
-        on, shift = self._drawn
-        code = np.zeros((len(cube), self.count), dtype=np.uint64)
-        for axis in range(self.order):
-            along = (cube[:, on[:, axis]] + shift[:, axis]) / self.pitch
-            code = code * np.uint64(self.side) + along.astype(np.uint64)
-        if self.side**self.order > self.buckets:
-            code = self._hashed(code) % np.uint64(self.buckets)
-        return (code + np.arange(self.count, dtype=np.uint64) * self.cells).astype(
-            np.int64
-        )
-
-    def _hashed(self, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
-        mixed = code + (np.arange(self.count, dtype=np.uint64) + np.uint64(1)) * _GOLDEN
-        for turn, factor in zip((30, 27), _MIX, strict=True):
-            mixed = (mixed ^ (mixed >> np.uint64(turn))) * factor
-        return np.asarray(mixed ^ (mixed >> np.uint64(31)))
+        return np.concatenate([part.T for part in self._parts(cube)])
 
     def counts(self, cube: Array) -> Steps:
         """Return how many of the points stand in each cell, (length,)."""
         total = np.zeros(self.length, dtype=np.int64)
-        parts = max(1, math.ceil(len(cube) * self.count / _BLOCK))
-        for part in np.array_split(cube, parts):
-            total += np.bincount(self._places(part).ravel(), minlength=self.length)
+        for part in self._parts(cube):
+            total += np.bincount(part.ravel(), minlength=self.length)
         return total
 
     def product(self, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w for points (q, d) and rows (r, length): (q, r)."""
-        parts = max(1, math.ceil(len(cube) * self.count / _BLOCK))
         found = [
-            self._summed(self._places(part), weights)
-            for part in np.array_split(cube, parts)
+            np.stack([row.take(part).sum(axis=0) for row in weights], axis=1)
+            for part in self._parts(cube)
         ]
         return np.asarray(np.concatenate(found) / math.sqrt(self.count))
 
-    @staticmethod
-    def _summed(places: Steps, weights: Array) -> Array:
-        return np.stack([row[places].sum(axis=1) for row in weights], axis=1)
+    def _parts(self, cube: Array) -> Iterator[Steps]:
+        """Yield the cells (P, some) of some points after the other, in order."""
+        on, shift = self._drawn
+        step = max(1, _BLOCK // self.count)
+        first = np.arange(self.count)[:, np.newaxis] * self.cells
+        for start in range(0, max(1, len(cube)), step):
+            axes = np.ascontiguousarray(cube[start : start + step].T) / self.pitch
+            code = np.zeros((self.count, axes.shape[1]), dtype=np.int64)
+            for axis in range(self.order):
+                along = axes[on[:, axis]]
+                along += shift[:, axis, np.newaxis]
+                code *= self.side
+                code += np.minimum(along.astype(np.int64), self.side - 1)
+            yield self._told_apart(code) + first
+
+    def _told_apart(self, code: Steps) -> Steps:
+        """Return cells 0..cells-1: hashed where a grid has more than that."""
+        if self.side**self.order <= self.buckets:
+            return code
+        grid = np.arange(1, self.count + 1, dtype=np.uint64)[:, np.newaxis]
+        mixed = code.astype(np.uint64) + grid * _GOLDEN
+        for turn, factor in zip((30, 27), _MIX, strict=True):
+            mixed = (mixed ^ (mixed >> np.uint64(turn))) * factor
+        mixed ^= mixed >> np.uint64(31)
+        return np.asarray((mixed % np.uint64(self.buckets)).astype(np.int64))

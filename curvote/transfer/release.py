@@ -17,7 +17,7 @@ from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import Budget
 from curvote.strict_json import canonical, parse
 from curvote.transfer.forms import form
-from curvote.transfer.task import Task
+from curvote.transfer.task import OWN, Task
 
 Steps = NDArray[np.int64]
 LARGEST = 1 << 26
@@ -31,18 +31,26 @@ class Release:
 
     ``values`` (length,) are whole steps, ``sigma`` is the noise's standard deviation in
     the same unit, ``n`` the number of records, which is public, ``task`` the digest of
-    what the server was asked (`Task.only`).
+    what the server was asked (`Task.only`). Where the task's level is ``public`` or
+    ``own`` there is no noise and no budget; ``kept`` are the latter, which never leave
+    the server.
     """
 
     values: Steps
     sigma: float
     n: int
-    budget: Budget
+    budget: Budget | None
     server: str
     task: str = field(repr=False)
+    kept: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the release as plain JSON values."""
+        """Return the release as plain JSON values; one that is kept: UserError."""
+        if self.kept:
+            raise UserError(
+                f"server {self.server} keeps its own records (epsilon: own): these sums"
+                " have no noise and are never written."
+            )
         return {
             "server": self.server,
             "n": self.n,
@@ -52,8 +60,9 @@ class Release:
 
     def write(self, path: Path) -> None:
         """Write the release to a file; one that is there is not overwritten."""
+        text = canonical(self.to_json())
         with Path(path).open("xb") as stream:
-            stream.write(canonical(self.to_json()) + b"\n")
+            stream.write(text + b"\n")
 
     @classmethod
     def read(cls, path: Path, task: Task) -> Release:
@@ -84,11 +93,15 @@ class Release:
                 f" {asked.server} is asked {asked.digest()[:12]}: other bounds,"
                 " classes, form or budget, or an older task."
             )
+        if asked.epsilon == OWN:
+            raise UserError(f"server {asked.server} keeps its own: no file holds it.")
         return received(asked, told["n"], told["values"])
 
 
-def noise_of(asked: Task, n: int) -> GaussianNoise:
-    """Return the noise of a release about ``n`` records; one server is asked."""
+def noise_of(asked: Task, n: int) -> GaussianNoise | None:
+    """Return the noise of a release about ``n`` records of the one server, if any."""
+    if not asked.servers[asked.server].noised:
+        return None
     return form(asked.release).noise(asked, asked.spends(n))
 
 
@@ -109,9 +122,9 @@ def release(
         raise UserError(f"{len(codes)} labels for {len(cube)} records.")
     noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
-    drawn = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
-    budget = asked.spends(len(cube))
-    return Release(drawn, noise.sigma, len(cube), budget, server, asked.digest())
+    if noise:
+        sums = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
+    return _made(asked, len(cube), sums, noise)
 
 
 def received(asked: Task, n: Any, values: Any) -> Release:
@@ -121,18 +134,23 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise = noise_of(asked, n)
-    length = form(asked.release).length(asked)
-    most = math.ceil(n * noise.sensitivity) + noise.reach(RARE)
+    noise, kind = noise_of(asked, n), form(asked.release)
+    length = kind.length(asked)
+    reach = noise.reach(RARE) if noise else 0
+    most = math.ceil(n * kind.sensitivity(asked)) + reach
     whole = given.dtype.kind == "i" and given.shape == (length,)
     if not whole or not (np.abs(given) <= most).all():
         raise UserError(
             f"no server can have sent these values: {length} whole numbers of at most"
             f" {most} in size are asked for."
         )
-    budget = asked.spends(n)
-    steps = given.astype(np.int64)
-    return Release(steps, noise.sigma, n, budget, asked.server, asked.digest())
+    return _made(asked, n, given.astype(np.int64), noise)
+
+
+def _made(asked: Task, n: int, steps: Steps, noise: GaussianNoise | None) -> Release:
+    budget = asked.spends(n) if noise else None
+    known = n, budget, asked.server, asked.digest(), asked.epsilon == OWN
+    return Release(steps, noise.sigma if noise else 0.0, *known)
 
 
 def own_stream(entropy: Entropy, asked: Task) -> Entropy:

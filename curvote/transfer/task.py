@@ -25,6 +25,9 @@ from curvote.strict_json import canonical
 FORMAT: Final = 2
 PROTOCOL: Final = "transfer"
 ASKS: Final = "release"
+PUBLIC: Final = "public"
+OWN: Final = "own"
+WITHOUT_NOISE: Final = (PUBLIC, OWN)
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -39,16 +42,28 @@ class Feature(NamedTuple):
 
 
 class Level(NamedTuple):
-    """What a server spends on its release; a delta of None stands for n^-2."""
+    """What a server spends on its release; a delta of None stands for n^-2.
 
-    epsilon: float
+    Two words stand for no noise: ``public`` records are anybody's, a server's ``own``
+    stay with it, and so does what is learnt from them.
+    """
+
+    epsilon: float | str
     delta: float | None = None
+
+    @property
+    def noised(self) -> bool:
+        """Whether there is a budget at all."""
+        return self.epsilon not in WITHOUT_NOISE
 
     def budget(self, n: int) -> Budget:
         """Return the budget for a table of ``n`` records.
 
-        A delta above 1/n is a UserError: publishing one record would keep it.
+        A delta above 1/n is a UserError: publishing one record would keep it; so is a
+        level that has no budget.
         """
+        if isinstance(self.epsilon, str):
+            raise UserError(f"epsilon is {self.epsilon}: nothing is spent there.")
         delta = default_delta(n) if self.delta is None else self.delta
         return Budget(self.epsilon, refuse_delta(delta, max(n, 2)))
 
@@ -64,9 +79,10 @@ class Task:
 
     ``features`` are (name, lower, upper) in the order of X's columns, ``classes`` two
     or more names, ``servers`` maps a name to a `Budget`, a `Level` or an epsilon (then
-    delta is n^-2). ``release`` names the form (`curvote.transfer.forms`) and ``params``
-    its own parameters, with defaults filled in; grids and hashes come from ``seed``,
-    which is published like the rest. ``number`` counts the times the same was asked.
+    delta is n^-2; ``public`` and ``own`` are without noise). ``release`` names the form
+    (`curvote.transfer.forms`) and ``params`` its own parameters, with defaults filled
+    in; grids and hashes come from ``seed``, which is published like the rest.
+    ``number`` counts the times the same was asked.
 
     Bounds that are not finite and increasing, a name twice, no server, an epsilon or a
     delta that is none (0 included) and unknown parameters are a UserError.
@@ -130,8 +146,8 @@ class Task:
         return next(iter(self.servers))
 
     @property
-    def epsilon(self) -> float:
-        """What the one server that is asked spends."""
+    def epsilon(self) -> float | str:
+        """What the one server that is asked spends, or why it spends nothing."""
         return self.servers[self.server].epsilon
 
     def only(self, server: str) -> Task:
@@ -207,17 +223,29 @@ def _feature(given: Iterable[Any]) -> Feature:
 
 
 def _level(name: str, given: Any) -> Level:
-    if isinstance(given, int | float):
+    if isinstance(given, int | float | str):
         given = Level(given)
     elif isinstance(given, Budget):
         given = Level(given.epsilon, given.delta)
     level = Level(*given)
+    if level in (Level(PUBLIC), Level(OWN)):
+        return level
     try:
-        epsilon = validate.positive(epsilon=level.epsilon)
+        epsilon = validate.positive(epsilon=_number(level.epsilon))
         delta = None if level.delta is None else validate.fraction(delta=level.delta)
     except UserError as error:
         raise UserError(f"server {name}: {error}") from None
     return Level(epsilon, delta)
+
+
+def _number(epsilon: float | str) -> float:
+    if isinstance(epsilon, str):
+        words = " or ".join(WITHOUT_NOISE)
+        raise UserError(
+            f"epsilon is {validate.shown(epsilon)}; give a number, or {words} without"
+            " a delta."
+        )
+    return epsilon
 
 
 def _refuse_repeated(names: list[str]) -> None:

@@ -62,7 +62,7 @@ class _Feature(_Strict):
 
 
 class _Level(_Strict):
-    epsilon: Epsilon
+    epsilon: Epsilon | Literal["public", "own"]
     delta: Delta | None
 
 

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.broken import choices, messages, noise, paths, records, servers, tables
+from curvote.audit.broken import (
+    choices,
+    messages,
+    noise,
+    paths,
+    records,
+    servers,
+    tables,
+)
 from curvote.audit.examples import task
 from curvote.audit.leaving import Release
 from curvote.audit.mechanism_subject import MechanismSubject, built, subject_of

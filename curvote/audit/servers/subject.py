@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,14 +115,15 @@ class TableSubject(SentSubject):
         sigma = np.array([[self.message.noise(self.task, len(x.z)).sigma]])
         noise = outputs["values"] - self.message.sums(self.task, x)
         found = _residuals(noise, sigma, rng)
-        return interior.excess(found, alpha) or lags.check(found[:SHARED, :-1]).why
+        gap = interior.excess(found, alpha)
+        return gap or lags.check(found[:SHARED, :-1]).why
 
     def shown(self, x: Known) -> FloatArray | None:
         """Return the release without noise, where it has the declared form."""
         sums = self.message.sums(self.task, x)[None]
         if self.message.payload is not ReleaseMessage.payload:
             return None
-        return self.view({"n": np.array([len(x.z)]), "values": sums})[0]
+        return np.append(float(len(x.z)), sums[0])
 
     def log_ratio(self, x: Known, x2: Known, outputs: Columns) -> FloatArray:
         """Return the declared loss of each release."""
@@ -163,7 +163,7 @@ class TableSubject(SentSubject):
         odd.append(OddInput("a label too many", replace(good, labels=np.zeros(4))))
         odd.append(OddInput("a column too few", replace(good, z=good.z[:, 1:])))
         odd.append(OddInput("no record", good.of(slice(0))))
-        lower, upper = self._bounds()
+        _, upper = self._bounds()
         far, edge = (np.tile(row, (3, 1)) for row in (upper + 7, upper))
         odd.append(OddInput("7 above", replace(good, z=far), replace(good, z=edge)))
         return odd
@@ -219,8 +219,10 @@ class TableSubject(SentSubject):
         form = self.message.form(self.task)
         rows = np.concatenate([form.weights(self.task, one) for one in values])
         said = form.product(self.task, points, rows)
-        return said.reshape(len(points), len(values), -1).swapaxes(0, 1).reshape(
-            len(values), -1
+        return (
+            said.reshape(len(points), len(values), -1)
+            .swapaxes(0, 1)
+            .reshape(len(values), -1)
         )
 
 

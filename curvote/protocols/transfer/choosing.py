@@ -2,48 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 from curvote.chain.axis import Settings
 from curvote.chain.system import Part
 from curvote.datasets import lookup
 from curvote.errors import UserError
 from curvote.protocols.transfer import dealing, stated
-from curvote.transfer.choosing import Choice, choose
+from curvote.transfer.choosing import choose
+from curvote.transfer.forms import form
+from curvote.transfer.setup import Setup
 
 AUTO = "auto"
 
 
 def parts(pipeline: Settings) -> list[Part]:
-    """Return what the rule makes of the settings at each epsilon, or what is named."""
-    if pipeline.transfer.release != AUTO:
+    """Return what the settings stand for at each epsilon, the form's rules included."""
+    transfer = pipeline.transfer
+    if transfer.release == AUTO:
+        return [_chosen(pipeline, each) for each in pipeline.epsilon]
+    kind = form(transfer.release)
+    setups = (_setup(pipeline, epsilon) for epsilon in pipeline.epsilon)
+    planned = [kind.planned(transfer.params, setup) for setup in setups]
+    if all(params == transfer.params for params in planned):
         return [Part(pipeline)]
-    return [_part(pipeline, *each) for each in _choices(pipeline)]
+    return [
+        _part(pipeline, epsilon, {"params": params})
+        for epsilon, params in zip(pipeline.epsilon, planned, strict=True)
+    ]
 
 
-def _part(pipeline: Settings, epsilon: float, choice: Choice) -> Part:
-    chosen = {"release": choice.release, "params": choice.params}
-    chosen["weights"] = pipeline.transfer.weights or choice.weights
+def _chosen(pipeline: Settings, epsilon: float) -> Part:
+    choice = choose(_setup(pipeline, epsilon))
+    weights = pipeline.transfer.weights or choice.weights
+    chosen = {"release": choice.release, "params": choice.params, "weights": weights}
+    method = f"{choice.release}, {weights}"
+    return replace(
+        _part(pipeline, epsilon, chosen), method=method, reason=choice.reason
+    )
+
+
+def _part(pipeline: Settings, epsilon: float, chosen: dict[str, Any]) -> Part:
     transfer = pipeline.transfer.model_copy(update=chosen)
     update = {"epsilon": [epsilon], "transfer": transfer, "label": pipeline.called}
-    settings = pipeline.model_copy(update=update)
-    method = f"{choice.release}, {choice.weights}"
-    return Part(settings, (("epsilon", epsilon),), method, choice.reason)
+    return Part(pipeline.model_copy(update=update), (("epsilon", epsilon),))
 
 
-def _choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
-    """Yield (epsilon, choice) from what is public: d, classes, sizes and budgets."""
+def _setup(pipeline: Settings, epsilon: float) -> Setup:
+    """Return what is public before anything is released."""
     values = pipeline.model_dump(mode="json")
     source, transfer = values["source"], values["transfer"]
     servers, wants = stated.names(source, transfer), stated.target(source, transfer)
+    told = stated.spelled(values | {"epsilon": epsilon})["told"]
     sizes = dealing.sizes(source, servers)
-    for epsilon in pipeline.epsilon:
-        told = stated.spelled(values | {"epsilon": epsilon})["told"]
-        levels = {name: stated.level(each) for name, each in told.items()}
-        yield (
-            epsilon,
-            choose(_width(pipeline), _classes(pipeline), sizes, levels, wants),
-        )
+    there = sizes.get(wants)
+    if there is not None:
+        sizes[wants] = there - transfer["test"]
+    return Setup(
+        d=_width(pipeline),
+        classes=_classes(pipeline),
+        sizes=sizes,
+        levels={name: stated.level(each) for name, each in told.items()},
+        target=wants,
+    )
 
 
 def _classes(pipeline: Settings) -> int:

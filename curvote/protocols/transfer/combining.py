@@ -8,7 +8,7 @@ import numpy as np
 
 from curvote.chain.stage import Columns, Facts, Here, Params
 from curvote.protocols.transfer import stated
-from curvote.protocols.transfer.methods import STATED
+from curvote.protocols.transfer.methods import ADAPT_TAR, MAJORITY, STATED
 from curvote.transfer.combine import combine
 from curvote.transfer.model import Model
 from curvote.transfer.release import Release, received
@@ -43,12 +43,12 @@ def _release(asked: Task, rows: Columns) -> Release:
 
 
 def model(asked: Task, sent: Sent, method: str, params: Params) -> Model:
-    """Return the classifier of one method."""
-    given = params["transfer.weights"]
+    """Return the classifier of one method; the majority is that of the target."""
+    rules = {STATED.name: params["transfer.weights"], MAJORITY.name: ADAPT_TAR.name}
     return combine(
         asked,
         sent,
         target=params["target"],
-        weights=given if method == STATED.name else method,
+        weights=rules.get(method, method),
         decide=params["transfer.decide"],
     )

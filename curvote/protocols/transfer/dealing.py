@@ -23,7 +23,7 @@ def held(here: Here, records: Columns) -> dict[str, Rows]:
     """Return the rows of ``records`` that each server holds, volunteers left out."""
     params = here.params
     n, servers = len(records["label"]), params["names"]
-    groups = records["group"] if params["source.groups"] else None
+    groups = records["group"] if params["source"].get("groups") else None
     public = split(params["seed"], here.number, n, params["clients"], groups)["public"]
     free = np.setdiff1d(np.arange(n), public)
     if lookup.servers(params["source"]) is not None:
@@ -45,7 +45,9 @@ def set_aside(here: Here, rows: Rows, records: Columns, size: int) -> tuple[Rows
             where=("transfer", "test"),
         )
     lone = lookup.servers(here.params["source"]) is not None
-    groups = None if lone or not here.params["source.groups"] else records["group"]
+    groups = (
+        None if lone or not here.params["source"].get("groups") else records["group"]
+    )
     rng = generator(here.params["seed"], "shared", "set_aside", here.number)
     taken, left, room = [rows[:0]], [rows[:0]], size
     for members in _shuffled(rows, groups, rng):

@@ -13,7 +13,13 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
+from curvote.mechanisms.gaussian_noise import (
+    GaussianNoise,
+    Steps,
+    delta_bound,
+    least_epsilon,
+    loss_deviation,
+)
 from curvote.protocols.message import Known, Message, Payload, Setting
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
@@ -42,7 +48,8 @@ class ReleaseMessage(Message):
 
     name, stage, table = ASKS, "privatize", "releases"
     whole, shuffled = True, False
-    senders, payload, mechanism = Senders(()), ReleasePayload, "gaussian"
+    senders, mechanism = Senders(()), "gaussian"
+    payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
     detail = "one object for all queries"
 
@@ -64,8 +71,13 @@ class ReleaseMessage(Message):
         return (place,)
 
     def worst_loss(self, task: Any) -> float:
-        """Return the exact loss at the stated delta."""
-        return self.noise(task, _rehearsed(task)).worst_log_ratio()
+        """Return the exact loss at the stated delta, whatever the form claims."""
+        n = _rehearsed(task)
+        noise, budget = self.noise(task, n), task.spends(n)
+        moved = loss_deviation(noise.sigma, self.form(task).sensitivity(task))
+        if delta_bound(budget.epsilon, moved) <= budget.delta:
+            return noise.worst_log_ratio()
+        return least_epsilon(moved, budget.delta)
 
     def form(self, task: Any) -> Form:
         """Return what is summed."""
@@ -77,8 +89,11 @@ class ReleaseMessage(Message):
         return self.form(task).sums(task, task.cube(known.z), codes)
 
     def noise(self, task: Any, n: int) -> GaussianNoise:
-        """Return the noise of a release about ``n`` records."""
-        return release.noise_of(task, n)
+        """Return the noise of a release about n; a task for none is a UserError."""
+        noise = release.noise_of(task, n)
+        if noise is None:
+            raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
+        return noise
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a release holds."""
@@ -117,7 +132,7 @@ def _codes(task: Task, labels: Array) -> Steps:
 
 def _rehearsed(task: Task) -> int:
     """Return a number of records for which the stated delta is a promise."""
-    delta = task.servers[task.server].delta
+    delta: float | None = task.servers[task.server].delta
     return _REHEARSED if delta is None else min(_REHEARSED, math.floor(1 / delta))
 
 

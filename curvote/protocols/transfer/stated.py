@@ -80,7 +80,7 @@ def task(public: Facts, told: Mapping[str, Mapping[str, Any]], params: Params) -
     """Return the task of some servers about what the stage ``project`` has told."""
     one = next(iter(told.values()))
     return Task(
-        features=features(public),
+        features=tuple(features(public)),
         classes=public["classes"],
         servers={name: level(each) for name, each in told.items()},
         release=one["release"],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,12 +16,14 @@ from curvote.privacy import Budget
 from curvote.strict_json import said
 
 if TYPE_CHECKING:
+    from curvote.transfer.release import Release
+    from curvote.transfer.setup import Setup
+    from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
 Array = NDArray[np.float64]
 Steps = NDArray[np.int64]
-# How many points stand for the public reference distribution: uniform on the bounds.
-_REFERENCE = 4096
+Refine = Callable[[Array], Array]
 
 
 class Form(ABC):
@@ -29,12 +31,16 @@ class Form(ABC):
 
     Records come as (n, d) in [0, 1]^d, labels as codes (n,). The numbers of a release
     are ``values`` (length,); divided by ``unit`` they are inner products' weights on
-    the public features phi(x) of a record, |phi| = 1: `weights` reads them as (K, m),
-    a row for each class, and `product` multiplies queries with such rows.
+    the public features phi(x) of a record, |phi| = 1: `weights` reads them as rows
+    (r, m) and `product` multiplies queries with such rows.
     """
 
     name: str
     Parameters: type[BaseModel]
+    # The module whose rules weigh the servers (`curvote.transfer.weighing`).
+    rules: ClassVar[str] = "curvote.transfer.weighing"
+    # How such a release must decide, whatever is asked.
+    decides: ClassVar[str | None] = None
     # True: not private as it claims; no client answers such a task.
     study: ClassVar[bool] = False
 
@@ -48,6 +54,10 @@ class Form(ABC):
             return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
         except ValidationError as error:
             raise UserError(f"release {self.name}: {said(error)}.") from None
+
+    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+        """Return ``params`` with what follows from all servers together filled in."""
+        return params
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as they stand for this task's features and classes."""
@@ -75,13 +85,48 @@ class Form(ABC):
 
     @abstractmethod
     def weights(self, task: Task, values: Array) -> Array:
-        """Return the sum of phi over the records of each class, (K, m), as released."""
+        """Return sums of phi over records, (r, m), as released."""
 
     @abstractmethod
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w for queries (q, d) and rows (r, m): (q, r)."""
 
+    def products(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return `product` at each of the release's bandwidths, (B, q, r); B is 1."""
+        return self.product(task, cube, weights)[np.newaxis]
+
+    @abstractmethod
+    def side(self, task: Task, told: Release) -> Side:
+        """Return what one server's release says of the classes."""
+
+    def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
+        """Return what is done to contrasts (r, m) that are in use: nothing.
+
+        ``shares`` (J,) are the weights of the ``sides``.
+        """
+        return _as_they_are
+
+
+class ClassSums(Form):
+    """A form whose `weights` are the sums of phi over each class."""
+
+    def side(self, task: Task, told: Release) -> Side:
+        """Return the contrasts of the classes."""
+        from curvote.transfer.sides import of_class_sums
+
+        return of_class_sums(self, task, told)
+
+    @abstractmethod
     def reference(self, task: Task, weights: Array) -> Array:
-        """Return the mean of ``product`` over the public reference points, (r,)."""
-        points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
-        return np.asarray(self.product(task, points, weights).mean(axis=0))
+        """Return phi . w for the public reference distribution's mean phi, (r,)."""
+
+    @abstractmethod
+    def constant(self, task: Task) -> Array:
+        """Return weights (m,) of a function that is public and nowhere negative.
+
+        Its `reference` is 1: it is what a contrast loses with its constant.
+        """
+
+
+def _as_they_are(rows: Array) -> Array:
+    return rows

@@ -8,6 +8,7 @@ has noise, visited or not, so where records are is no part of what is told.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -16,10 +17,14 @@ from pydantic import Field
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
 from curvote.transfer.binning import Grids
-from curvote.transfer.forms.base import Array, Form, Steps
+from curvote.transfer.forms.base import Array, ClassSums, Steps
 
 if TYPE_CHECKING:
     from curvote.transfer.task import Task
+
+
+# How many points stand for the uniform distribution.
+_REFERENCE = 4096
 
 
 class Parameters(Strict):
@@ -34,7 +39,7 @@ class Parameters(Strict):
     cells: Whole = 8192
 
 
-class Cells(Form):
+class Cells(ClassSums):
     """The counts of each class, one class after the other."""
 
     name = "cells"
@@ -82,3 +87,18 @@ class Cells(Form):
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return phi(x) . w, (q, r)."""
         return self.grids(task).product(cube, weights)
+
+    def reference(self, task: Task, weights: Array) -> Array:
+        """Return the mean over points that are uniform on the bounds, (r,)."""
+        return np.asarray(weights @ _uniform(self.grids(task)))
+
+    def constant(self, task: Task) -> Array:
+        """Return the weights of the function 1."""
+        return np.full(self.grids(task).length, 1 / self.unit(task))
+
+
+@lru_cache(maxsize=64)
+def _uniform(grids: Grids) -> Array:
+    """Return the mean of phi over points that are uniform on [0, 1]^d."""
+    points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
+    return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))

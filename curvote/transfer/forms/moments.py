@@ -9,19 +9,26 @@ as well; the two parts share the one square, so the sensitivity stays sqrt 2.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from curvote.chain.settings import Numbers, Strict
-from curvote.transfer.forms.base import Array, Form, Steps
+from curvote.transfer.forms.base import Array, ClassSums, Refine, Steps
+from curvote.transfer.ridge import ridge
 
 if TYPE_CHECKING:
+    from curvote.transfer.release import Release
+    from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
 # Steps to 1: so fine that rounding adds nothing that could be seen.
 ONE = 1 << 20
+# How many points stand for the uniform distribution.
+_REFERENCE = 4096
 
 
 class Parameters(Strict):
@@ -37,7 +44,7 @@ class Parameters(Strict):
     share: Annotated[float, Field(gt=0, lt=1)] = 0.6
 
 
-class Moments(Form):
+class Moments(ClassSums):
     """The class sums, a class after the other, then the upper triangle of u u'."""
 
     name = "moments"
@@ -99,13 +106,22 @@ class Moments(Form):
         k, p = len(task.classes), task.d + 1
         return values[: k * p].reshape(k, p) / self.unit(task)
 
-    def second(self, task: Task, values: Array) -> Array:
-        """Return the sum of u u' over all records, (p, p); of arm ``joint`` only."""
+    def side(self, task: Task, told: Release) -> Side:
+        """Return the contrasts, with the second moment of arm ``joint``."""
+        side = super().side(task, told)
+        if not self._pairs(task):
+            return side
+        scale = ONE * math.sqrt(1 - self._share(task)) * told.n
+        noise = (told.sigma / scale) ** 2
+        second = self._whole(task, told.values / scale)
+        return replace(side, second=second, second_noise=noise)
+
+    def _whole(self, task: Task, values: Array) -> Array:
+        """Return the matrix (p, p) whose upper triangle was released."""
         k, p = len(task.classes), task.d + 1
         rows, columns, weight = self._triangle(task)
-        told = values[k * p :] / weight / (ONE * math.sqrt(1 - self._share(task)))
         whole = np.zeros((p, p))
-        whole[rows, columns] = whole[columns, rows] = told
+        whole[rows, columns] = whole[columns, rows] = values[k * p :] / weight
         return whole
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
@@ -115,3 +131,18 @@ class Moments(Form):
     def reference(self, task: Task, weights: Array) -> Array:
         """Return the first coordinate of each row: u of the centre."""
         return np.asarray(weights[:, 0])
+
+    def constant(self, task: Task) -> Array:
+        """Return the weights of u's first coordinate."""
+        return np.asarray(np.eye(1, task.d + 1)[0])
+
+    def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
+        """Return ridge regression by the pooled second moment of arm ``joint``."""
+        if not self._pairs(task):
+            return super().refined(task, sides, shares)
+        return ridge(sides, shares, self.public(task))
+
+    def public(self, task: Task) -> Array:
+        """Return the diagonal of E u u' for records that are uniform on the bounds."""
+        points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
+        return np.asarray((self.directions(task, points) ** 2).mean(axis=0))

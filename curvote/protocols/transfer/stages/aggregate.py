@@ -20,9 +20,10 @@ def one(here: Here) -> Rows:
     """Return the table ``weights``: a row for each method and server that it weighs."""
     asked, sent = combining.here(here)
     rows = [
-        (method, *weighed)
+        (method, one.server, one.weight, one.agreement, one.agreement_se)
         for method in here.params["methods"]
-        for weighed in combining.model(asked, sent, method, here.params).weighed
+        for one in combining.model(asked, sent, method, here.params).servers
+        if one.weight is not None
     ]
     return {"weights": _columns(rows)}
 

@@ -1,0 +1,58 @@
+"""Form `counts`: how many records of each class there are, for the majority's class."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curvote.chain.settings import Strict
+from curvote.transfer.forms.base import Array, ClassSums, Steps
+
+if TYPE_CHECKING:
+    from curvote.transfer.task import Task
+
+
+class Parameters(Strict):
+    """None: phi(x) is 1 whatever x is."""
+
+
+class Counts(ClassSums):
+    """The count of each class; replacing a record moves two of them by 1."""
+
+    name = "counts"
+    Parameters = Parameters
+    decides = "prior"
+
+    def length(self, task: Task) -> int:
+        """Return the number of classes."""
+        return len(task.classes)
+
+    def unit(self, task: Task) -> float:
+        """Return 1: a record is one step."""
+        return 1.0
+
+    def sensitivity(self, task: Task) -> float:
+        """Return sqrt 2."""
+        return math.sqrt(2)
+
+    def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
+        """Return the counts."""
+        return np.bincount(codes, minlength=len(task.classes)).astype(np.int64)
+
+    def weights(self, task: Task, values: Array) -> Array:
+        """Return the counts as released, (K, 1)."""
+        return np.asarray(values[:, np.newaxis], dtype=np.float64)
+
+    def product(self, task: Task, cube: Array, weights: Array) -> Array:
+        """Return w for every query, (q, r)."""
+        return np.repeat(weights.T, len(cube), axis=0)
+
+    def reference(self, task: Task, weights: Array) -> Array:
+        """Return w, (r,)."""
+        return np.asarray(weights[:, 0])
+
+    def constant(self, task: Task) -> Array:
+        """Return the weight of the function 1."""
+        return np.ones(1)

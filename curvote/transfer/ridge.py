@@ -1,0 +1,35 @@
+"""From pooled contrasts and a pooled second moment to slopes, knowing the noise.
+
+What `curvote.server.directions` does with the means of private reports, it does here
+with those of servers: both are unbiased, of known variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curvote.server.directions import Known, shrunk, solve
+from curvote.transfer.forms.base import Array, Refine
+
+if TYPE_CHECKING:
+    from curvote.transfer.sides import Side
+
+
+def ridge(sides: Sequence[Side], shares: Array, public: Array) -> Refine:
+    """Return what makes a contrast row (p,) the row of ridge regression.
+
+    ``shares`` (J,) weigh the ``sides``, all of which have a second moment; ``public``
+    (p,) is the diagonal of the one that would be expected.
+    """
+    seconds = [side.second for side in sides if side.second is not None]
+    noise = float(shares**2 @ [side.second_noise for side in sides])
+    second = shrunk(np.tensordot(shares, seconds, 1), noise, public)
+    label = float(shares**2 @ [side.noise for side in sides])
+
+    def refine(rows: Array) -> Array:
+        return np.stack([solve(Known(row, label, second)) for row in rows])
+
+    return refine

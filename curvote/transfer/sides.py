@@ -1,0 +1,82 @@
+"""What one server's release says of the classes: contrasts, and how sure they are.
+
+With S_c the released sum of phi over the records of class c, m the public reference
+mean of phi and p_c = <S_c, m> / sum_k <S_k, m> the server's own rate of class c, the
+contrast T_c = (S_c - p_c sum_k S_k) / n is p_c times the difference of c's mean from
+that of all records: whatever the rates are, it is 0 where a class is as frequent as
+everywhere. All of it is post-processing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from curvote.transfer.forms.base import Array
+
+if TYPE_CHECKING:
+    from curvote.transfer.forms.base import ClassSums
+    from curvote.transfer.release import Release
+    from curvote.transfer.task import Task
+
+# No class is taken to be rarer: a noised rate may even be negative.
+RAREST = 0.02
+# The variance of one record's part of a contrast at a query.
+SPREAD = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One server's contrasts.
+
+    ``rows`` (R, m) are weights on phi, of the second class where there are two, else
+    one for each class, without their constant, which is ``constant`` (R,). ``rates``
+    (K,) are the classes' shares, ``level`` (m,) is all records' mean phi as far as it
+    is constant, ``second`` the mean of phi phi' if it was released. ``noise`` is the
+    variance that privacy adds to a coordinate of a row, ``second_noise`` to one of
+    ``second``.
+    """
+
+    server: str
+    n: int
+    rates: Array
+    rows: Array
+    constant: Array
+    level: Array
+    noise: float
+    second: Array | None = None
+    second_noise: float = 0.0
+
+    @property
+    def variance(self) -> float:
+        """That of a contrast at a query: sampling and noise."""
+        return SPREAD / self.n + self.noise
+
+
+def of_class_sums(form: ClassSums, task: Task, told: Release) -> Side:
+    """Return the contrasts of a release of class sums."""
+    values = told.values.astype(np.float64) / told.n
+    sums = form.weights(task, values)
+    rates = _rates(form.reference(task, sums))
+    mean = sums.sum(axis=0)
+    level = form.reference(task, mean[np.newaxis]) * form.constant(task)
+    used = slice(1, 2) if len(sums) == 2 else slice(None)
+    rows = (sums - np.outer(rates, mean))[used]
+    constant = form.reference(task, rows)
+    rows = rows - np.outer(constant, form.constant(task))
+    own = (1 - rates[used]) ** 2 + (len(rates) - 1) * rates[used] ** 2
+    unit = (told.sigma / form.unit(task) / told.n) ** 2
+    known = constant, level, unit * float(own.mean())
+    return Side(told.server, told.n, rates, rows, *known)
+
+
+def _rates(reference: Array) -> Array:
+    """Return shares (K,) that sum to 1, none below `RAREST` (of two classes)."""
+    total = float(reference.sum())
+    if total <= 0:
+        return np.full(len(reference), 1 / len(reference))
+    least = 2 * RAREST / len(reference)
+    shares = np.maximum(reference / total, least)
+    return np.asarray(shares / shares.sum())

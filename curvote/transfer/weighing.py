@@ -1,0 +1,129 @@
+"""How much each server counts: rules for all queries at once, and by query.
+
+A rule of `FIXED` takes the sides of all servers and the target's place among them and
+returns weights (J,) that sum to 1. A class of `BY_QUERY` weighs their contrasts at each
+query anew. Whatever they use is public or noised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from curvote.transfer.agreement import agreements
+from curvote.transfer.forms.base import Array
+from curvote.transfer.sides import Side
+
+
+class Reading(Protocol):
+    """Contrasts from those of all servers at each query: plain data."""
+
+    def read(self, values: Array) -> tuple[Array, Array]:
+        """Return contrasts (q, R) and weights (q, R, J) from values (B, q, R, J).
+
+        B are the bandwidths of the release; weights are >= 0 and sum to 1.
+        """
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments that build it again, as JSON."""
+        ...
+
+
+def normalised(raw: Array) -> Array:
+    """Return weights (..., J) that sum to 1: equal ones where all are 0."""
+    total = raw.sum(axis=-1, keepdims=True)
+    equal = np.full_like(raw, 1 / raw.shape[-1])
+    return np.asarray(np.divide(raw, total, out=equal, where=total > 0))
+
+
+def precision(sides: Sequence[Side], target: int) -> Array:
+    """Return weights by 1/(sampling variance + noise variance)."""
+    return normalised(np.array([1 / side.variance for side in sides]))
+
+
+def aligned(sides: Sequence[Side], target: int) -> Array:
+    """Return the weights of `precision` times the agreement with the target."""
+    agreement = np.array([each.shrunk for each in agreements(sides, target)])
+    return normalised(precision(sides, target) * agreement)
+
+
+def samp(sides: Sequence[Side], target: int) -> Array:
+    """Return weights by numbers of records (paper 002, section 6.2, AdaptSamp)."""
+    return normalised(np.array([float(side.n) for side in sides]))
+
+
+def tar(sides: Sequence[Side], target: int) -> Array:
+    """Return 1 for the target, 0 for all others (AdaptTar)."""
+    return np.asarray(np.eye(1, len(sides), target)[0])
+
+
+def best(values: Array, variances: Array) -> Array:
+    """Return the w >= 0 (..., J) that maximise (w . t)^2 / sum w^2 s at t (..., J).
+
+    In closed form: t/s of one sign, of that whose sum of t^2/s is larger.
+    """
+    signed = np.stack([np.maximum(values, 0), np.maximum(-values, 0)])
+    ratio = (signed**2 / variances).sum(axis=-1)
+    chosen = np.where((ratio[0] >= ratio[1])[..., np.newaxis], *signed)
+    return normalised(chosen / variances)
+
+
+@dataclass(frozen=True)
+class ByQuery:
+    """Weights of the largest ratio to the known ``variances`` (J,), at each query."""
+
+    variances: tuple[float, ...]
+    target: int
+
+    @classmethod
+    def of(cls, sides: Sequence[Side], target: int) -> ByQuery:
+        """Return the reading of these servers."""
+        return cls(tuple(side.variance for side in sides), target)
+
+    def read(self, values: Array) -> tuple[Array, Array]:
+        """Return contrasts (q, R) and weights (q, R, J) from values (1, q, R, J)."""
+        weights = self.weights(values[0])
+        return (weights * values[0]).sum(axis=-1), weights
+
+    def weights(self, values: Array) -> Array:
+        """Return weights (q, R, J) of all servers (paper 002, (21))."""
+        return best(values, np.array(self.variances))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments that build it again."""
+        return {"variances": list(self.variances), "target": self.target}
+
+
+class Homogeneous(ByQuery):
+    """The same, with the sources' weights among themselves by precision (17)."""
+
+    def weights(self, values: Array) -> Array:
+        """Return weights (q, R, J): the target's, and the rest by precision."""
+        variances = np.array(self.variances)
+        among = 1 / variances
+        among[self.target] = 0
+        among = normalised(among)
+        if len(variances) == 1:
+            return np.ones_like(values)
+        own = values[..., self.target], variances[self.target]
+        rest = values @ among, variances @ among**2
+        both = (np.stack(pair, axis=-1) for pair in zip(own, rest, strict=True))
+        part = best(*both)
+        weights = part[..., 1:] * among
+        weights[..., self.target] = part[..., 0]
+        return np.asarray(weights)
+
+
+Fixed = Callable[[Sequence[Side], int], Array]
+
+FIXED: Mapping[str, Fixed] = {
+    "precision": precision,
+    "aligned": aligned,
+    "adapt_samp": samp,
+    "adapt_tar": tar,
+}
+BY_QUERY = {"adapt_all": ByQuery, "adapt_homog": Homogeneous}
