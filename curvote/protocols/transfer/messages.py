@@ -14,7 +14,13 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
+from curvote.mechanisms.gaussian_noise import (
+    GaussianNoise,
+    Steps,
+    delta_bound,
+    least_epsilon,
+    loss_deviation,
+)
 from curvote.protocols.message import Known, Message, Payload, Setting
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
@@ -45,7 +51,8 @@ class ReleaseMessage(Message):
 
     name, stage, table = ASKS, "privatize", "releases"
     whole, shuffled = True, False
-    senders, payload, mechanism = Senders(()), ReleasePayload, "gaussian"
+    senders, mechanism = Senders(()), "gaussian"
+    payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
     detail = "one object for all queries"
 
@@ -97,8 +104,13 @@ class ReleaseMessage(Message):
         return (place,)
 
     def worst_loss(self, task: Any) -> float:
-        """Return the exact loss at the stated delta."""
-        return self.noise(task, _rehearsed(task)).worst_log_ratio()
+        """Return the exact loss at the stated delta, whatever the form claims."""
+        n = _rehearsed(task)
+        noise, budget = self.noise(task, n), task.spends(n)
+        moved = loss_deviation(noise.sigma, self.form(task).sensitivity(task))
+        if delta_bound(budget.epsilon, moved) <= budget.delta:
+            return noise.worst_log_ratio()
+        return least_epsilon(moved, budget.delta)
 
     def form(self, task: Any) -> Form:
         """Return what is summed."""
