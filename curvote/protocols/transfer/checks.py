@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from curvote.chain.axis import Settings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
+from curvote.privacy import refuse_delta
 from curvote.protocols.encoding_checks import representation
 from curvote.protocols.transfer import choosing, dealing, stated
 from curvote.protocols.transfer.methods import WEIGHED
@@ -26,6 +27,7 @@ def checks(pipeline: Settings) -> Problems:
         return
     yield from _named(pipeline, servers)
     yield from _tested(pipeline, servers)
+    yield from _promised(pipeline, servers)
     yield from _form(pipeline)
     yield from _production(pipeline)
 
@@ -77,6 +79,17 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
         if roles[role]:
             message = "servers hold everybody but volunteers: transfer.test says more."
             yield Problem(message, ("clients", role))
+
+
+def _promised(pipeline: Settings, servers: list[str]) -> Problems:
+    """Ask for a delta that is a promise to every record, as far as sizes are known."""
+    delta, known = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    for name, n in known.items():
+        try:
+            refuse_delta(delta or 0.0, n or 1)
+        except UserError as error:
+            yield Problem(f"{name}: {error}", ("transfer", "delta"))
+            return
 
 
 def _form(pipeline: Settings) -> Problems:
