@@ -26,8 +26,8 @@ class Transfer(Strict):
     takes ``test`` of its records aside, a number or a share. A source that names no
     servers is dealt to ``servers`` of them, whole groups at a time. ``release`` is the
     form of a release with its own ``params``, or `auto`. ``epsilon`` states a server's
-    own instead of the axis: a number, ``public`` (nothing to protect) or, of the target, ``own`` (its
-    records never leave). ``delta`` is everybody's, n^-2 by default. ``weights`` are
+    own instead of the axis: a number, ``public`` (nothing to protect) or, of the
+    target, ``own`` (its records never leave). ``delta`` is everybody's, n^-2 by default. ``weights`` are
     a rule or a number for each server; by default a study compares all rules, and
     ``aligned`` is kept. ``decide`` says whether classes count alike or as often as in
     the target. ``faults`` let servers of a study lie.
