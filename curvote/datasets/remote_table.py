@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +25,8 @@ from curvote.datasets.tables.features import Feature
 
 SIMULATED = True  # there is no file to fetch, check or fingerprint
 REMOTE = True  # nor a record: envelopes bring what its owners release
+LONGEST = 60
+_SERVER = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 def _text(value: object) -> object:
@@ -36,25 +39,38 @@ def _text(value: object) -> object:
     return value
 
 
-def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        said = ", ".join(twice)
-        raise PydanticCustomError("repeated", f"{said} stands there twice")
-    return names
+def _names(least: int) -> AfterValidator:
+    """Return the check for ``least`` names or more, all different."""
+
+    def check(names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(names) < least:
+            raise PydanticCustomError("few", f"give {least} or more")
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise PydanticCustomError("repeated", f"{', '.join(twice)} stands twice")
+        return names
+
+    return AfterValidator(check)
 
 
-Word = Annotated[
-    str, BeforeValidator(_text), Field(pattern=r"^\S(.*\S)?$", max_length=60)
-]
-# A server's name stands in settings (a.b.NAME) and in names of files.
-Server = Annotated[
-    str,
-    BeforeValidator(_text),
-    Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=60),
-]
+def _word(text: str) -> str:
+    if not text.isprintable() or text != text.strip() or not 0 < len(text) <= LONGEST:
+        said = f"{text!r} is no text of 1 to {LONGEST} characters without margins"
+        raise PydanticCustomError("word", said)
+    return text
+
+
+def _server(text: str) -> str:
+    """Keep to what may stand in dotted settings and in names of files."""
+    if not _SERVER.fullmatch(text):
+        said = f"{text!r}: use letters, digits, - and _ only, not - or _ first"
+        raise PydanticCustomError("server", said)
+    return text
+
+
+Word = Annotated[str, BeforeValidator(_text), AfterValidator(_word)]
+Server = Annotated[Word, AfterValidator(_server)]
 Bounds = tuple[FiniteFloat, FiniteFloat]
-Names = AfterValidator(_distinct)
 
 
 class Parameters(Strict):
@@ -64,9 +80,9 @@ class Parameters(Strict):
     """
 
     name: Literal["remote_table"] = "remote_table"
-    servers: Annotated[tuple[Server, ...], Field(min_length=1), Names]
+    servers: Annotated[tuple[Server, ...], _names(1)]
     features: Annotated[dict[Word, Bounds], Field(min_length=1)]
-    classes: Annotated[tuple[Word, ...], Field(min_length=2), Names]
+    classes: Annotated[tuple[Word, ...], _names(2)]
     record: Word = "record"
 
     @field_validator("features")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,7 @@ def _excess(bound: float, delta: float) -> float:
     return math.log(max(bound, math.ulp(0.0))) - math.log(delta)
 
 
+@lru_cache(maxsize=1024)
 def calibrate(epsilon: float, delta: float, sensitivity: float) -> float:
     """Return the least sigma, in steps, whose ``delta_bound`` is ``delta``."""
 

@@ -22,6 +22,7 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
@@ -137,6 +138,11 @@ class Message(ABC):
     @abstractmethod
     def worst_loss(self, task: Any) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
+
+    def code(self, task: Any) -> tuple[str, ...]:
+        """Return the modules that the task chooses by a name, of which it is drawn."""
+        place, _, _ = MECHANISMS[task.mechanism].partition(":")
+        return (place,)
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a message holds, beside classes and bits."""

@@ -32,8 +32,8 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     metrics = {m.name: m for one in systems for m in one.metrics}
     x = systems[0].x
     beside = [c for m in metrics.values() if m.beside for c in m.columns]
-    named = [*SCORE_COLUMNS, *beside]
-    scores = pd.DataFrame(columns(summary(project, record), x.name), columns=named)
+    named, rows = [*SCORE_COLUMNS, *beside], summary(project, record)
+    scores = pd.DataFrame(columns(rows, x.name), columns=named)
     sections = list(_sections(every, scores))
     return PageData(
         pipeline=record.pipeline,
@@ -53,12 +53,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
             record.config, facts.get("d", 0), private=settings.production
         ),
         public=[line for section in sections for line in section.public],
-        notes=[
-            *source_words.notes(facts, record.config),
-            *_settings(record),
-            *reasons(record.config),
-            *notes(project, record),
-        ],
+        notes=list(_notes(project, record, facts)),
         private=settings.production,
         overrides=record.overrides,
         losses=audited.exact_losses(project, record),
@@ -75,6 +70,16 @@ def _facts(view: RunView) -> dict[str, Any]:
     for facts in view.every_facts():
         found = facts | found
     return found
+
+
+def _notes(
+    project: Project, record: RunRecord, facts: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what a reader is told before any number."""
+    yield from source_words.notes(facts, record.config)
+    yield from _settings(record)
+    yield from reasons(record.config)
+    yield from notes(project, record)
 
 
 def _main(config: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -10,170 +10,197 @@ meant: what is not noised never enters here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from curvote import validate
-from curvote.errors import UserError
+from curvote.transfer import weighing
 from curvote.transfer.bandwidths import effective
-from curvote.transfer.forms import form
-from curvote.transfer.forms.kernel import Kernel
-from curvote.transfer.release import Release
-from curvote.transfer.task import Task
+from curvote.transfer.sides import Side
+from curvote.transfer.weighing import normalised
+from curvote.transfer.weights import best
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """What the servers' noised releases say of q queries, at each bandwidth.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class KernelSide(Side):
+    """One server's centred sums at each bandwidth.
 
-    ``told`` (J, |H|, q) are T_j(x), ``noise`` (J,) the variance that was added to each,
-    ``n`` (J,) records, ``epsilon`` (J,) what a server spent, ``alone`` (J,) the epsilon
-    that one bandwidth would have cost at that noise, ``widths`` (|H|,) falling, in the
-    units of ``volume`` h^d, and ``target`` the place of the target.
+    ``alone`` is the epsilon that one of the bandwidths would have cost at that noise.
     """
 
-    told: Array
-    noise: Array
-    n: Array
-    epsilon: Array
-    alone: Array
-    widths: Array
+    epsilon: float
+    alone: float
+    widths: tuple[float, ...]
+    d: int
+
+
+@dataclass(frozen=True)
+class Adaptive:
+    """A rule of section 5 for J servers, all of it public.
+
+    ``n`` records each, ``noise`` the variance of T_j, ``epsilon`` and ``alone`` as in
+    `KernelSide`, ``widths`` falling, ``target`` the target's place; ``shares`` are
+    weights where they are stated.
+    """
+
+    n: tuple[int, ...]
+    noise: tuple[float, ...]
+    epsilon: tuple[float, ...]
+    alone: tuple[float, ...]
+    widths: tuple[float, ...]
     d: int
     target: int
+    shares: tuple[float, ...] | None = None
+    # The rule of `weighing` for weights that hold at each query.
+    rule: ClassVar[str | None] = None
+    # Whether the threshold is that for two servers.
+    pooled: ClassVar[bool] = False
 
-    @property
-    def variance(self) -> Array:
-        """The variance of T_j at each bandwidth, (J, |H|): (18), (21)."""
-        return self.volume / (3 * self.n[:, np.newaxis]) + self.noise[:, np.newaxis]
+    @classmethod
+    def of(cls, sides: Sequence[KernelSide], target: int) -> Adaptive:
+        """Return the reading of these servers."""
+        fixed = weighing.FIXED[cls.rule](sides, target) if cls.rule else None
+        return cls(
+            n=tuple(side.n for side in sides),
+            noise=tuple(side.noise for side in sides),
+            epsilon=tuple(side.epsilon for side in sides),
+            alone=tuple(side.alone for side in sides),
+            widths=sides[0].widths,
+            d=sides[0].d,
+            target=target,
+            shares=None if fixed is None else tuple(fixed.tolist()),
+        )
 
     @property
     def volume(self) -> Array:
-        """h^d at each bandwidth."""
-        return self.widths**self.d
+        """h^d at each bandwidth, (B, 1)."""
+        return np.asarray(np.array(self.widths)[:, np.newaxis] ** self.d)
 
     @property
-    def precision(self) -> Array:
-        """u_j(h) of (17), (J, |H|)."""
-        n, spent = self.n[:, np.newaxis], self.alone[:, np.newaxis]
-        return np.minimum(n, (n * spent) ** 2 * self.volume)
+    def variance(self) -> Array:
+        """The variance of T_j at each bandwidth, (B, J): (18), (21)."""
+        sampled = self.volume / (3 * np.array(self.n))
+        return np.asarray(sampled + np.array(self.noise))
 
-    def threshold(self, constant: float) -> float:
-        """Return C ln(2 n* |H|)."""
-        star = effective(self.n, self.epsilon)
+    @property
+    def among(self) -> Array:
+        """u_j(h) of (17), (B, J)."""
+        n, alone = np.array(self.n), np.array(self.alone)
+        return np.asarray(np.minimum(n, (n * alone) ** 2 * self.volume))
+
+    @property
+    def threshold(self) -> float:
+        """What a squared ratio must exceed: C ln(2 n* |H|)."""
+        constant = 2.25 * (2 if self.pooled else len(self.n))
+        star = effective(np.array(self.n), np.array(self.epsilon))
         return constant * math.log(2 * star * len(self.widths))
 
+    def weights(self, values: Array) -> Array:
+        """Return weights from values (B, q, R, J), at each bandwidth: the stated."""
+        shares = np.zeros(len(self.n)) if self.shares is None else np.array(self.shares)
+        return np.broadcast_to(shares, values.shape)
 
-def evidence(
-    task: Task, releases: Sequence[Release], target: str, cube: Array
-) -> Evidence:
-    """Read releases of form `kernel` at queries (q, d) in [0, 1]^d.
+    def read(self, values: Array) -> tuple[Array, Array]:
+        """Return contrasts (q, R) and weights (q, R, J) from values (B, q, R, J).
 
-    A target that released nothing is a UserError.
-    """
-    names, kernel = [each.server for each in releases], form(task.release)
-    validate.one_of(names, target=target)
-    if not isinstance(kernel, Kernel):
-        raise UserError(f"release {task.release} has no bandwidths to choose from.")
-    n = np.array([each.n for each in releases], dtype=float)
-    rows = np.concatenate([kernel.weights(task, 1.0 * it.values) for it in releases])
-    told = kernel.products(task, cube, rows / n[:, np.newaxis])
-    spent = np.array([each.budget.epsilon for each in releases])
-    sigma = np.array([each.sigma for each in releases]) / kernel.unit(task)
-    widths = np.asarray(task.params["bandwidths"])
-    return Evidence(
-        *(np.moveaxis(told, 2, 0), (sigma / n) ** 2, n, spent),
-        *(spent / kernel.parts(task), widths, task.d, names.index(target)),
-    )
+        A contrast is the paper's noised T at the bandwidth that is chosen for it: the
+        least whose ratio is clear, else that of the largest ratio (Lepski's method).
+        """
+        weights = self.weights(values)
+        told = (weights * values).sum(axis=-1)
+        spread = (weights**2 * self.variance[:, np.newaxis, np.newaxis]).sum(axis=-1)
+        at = lepski(told**2 / spread, self.threshold)[np.newaxis]
+        contrasts = np.take_along_axis(told / self.volume[:, :, np.newaxis], at, axis=0)
+        chosen = np.take_along_axis(weights, at[..., np.newaxis], axis=0)
+        return contrasts[0], chosen[0]
 
-
-def over_simplex(told: Array, variance: Array) -> Array:
-    """Return T(w*)/sqrt(v(w*)) for the best w of the simplex: told (J, ...) -> (...).
-
-    max (w.t)^2 / sum w_j^2 v_j is the larger of sum (t_j)+^2/v_j and sum (t_j)-^2/v_j,
-    with w_j proportional to that side's |t_j|/v_j.
-    """
-    for_ill = (np.maximum(told, 0) ** 2 / variance).sum(axis=0)
-    against = (np.minimum(told, 0) ** 2 / variance).sum(axis=0)
-    return np.where(for_ill > against, np.sqrt(for_ill), -np.sqrt(against))
+    def to_json(self) -> dict[str, Any]:
+        """Return the arguments that build it again."""
+        return asdict(self)
 
 
-def weighted(told: Array, variance: Array, w: Array) -> Array:
-    """Return T(w)/sqrt(v(w)) for stated weights (J, ...)."""
-    return np.asarray((w * told).sum(axis=0) / np.sqrt((w**2 * variance).sum(axis=0)))
-
-
-def lepski(ratios: Array, threshold: float) -> Array:
-    """Return the ratio at the chosen bandwidth, ratios (|H|, q) -> (q,).
-
-    Bandwidths fall; chosen is the least whose square exceeds the threshold, else the
-    largest square.
-    """
-    squared = ratios**2
-    clear = squared > threshold
+def lepski(ratios: Array, threshold: float) -> NDArray[np.int64]:
+    """Return the place of the chosen bandwidth, ratios (B, ...) -> (...); they fall."""
+    clear = ratios > threshold
     least = len(ratios) - 1 - clear[::-1].argmax(axis=0)
-    chosen = np.where(clear.any(axis=0), least, squared.argmax(axis=0))
-    return np.asarray(np.take_along_axis(ratios, chosen[np.newaxis], axis=0)[0])
+    return np.asarray(np.where(clear.any(axis=0), least, ratios.argmax(axis=0)))
 
 
-def _columns(told: Evidence) -> tuple[Array, Array]:
-    return told.told, told.variance[:, :, np.newaxis]
+class AdaptAll(Adaptive):
+    """Algorithm 2: weights over the whole simplex."""
+
+    def weights(self, values: Array) -> Array:
+        """Return the weights of the largest ratio at each bandwidth and query."""
+        return best(values, self.variance[:, np.newaxis, np.newaxis])[1]
 
 
-def adapt_homog(told: Evidence) -> Array:
-    """Return algorithm 1's score for each query: sources weigh by precision, (17)."""
-    t, v = _columns(told)
-    sources = np.arange(len(t)) != told.target
-    if not sources.any():
-        return adapt_tar(told)
-    u = told.precision[sources][:, :, np.newaxis]
-    u = u / u.sum(axis=0)
-    pooled = (u * t[sources]).sum(axis=0), (u**2 * v[sources]).sum(axis=0)
-    pair = np.stack([t[told.target], pooled[0]]), np.stack([v[told.target], pooled[1]])
-    return lepski(over_simplex(*pair), told.threshold(4.5))
+class AdaptHomog(Adaptive):
+    """Algorithm 1: the sources weigh by precision among themselves, (17)."""
+
+    pooled = True
+
+    def weights(self, values: Array) -> Array:
+        """Return the weights of the largest ratio between target and pooled sources."""
+        among = self.among
+        among[:, self.target] = 0
+        # A target without sources is all there is.
+        among = normalised(among) if len(self.n) > 1 else among
+        own = np.broadcast_to(np.eye(1, len(self.n), self.target), among.shape)
+        two = np.stack([own, among], axis=1)
+        told = np.einsum("bqrj,bpj->bqrp", values, two)
+        spread = np.einsum("bpj,bj->bp", two**2, self.variance)
+        spread = np.maximum(spread, np.finfo(float).tiny)
+        _, part = best(told, spread[:, np.newaxis, np.newaxis])
+        return np.asarray(np.einsum("bqrp,bpj->bqrj", part, two))
 
 
-def adapt_all(told: Evidence) -> Array:
-    """Return algorithm 2's score for each query: weights over the whole simplex."""
-    return lepski(over_simplex(*_columns(told)), told.threshold(2.25 * len(told.n)))
+class AdaptSamp(Adaptive):
+    """Algorithm 2 with weights by size: remark 5.1."""
+
+    rule = "adapt_samp"
 
 
-def stated(told: Evidence, w: ArrayLike) -> Array:
-    """Return the score with stated weights (J,) or (J, |H|): remark 5.1."""
-    weights = np.asarray(w, dtype=float).reshape(len(told.n), -1, 1)
-    ratios = weighted(*_columns(told), weights)
-    return lepski(ratios, told.threshold(2.25 * len(told.n)))
+class AdaptTar(Adaptive):
+    """Algorithm 2 for the target alone."""
+
+    rule = "adapt_tar"
 
 
-def adapt_tar(told: Evidence) -> Array:
-    """Return the score of the target's release alone."""
-    return stated(told, np.arange(len(told.n)) == told.target)
+class Precision(Adaptive):
+    """Algorithm 2 with weights by known precision."""
+
+    rule = "precision"
 
 
-def adapt_samp(told: Evidence) -> Array:
-    """Return the score with weights by size."""
-    return stated(told, told.n)
+class Aligned(Adaptive):
+    """Algorithm 2 with precision times the agreement with the target."""
+
+    rule = "aligned"
 
 
-def known(told: Evidence, gamma: ArrayLike, beta: float, width: float) -> Array:
-    """Return the score with the weights of (12), at the bandwidth nearest ``width``.
+def oracle(
+    sides: Sequence[KernelSide], target: int, gamma: ArrayLike, beta: float
+) -> Array:
+    """Return the weights of (12), (B, J), for known exponents; the target's is 1.
 
-    ``gamma`` (J,) are the transfer exponents, the target's is 1; ``width`` solves (11)
-    (`rates.radius` with delta).
+    The bandwidth that goes with them solves (11): `rates.radius` with delta.
     """
-    at = int(np.abs(np.log(told.widths / width)).argmin())
-    v = told.precision[:, at] * told.widths[at] ** (beta * np.asarray(gamma))
-    one = told.told[:, at], told.variance[:, at, np.newaxis], v[:, np.newaxis]
-    return weighted(*one)
+    known = Adaptive.of(sides, target)
+    widths = np.array(known.widths)[:, np.newaxis]
+    return normalised(known.among * widths ** (beta * np.asarray(gamma)))
 
 
-METHODS: dict[str, Callable[[Evidence], Array]] = {
-    "adapt_all": adapt_all,
-    "adapt_tar": adapt_tar,
-    "adapt_samp": adapt_samp,
-    "adapt_homog": adapt_homog,
+FIXED: Mapping[str, weighing.Fixed] = {}
+BY_QUERY: Mapping[str, type[Adaptive]] = {
+    "adapt_all": AdaptAll,
+    "adapt_homog": AdaptHomog,
+    "adapt_samp": AdaptSamp,
+    "adapt_tar": AdaptTar,
+    "precision": Precision,
+    "aligned": Aligned,
 }

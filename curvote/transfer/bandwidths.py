@@ -10,6 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 
 Array = NDArray[np.float64]
+# Stands for the epsilon of a server that adds no noise.
+UNLIMITED = 1e9
+
+
+def spending(epsilon: float | str) -> float:
+    """Return the epsilon of a level as a number; the words for no noise have none."""
+    return UNLIMITED if isinstance(epsilon, str) else epsilon
 
 
 def effective(n: Array, epsilon: Array) -> float:

@@ -123,7 +123,7 @@ def release(
     noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     if noise:
-        sums = noise.add(sums, _own(entropy or SystemEntropy(), asked))
+        sums = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
     return _made(asked, len(cube), sums, noise)
 
 
@@ -164,7 +164,7 @@ def _fitting(asked: Task, n: int) -> GaussianNoise | None:
         raise UserError(f"n is {n}, which does not fit delta: {error}") from None
 
 
-def _own(entropy: Entropy, asked: Task) -> Entropy:
+def own_stream(entropy: Entropy, asked: Task) -> Entropy:
     """Return the server's own stream of a seeded source: others share no noise."""
     if isinstance(entropy, SystemEntropy):
         return entropy

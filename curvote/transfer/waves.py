@@ -52,6 +52,6 @@ class Waves:
         return np.asarray(np.sum(sums, axis=0))
 
     def product(self, cube: Array, weights: Array) -> Array:
-        """Return phi(x) . w for points (q, d) and rows (r, length): (q, r); |phi| = 1."""
+        """Return phi(x) . w, |phi| = 1, for points (q, d) and rows (r, length)."""
         found = [self._features(part) @ weights.T for part in self._parts(cube)]
         return np.asarray(np.concatenate(found) / math.sqrt(self.count))

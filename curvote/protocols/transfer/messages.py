@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,12 +15,13 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
 from curvote.protocols.message import Known, Message, Payload, Setting
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
 from curvote.transfer import release
-from curvote.transfer.forms import form
+from curvote.transfer.forms import FORMS, form
+from curvote.transfer.forms.base import Form
 from curvote.transfer.task import ASKS, Task
 
 Array = NDArray[np.float64]
@@ -83,24 +85,45 @@ class ReleaseMessage(Message):
 
         The rest its form has judged.
         """
-        _noise(task, _rehearsed(task))
+        self.noise(task, _rehearsed(task))
         if self.numbers(task) > LONGEST:
             raise UserError(
                 f"a release of {self.numbers(task)} numbers; an envelope holds"
                 f" {LONGEST}."
             )
 
+    def code(self, task: Any) -> tuple[str, ...]:
+        """Return the module of the form, which the task names."""
+        place, _, _ = FORMS[task.release].partition(":")
+        return (place,)
+
     def worst_loss(self, task: Any) -> float:
         """Return the exact loss at the stated delta."""
-        return _noise(task, _rehearsed(task)).worst_log_ratio()
+        return self.noise(task, _rehearsed(task)).worst_log_ratio()
+
+    def form(self, task: Any) -> Form:
+        """Return what is summed."""
+        return form(task.release)
+
+    def sums(self, task: Any, known: Known) -> Steps:
+        """Return the numbers of a table without noise; labels are checked."""
+        codes = _codes(task, known.labels)
+        return self.form(task).sums(task, task.cube(known.z), codes)
+
+    def noise(self, task: Any, n: int) -> GaussianNoise:
+        """Return the noise of a release about ``n`` records; none is a UserError."""
+        noise = release.noise_of(task, n)
+        if noise is None:
+            raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
+        return noise
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a release holds."""
-        return form(task.release).length(task)
+        return self.form(task).length(task)
 
     def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
         """Return one release about all records of ``known``."""
-        named = np.asarray(task.classes)[known.labels.astype(np.int64)]
+        named = np.asarray(task.classes)[_codes(task, known.labels)]
         made = release.release(task, task.server, known.z, named, entropy)
         return _row(made)
 
@@ -120,37 +143,32 @@ class ReleaseMessage(Message):
 
     def rho(self, task: Any, n: int) -> float:
         """Return the zero-concentrated cost of a release about ``n`` records."""
-        return _noise(task, n).rho
+        return self.noise(task, n).rho
 
     def log_ratio(
         self, task: Any, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the loss of each release if the table is ``one`` or ``other``."""
-        kind, noise = form(task.release), _noise(task, len(one.z))
-        first, second = (
-            kind.sums(task, task.cube(k.z), k.labels.astype(np.int64))
-            for k in (one, other)
-        )
+        first, second = (self.sums(task, known) for known in (one, other))
         at = np.asarray(messages["values"], dtype=np.float64)
-        return noise.log_ratio(first, second, at)
+        return self.noise(task, len(one.z)).log_ratio(first, second, at)
 
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
         return messages | {"values": np.asarray(messages["values"], dtype=np.float64)}
 
 
+def _codes(task: Task, labels: Array) -> Steps:
+    """Return labels as places of classes; a number that is none is a UserError."""
+    if not np.isin(labels, np.arange(len(task.classes))).all():
+        raise UserError(f"a label is not the place of a class: {task.classes}.")
+    return labels.astype(np.int64)
+
+
 def _rehearsed(task: Task) -> int:
-    """Return a number of records that the stated delta allows."""
+    """Return a number of records for which the stated delta is a promise."""
     delta = task.servers[task.server].delta
-    return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
-
-
-def _noise(task: Task, n: int) -> GaussianNoise:
-    """Return the noise of a release; a task that asks for none is a UserError."""
-    noise = release.noise_of(task, n)
-    if noise is None:
-        raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
-    return noise
+    return _REHEARSED if delta is None else min(_REHEARSED, math.floor(1 / delta))
 
 
 def _row(made: release.Release) -> Columns:

@@ -19,11 +19,12 @@ from curvote.run.config.schema import Pipeline
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
     problems = [*_source(pipeline), *_repeats(pipeline)]
-    if not problems:  # a system's own checks need a source that is right
+    right = not problems
+    if right:  # a system's own checks need a source that is right
         problems += system(pipeline.protocol).checks(pipeline)
         told = {problem.where for problem in problems}
         problems += (each for each in _empty(pipeline) if each.where not in told)
-    return [*problems, *_production(pipeline)]
+    return [*problems, *_production(pipeline, right)]
 
 
 def unknown(name: str) -> Iterator[Problem]:
@@ -76,13 +77,16 @@ def _empty(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem("is empty; list one value at least.", (axis.key,))
 
 
-def _production(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield what would make a release ambiguous, unbounded or impossible."""
+def _production(pipeline: Pipeline, right: bool) -> Iterator[Problem]:
+    """Yield what would make a release ambiguous, unbounded or impossible.
+
+    What a rule would choose is asked only where source and axes are ``right``.
+    """
     if not pipeline.production:
         yield from _study_only(pipeline)
         return
     own = system(pipeline.protocol)
-    if any(part.reason for part in own.parts(pipeline)):
+    if right and any(part.reason for part in own.parts(pipeline)):
         message = (
             "a release names its arm, so that no later rule makes another one of it:"
             " `curvote advise` says which."

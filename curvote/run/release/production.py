@@ -44,17 +44,7 @@ def standing(
         return known + 1 if new_release and known else max(known, 1)
 
     def accepted(round_id: str) -> str | None:
-        found = round_of(project, round_id)
-        if found is None or not found.complete:
-            return None
-        if found.closed:
-            return found.accepted_digest
-        least = _batch(configured, found)
-        with Intake(project.intake) as intake:
-            if not closing:
-                ready = found.waiting >= (least or 1)
-                return "complete" if ready else intake.folded(round_id)
-            return intake.fold(round_id, least) if least else intake.close(round_id)
+        return _accepted(project, configured, round_id, closing=closing)
 
     cohort = "by envelope"
     if pipeline.intake is None:
@@ -64,6 +54,23 @@ def standing(
         )
         cohort = people.cohort
     return Standing(cohort, number, accepted)
+
+
+def _accepted(
+    project: Project, configured: Configured, round_id: str, *, closing: bool
+) -> str | None:
+    """Return what names the envelopes of a complete round."""
+    found = round_of(project, round_id)
+    if found is None or not found.complete:
+        return None
+    if found.closed:
+        return found.accepted_digest
+    least = _batch(configured, found)
+    with Intake(project.intake) as intake:
+        if not closing:
+            ready = found.waiting >= (least or 1)
+            return "complete" if ready else intake.folded(round_id)
+        return intake.fold(round_id, least) if least else intake.close(round_id)
 
 
 def _numbers(project: Project, configured: Configured) -> dict[str, int]:

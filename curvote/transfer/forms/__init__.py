@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 FORMS = {
     "cells": "curvote.transfer.forms.cells:Cells",
     "moments": "curvote.transfer.forms.moments:Moments",
+    "kernel": "curvote.transfer.forms.kernel:Kernel",
+    "printed": "curvote.transfer.forms.printed:Printed",
     "counts": "curvote.transfer.forms.counts:Counts",
 }
 

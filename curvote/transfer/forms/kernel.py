@@ -12,7 +12,7 @@ What replacing one record moves at one bandwidth, features of norm 1, by centre:
 - ``own``: let F be the sum of phi over the n - 1 others and r the rate. If Y stays, the
   sum moves by (Y - r)(phi' - phi). If Y turns from 0 to 1, r' = r + 1/n, and it moves
   by (1 - r') phi' + r phi - F / n: the first two are a vector of norm 1 - 1/n at most,
-  F / n another. Where inner products are nowhere negative (``triangular``), vectors of
+  F / n another. Where inner products are nowhere negative (every grid), vectors of
   norm 1 are at most sqrt 2 apart: sqrt 2. Waves (``gaussian``) may be opposed: 2.
 
 Numbers are rounded to steps of 2^-12 of a record's entry, by at most half a step each:
@@ -30,13 +30,16 @@ from pydantic import Field
 
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
-from curvote.transfer.bandwidths import bandwidths
+from curvote.transfer.bandwidths import bandwidths, spending
 from curvote.transfer.binning import Grids
 from curvote.transfer.forms.base import Array, Form, Steps
+from curvote.transfer.histogram import Histogram
 from curvote.transfer.waves import Waves
 
 if TYPE_CHECKING:
+    from curvote.transfer.release import Release
     from curvote.transfer.setup import Setup
+    from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
 # Steps to the entry of one record at one grid or frequency.
@@ -68,12 +71,13 @@ class Parameters(Strict):
 
     ``bandwidths`` are in its units, ``cells`` the most numbers of a release, over all
     bandwidths, ``grids`` how many grids (frequencies for ``gaussian``: two numbers
-    each) there are for each bandwidth at most.
+    each) there are for each bandwidth. ``histogram`` and ``jittered`` are one grid, at
+    the bounds or shifted: what the paper compares with.
     """
 
-    kernel: Literal["triangular", "gaussian"] = "triangular"
+    kernel: Literal["triangular", "gaussian", "histogram", "jittered"] = "triangular"
     span: Annotated[float, Field(gt=0, le=64)] = 1.0
-    bandwidths: Annotated[list[Bandwidth], Field(min_length=1, max_length=32)] = [1.0]
+    bandwidths: list[Bandwidth] = Field(default=[1.0], min_length=1, max_length=32)
     centre: Literal["own", "half"] = "own"
     grids: Whole = 400
     cells: Whole = 8192
@@ -84,13 +88,16 @@ class Kernel(Form):
 
     name = "kernel"
     Parameters = Parameters
+    rules = "curvote.transfer.adaptive"
+    # A centred sum says nothing of how frequent the classes are.
+    decides = "balanced"
 
     def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
         """Return ``params`` with the bandwidths of section 5, if none are stated."""
         if "bandwidths" in params:
             return params
-        sizes, levels = setup.known_sizes(), setup.levels
-        spent = [levels[name].number for name in sizes]
+        sizes = setup.known_sizes()
+        spent = [spending(setup.levels[name].epsilon) for name in sizes]
         return params | {"bandwidths": bandwidths([*sizes.values()], spent, setup.d)}
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
@@ -100,6 +107,8 @@ class Kernel(Form):
                 f"release kernel is for two classes, the task has {len(task.classes)}:"
                 " a centred sum holds one contrast. Take `cells` or `moments`."
             )
+        if params["kernel"] in {"histogram", "jittered"}:
+            params = params | {"grids": 1}
         widths = params["bandwidths"]
         if any(narrow >= wide for wide, narrow in pairwise(widths)):
             raise UserError(f"bandwidths are {widths}; they must fall.")
@@ -113,18 +122,19 @@ class Kernel(Form):
 
     def features(self, task: Task) -> list[Features]:
         """Return the public features at each bandwidth."""
-        p = task.params
+        p, d = task.params, task.d
         pitches = [h / p["span"] for h in p["bandwidths"]]
         if p["kernel"] == "gaussian":
-            return [Waves(task.d, p["grids"], pitch, task.seed) for pitch in pitches]
-        left, made = p["cells"] // p["grids"], []
+            return [Waves(d, p["grids"], pitch, task.seed) for pitch in pitches]
+        left, made = p["cells"] // p["grids"], list[Features]()
+        kind = Histogram if p["kernel"] == "histogram" else Grids
         # Coarse grids have few cells: what they leave is for the finer ones.
         for place, pitch in enumerate(pitches):
             buckets = left // (len(pitches) - place)
-            grids = Grids(task.d, p["grids"], task.d, pitch, buckets, task.seed)
+            grids = kind(d, p["grids"], d, pitch, buckets, task.seed)
             left -= grids.cells
             made.append(grids)
-        return list(made)
+        return made
 
     def parts(self, task: Task) -> float:
         """Return sqrt(|H|): that part of its epsilon would buy one bandwidth."""
@@ -147,7 +157,7 @@ class Kernel(Form):
     def _apart(params: Any) -> float:
         if params["centre"] == "half":
             return 1.0
-        return math.sqrt(2) if params["kernel"] == "triangular" else 2.0
+        return 2.0 if params["kernel"] == "gaussian" else math.sqrt(2)
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         """Return the centred sums, rounded once."""
@@ -161,7 +171,7 @@ class Kernel(Form):
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the sum of (Y - c) phi over the records, (1, length), as released."""
-        return values[np.newaxis] / self.unit(task)
+        return np.asarray(values[np.newaxis] / self.unit(task))
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return the sum over the bandwidths of phi(x) . w, (q, r)."""
@@ -174,4 +184,24 @@ class Kernel(Form):
         parts = np.split(weights, ends, axis=1)
         return np.stack(
             [each.product(cube, w) for each, w in zip(features, parts, strict=True)]
+        )
+
+    def side(self, task: Task, told: Release) -> Side:
+        """Return the centred mean at each bandwidth: it says nothing of the rate."""
+        from curvote.transfer.adaptive import KernelSide
+
+        rows = self.weights(task, told.values.astype(np.float64) / told.n)
+        spent = spending(task.servers[told.server].epsilon)
+        return KernelSide(
+            server=told.server,
+            n=told.n,
+            rates=np.full(2, 0.5),
+            rows=rows,
+            constant=np.zeros(1),
+            level=np.zeros(rows.shape[1]),
+            noise=(told.sigma / self.unit(task) / told.n) ** 2,
+            epsilon=spent,
+            alone=spent / self.parts(task),
+            widths=tuple(task.params["bandwidths"]),
+            d=task.d,
         )

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
@@ -76,6 +76,7 @@ def _same(found: Columns, expected: Columns) -> None:
             assert np.array_equal(np.signbit(found[name]), np.signbit(values)), name
 
 
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(repetitions())
 def test_columns_of_every_kind_come_back(made: list[Columns]) -> None:
     """Each repetition from its row group, and all together; a table may be empty."""

@@ -1,0 +1,54 @@
+"""What of DTK has a name: its pipelines, its rows, its figure."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from curvote.reproduce.entry import Reproduction
+
+
+@dataclass(frozen=True)
+class Shown(Reproduction):
+    """One table or figure of DTK.
+
+    ``module`` of this package holds ``rows(found)``, which makes rows of the
+    `Evidence` of its pipelines (empty where it has none), ``figure(rows, found)``,
+    ``brief(rows)``, what the terminal shows of them, and ``said(rows)``, the last words
+    of the command.
+    """
+
+    module: str
+    _: KW_ONLY
+    paper: str = "DTK"
+
+
+_ALL = (
+    Shown(
+        "table-1-dtk",
+        "Table 1: where the regimes of privacy end",
+        1,
+        "table_1",
+        runs=(),
+        quantity="value",
+        measured="paper printed, curvote by brute force over (4), corrected formula",
+    ),
+    Shown(
+        "figure-1-dtk",
+        "Figure 1: excess risk and its regimes against epsilon",
+        1,
+        "figure_1",
+        runs=(),
+        quantity="value",
+        measured="natural logarithm of the excess risk by (4)",
+    ),
+    Shown(
+        "figure-2-dtk",
+        "Figure 2: the regression functions of target and sources",
+        1,
+        "figure_2",
+        runs=(),
+        quantity="value",
+        measured="probability of class 1",
+    ),
+)
+REPRODUCTIONS = {entry.name: entry for entry in _ALL}
