@@ -16,7 +16,8 @@ from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
-from curvote.protocols.message import Known, Message, Payload, Setting
+from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
 from curvote.transfer import release
