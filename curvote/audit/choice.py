@@ -31,6 +31,8 @@ FAR_EPSILONS = (0.01, 10.0)
 WHOLE_EPSILON = 2.0
 # One message takes a draw of many words, and its parts are audited by themselves.
 MESSAGE_SAMPLES = 200_000
+# As many releases of few numbers; of more numbers fewer (`TableSubject`).
+TABLE_SAMPLES = 20_000
 # A twin is caught by as many draws as its fault needs: half noise in a bin, the most.
 TWIN_SAMPLES = 150_000
 QUICK = 30_000
@@ -47,9 +49,10 @@ def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
-    A message is ``protocol.message``, and ``transfer.form`` one about a table; ``outbox.protocol.message`` is its release asked
-    for again, ``table.protocol.message`` the table of a cohort, and
-    ``client.protocol.message`` the command that a lone client calls.
+    A message is ``protocol.message``, and ``transfer.form`` one about a table;
+    ``outbox.protocol.message`` is its release asked for again,
+    ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
+    the command that a lone client calls.
     """
     drawn = drawing_names()
     sent = [name for name in drawn if "." in name]
@@ -121,7 +124,8 @@ def jobs(
             asked.append((gallery(name), min(samples, TWIN_SAMPLES)))
         elif name in servers.names():
             levels = product(epsilons or servers.LEVELS, servers.DELTAS)
-            asked += [(table(name, *level), samples) for level in levels]
+            most = min(samples, TABLE_SAMPLES)
+            asked += [(table(name, *level), most) for level in levels]
         elif name.partition(".")[0] in _WHOLE:
             asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
         else:

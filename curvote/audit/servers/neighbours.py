@@ -27,7 +27,7 @@ _PLACE = 0.3
 
 
 class Worst(NamedTuple):
-    """The largest squared distance of two neighbours' sums, and neighbours so far apart.
+    """The largest squared distance of neighbours' sums, and neighbours so far apart.
 
     ``third`` differs from both in the record in which they differ.
     """
@@ -55,7 +55,7 @@ def pool(task: Task) -> Known:
 
 
 def known(task: Task, cube: NDArray[np.float64], codes: NDArray[Any]) -> Known:
-    """Return a table of records (n, d) in [0, 1]^d, and beyond it, as a server has it."""
+    """Return a table of records (n, d), in [0, 1]^d or beyond, as a server has it."""
     lower, upper = np.array([each[1:] for each in task.features]).T
     z = lower + cube * (upper - lower)
     return Known(z, z, codes.astype(np.float64))
@@ -72,7 +72,7 @@ def _worst(message: Any, stated: bytes, n: int) -> Worst:
     task = Task.from_json(parse(stated, len(stated)))
     records = pool(task)
     found = max(
-        (_furthest(sums) + (rest,) for rest, sums in _families(message, task, n)),
+        ((*_furthest(sums), rest) for rest, sums in _families(message, task, n)),
         key=lambda each: each[0],
     )
     square, (i, j), rest = found

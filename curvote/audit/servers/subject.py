@@ -115,14 +115,15 @@ class TableSubject(SentSubject):
         sigma = np.array([[self.message.noise(self.task, len(x.z)).sigma]])
         noise = outputs["values"] - self.message.sums(self.task, x)
         found = _residuals(noise, sigma, rng)
-        return interior.excess(found, alpha) or lags.check(found[:SHARED, :-1]).why
+        gap = interior.excess(found, alpha)
+        return gap or lags.check(found[:SHARED, :-1]).why
 
     def shown(self, x: Known) -> FloatArray | None:
         """Return the release without noise, where it has the declared form."""
         sums = self.message.sums(self.task, x)[None]
         if self.message.payload is not ReleaseMessage.payload:
             return None
-        return self.view({"n": np.array([len(x.z)]), "values": sums})[0]
+        return np.append(float(len(x.z)), sums[0])
 
     def log_ratio(self, x: Known, x2: Known, outputs: Columns) -> FloatArray:
         """Return the declared loss of each release."""
@@ -162,7 +163,7 @@ class TableSubject(SentSubject):
         odd.append(OddInput("a label too many", replace(good, labels=np.zeros(4))))
         odd.append(OddInput("a column too few", replace(good, z=good.z[:, 1:])))
         odd.append(OddInput("no record", good.of(slice(0))))
-        lower, upper = self._bounds()
+        _, upper = self._bounds()
         far, edge = (np.tile(row, (3, 1)) for row in (upper + 7, upper))
         odd.append(OddInput("7 above", replace(good, z=far), replace(good, z=edge)))
         return odd
