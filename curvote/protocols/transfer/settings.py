@@ -23,8 +23,8 @@ class Transfer(Strict):
     """Who learns from whom, in which form, and what each server spends.
 
     ``target`` is the server that wants a classifier, the first by default; a study
-    takes ``test`` of its records aside, a number or a share. A source that names no servers is dealt to
-    ``servers`` of them, whole groups at a time. ``release`` is the form of a release
+    takes ``test`` of its records aside, a number or a share. A source that names no
+    servers is dealt to ``servers`` of them, whole groups at a time. ``release`` is the form of a release
     with its own ``params``, or `auto`. ``epsilon`` states a server's own instead of the
     axis: a number, ``public`` (nothing to protect) or, of the target, ``own`` (its
     records never leave). ``delta`` is everybody's, n^-2 by default. ``weights`` are
