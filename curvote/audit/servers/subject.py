@@ -25,8 +25,8 @@ from curvote.transfer.task import Task
 from curvote.validate import FloatArray
 
 Many = list[Known]
-# Sizes of tables all pairs of neighbours of which are looked at.
-SIZES = (1, 2, 3, 4)
+# Sizes of tables of records from everywhere.
+SIZES = (1, 2, 3, 17)
 SOME = 12
 # Numbers that are compared for the noise that they share.
 SHARED = 2000
@@ -60,9 +60,9 @@ class TableSubject(SentSubject):
         return neighbours.worst(self.message, self.task, self.records)
 
     def inputs(self, rng: np.random.Generator) -> list[Known]:
-        """Return three tables of which any two are neighbours, the worst first."""
+        """Return the two neighbours that are furthest apart."""
         del rng
-        return list(self.worst.tables)
+        return [self.worst.one, self.worst.other]
 
     def draw(self, x: Known, n: int, entropy: Entropy) -> Columns:
         """Return the releases of ``n`` servers that all hold the table ``x``.
@@ -184,7 +184,7 @@ class TableSubject(SentSubject):
     def _moved(self) -> str | None:
         """Compare all neighbours of small tables with the stated sensitivity."""
         stated = self.message.form(self.task).sensitivity(self.task)
-        for n in (*SIZES, neighbours.MANY):
+        for n in neighbours.sizes(self.message, self.task):
             square = neighbours.worst(self.message, self.task, n).square
             if square > stated**2 * (1 + SLACK):
                 return (
