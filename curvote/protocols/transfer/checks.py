@@ -69,7 +69,7 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
         yield Problem("a study needs records of the target to test on.", where)
     wants = transfer.target or servers[0]
     there = dealing.sizes(pipeline.source, servers).get(wants)
-    if there is not None and transfer.test >= there:
+    if there is not None and dealing.tested(transfer.test, there) >= there:
         message = f"{transfer.test} of the {there} records of {wants}: none is left."
         yield Problem(message, where)
     roles = pipeline.clients.model_dump()

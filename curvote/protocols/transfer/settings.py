@@ -23,7 +23,7 @@ class Transfer(Strict):
     """Who learns from whom, in which form, and what each server spends.
 
     ``target`` is the server that wants a classifier, the first by default; a study
-    takes ``test`` of its records aside. A source that names no servers is dealt to
+    takes ``test`` of its records aside, a number or a share. A source that names no servers is dealt to
     ``servers`` of them, whole groups at a time. ``release`` is the form of a release
     with its own ``params``, or `auto`. ``epsilon`` states a server's own instead of the
     axis: a number, ``public`` (nothing to protect) or, of the target, ``own`` (its
@@ -34,7 +34,7 @@ class Transfer(Strict):
     """
 
     target: str | None = None
-    test: Count = 0
+    test: Count | Annotated[float, Field(gt=0, lt=1)] = 0
     servers: Whole | None = None
     release: str = "auto"
     params: dict[str, Any] = {}
