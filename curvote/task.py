@@ -58,6 +58,10 @@ class Asked(Protocol):
         """Return what a message about ``n`` records costs each of them."""
         ...
 
+    def only(self, server: str) -> Asked:
+        """Return what one of the named senders is asked; another name: UserError."""
+        ...
+
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""
         ...
@@ -119,6 +123,13 @@ class Task:
         """Return the budget: a message is about the one record of its client."""
         validate.at_least(1, n=n)
         return self.budget
+
+    def only(self, server: str) -> Task:
+        """Refuse (UserError): the task asks whoever is invited, nobody by name."""
+        raise UserError(
+            f"the invitation is for {validate.shown(server)}, but the task asks nobody"
+            " by name."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""

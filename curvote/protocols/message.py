@@ -22,10 +22,11 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
-from curvote.task import Task
+from curvote.task import Asked, Task
 from curvote.validate import shown
 
 Array = NDArray[np.float64]
@@ -96,52 +97,81 @@ class Message(ABC):
         ``setting`` returns the value of a dotted key of pipelines.yaml.
         """
 
-    def task(self, stated: Task, read: Read) -> Task:
+    def task(self, stated: Any, read: Read) -> Any:
         """Return the task of this round; the first round has nothing to add.
 
         ``read`` returns what the server has so far, by stage and table.
         """
         return stated
 
+    def invited(self, config: Mapping[str, Any]) -> int:
+        """Return how many senders are invited to one round."""
+        return self.senders.count(config["clients"])
+
+    def sender(self, task: Any) -> str | None:
+        """Return the name of the one sender that a task asks, if it has one."""
+        return None
+
+    def together(self, asked: Sequence[Any]) -> Any:
+        """Return the one task to publish for rounds that ask several senders."""
+        return asked[-1]
+
+    def rho(self, task: Any, n: int) -> float | None:
+        """Return the zero-concentrated cost of a message about n, if it is known."""
+        return None
+
     def least(self, config: Mapping[str, Any]) -> int:
         """Return the fewest messages with which a configured server can go on."""
         return 1
 
-    def rehearsal(self, stated: Task) -> Task:
+    def rehearsal(self, stated: Any) -> Any:
         """Return a task of this round with stand-ins for what the server would add."""
         return stated
 
     @abstractmethod
-    def admit(self, task: Task) -> None:
+    def admit(self, task: Any) -> None:
         """Refuse (UserError) a task that is not one of this message, in every field.
 
         After that a client may draw: what its record holds makes no difference.
         """
 
     @abstractmethod
-    def worst_loss(self, task: Task) -> float:
+    def worst_loss(self, task: Any) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
 
-    def numbers(self, task: Task) -> int:
+    def code(self, task: Any) -> tuple[str, ...]:
+        """Return the modules that the task chooses by a name, of which it is drawn."""
+        place, _, _ = MECHANISMS[task.mechanism].partition(":")
+        return (place,)
+
+    def numbers(self, task: Any) -> int:
         """Return how many noised numbers a message holds, beside classes and bits."""
         return 0
 
     @abstractmethod
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
         """Return the noised messages, one row a client; UserError: nothing is drawn."""
 
     @abstractmethod
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
         """Say for each row whether an honest client can have sent it."""
+
+    def refuse(self, task: Any, sent: dict[str, Any]) -> None:
+        """Refuse (UserError) a message that no honest client can have sent."""
+        if not self.possible(task, rows([sent]))[0]:
+            raise UserError(
+                f"no client can have sent this {self.name}: {task.mechanism} at epsilon"
+                f" {task.epsilon:g} never gives {_shape(sent)} for this task."
+            )
 
     @abstractmethod
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Any, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return ln P(message | one) - ln P(message | other), one number a row."""
 
     @abstractmethod
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the server's table; what it holds must not depend on row order."""
 
 
@@ -154,7 +184,7 @@ def messages(protocol: str) -> Mapping[str, Message]:
     return declared
 
 
-def message_of(task: Task) -> Message:
+def message_of(task: Asked) -> Message:
     """Return the message that a task asks for."""
     known = messages(task.protocol)
     return known[validate.one_of(known, asks=task.asks)]
@@ -223,10 +253,10 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
-    return {name: values[index].tolist() for name, values in messages.items()}
+    return {name: values[[index]].tolist()[0] for name, values in messages.items()}
 
 
-def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
+def check(task: Asked, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse what no honest client sends who is invited to judge candidate ``about``.
 
     ``about`` is None in a report round. Return the message in its one form: 2.0 where
@@ -240,11 +270,7 @@ def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str
         raise UserError(f"not a {message.name}: {said(error)}.") from None
     if not _same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
-    if not message.possible(task, rows([sent]))[0]:
-        raise UserError(
-            f"no client can have sent this {message.name}: {task.mechanism} at epsilon"
-            f" {task.epsilon:g} never gives {_shape(sent)} for this task."
-        )
+    message.refuse(task, sent)
     if about is not None and sent["learner"] != about:
         raise UserError(
             f"a vote about candidate {sent['learner']}; the invitation asks about"

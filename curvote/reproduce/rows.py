@@ -58,14 +58,14 @@ def with_error(row: Row) -> str:
 
 
 def number(row: Row, column: str) -> str:
-    """Return a column as text, a value with four digits: it may be small.
+    """Return a column as text: two decimals, four digits of a value by formula.
 
-    A share in percent has two decimals. What is not known is empty.
+    Such a value, which has no standard error, may be small. What is not known is empty.
     """
     if row[column] is None:
         return ""
-    whole = row["quantity"] == "value"
-    return f"{row[column]:.4g}" if whole else f"{row[column]:.2f}"
+    by_formula = row["quantity"] == "value" and row["se"] is None
+    return f"{row[column]:.4g}" if by_formula else f"{row[column]:.2f}"
 
 
 def scored(summary: Row, quantity: str = "misclassification") -> Row:

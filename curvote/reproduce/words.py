@@ -25,7 +25,7 @@ def laid_out(rows: Sequence[Row]) -> Lines:
     """Return a comparison as lines of text and the columns to show.
 
     Where values are printed, a line a cell: paper, curvote with one standard error,
-    corrected, z. Elsewhere a line a method, with a column for each epsilon.
+    corrected, z. Elsewhere a line a method, with a column for each epsilon, if any.
     """
     printed = any(row["published"] is not None for row in rows)
     return _beside(rows) if printed else _by_epsilon(rows)
@@ -48,13 +48,15 @@ def _beside(rows: Sequence[Row]) -> Lines:
 
 
 def _by_epsilon(rows: Sequence[Row]) -> Lines:
-    names, columns = varying(rows, NAMES), list(map(level, levels(rows)))
+    known = levels(rows)
+    title = level if any(known) else lambda _: "curvote"
+    names, columns = varying(rows, NAMES), list(map(title, known))
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         mine = named(row, names)
         empty = mine | dict.fromkeys(columns, "")
         line = found.setdefault(tuple(mine.values()), empty)
-        line[level(row["epsilon"])] = with_error(row)
+        line[title(row["epsilon"])] = with_error(row)
     return list(found.values()), [*names, *columns]
 
 

@@ -202,7 +202,8 @@ def log_risk(
 ) -> FloatArray:
     """Return the natural logarithm of the rate (4) without L_N, at most 0."""
     case = Case.of(**sizes)
-    return -case.beta * (1 + alpha) * _decides(case, _logs(epsilon))[1]
+    found = -case.beta * (1 + alpha) * _decides(case, _logs(epsilon))[1]
+    return np.asarray(found + 0.0)  # 0, not -0
 
 
 def switches(**sizes: Unpack[Sizes]) -> list[Switch]:

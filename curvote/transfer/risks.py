@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from curvote import validate
 from curvote.errors import UserError
 from curvote.transfer import phases
+from curvote.transfer.bandwidths import bandwidths, effective
 from curvote.transfer.phases import Sizes
 from curvote.transfer.servers import Servers, least, level, smoothness
 
@@ -142,27 +143,14 @@ def adaptation_cost(
     return _adaptation(servers, delta, _power(beta, alpha))
 
 
-def bandwidths(n: ArrayLike, epsilon: ArrayLike, d: int) -> int:
-    """Return how many bandwidths 2^-j section 5 tries: j from 0 to log(n*)/d."""
-    return _bandwidths(Servers.of(n, epsilon, 1.0, 1.0, d))
-
-
 def _adaptation(servers: Servers, delta: ArrayLike, power: float) -> float:
-    count = _bandwidths(servers)
+    together = effective(servers.n, servers.epsilon)
+    count = len(bandwidths(servers.n, servers.epsilon, servers.d))
     delta_min = validate.fraction(delta=least(np.asarray(delta, dtype=np.float64)))
-    logs = max(0.0, math.log(_together(servers) * count))
+    logs = max(0.0, math.log(together * count))
     logs *= math.log(2 * count / delta_min)
     grown = logs ** (power / float(servers.power.min()))
     return float(max(grown, count ** (2 * power / servers.d)))
-
-
-def _bandwidths(servers: Servers) -> int:
-    return int(max(0.0, math.log(_together(servers))) / servers.d) + 1
-
-
-def _together(servers: Servers) -> float:
-    """Return n*, the sum of n_j ^ n_j^2 epsilon_j^2."""
-    return float(np.exp(servers.log_precision(0.0)).sum())
 
 
 def _logarithms(servers: Servers, delta: Delta, power: float) -> float:

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 # No class is taken to be rarer: a noised rate may even be negative.
 RAREST = 0.02
-# The variance of one record's part of a contrast at a query.
-SPREAD = 0.25
+# The mean square of the inner product of a query with a record.
+SPREAD = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,25 @@ class Side:
     second_noise: float = 0.0
 
     @property
+    def sampling(self) -> float:
+        """The variance of a contrast at a query that is due to the n records."""
+        return SPREAD * self.clear / self.n
+
+    @property
     def variance(self) -> float:
         """That of a contrast at a query: sampling and noise."""
-        return SPREAD / self.n + self.noise
+        return self.sampling + self.noise
+
+    @property
+    def clear(self) -> float:
+        """How much a contrast shrinks by the rates: p (1 - p), of K classes the mean."""
+        return float(np.mean(self.rates * (1 - self.rates)))
+
+    @property
+    def differences(self) -> Array:
+        """The contrasts as if classes were equally frequent: mu_c - mu, (R, m)."""
+        shares = self.rates * (1 - self.rates) if len(self.rows) == 1 else self.rates
+        return np.asarray(self.rows / shares[-len(self.rows) :, np.newaxis])
 
 
 def of_class_sums(form: ClassSums, task: Task, told: Release) -> Side:

@@ -32,13 +32,15 @@ def test_errors_are_what_a_score_row_holds_first() -> None:
 
 
 def test_small_values_keep_their_digits() -> None:
-    """Shares have two decimals, values four digits, what is not known no text."""
+    """Shares have two decimals, values by formula four digits, and None no text."""
+    by_formula = {"quantity": "value", "se": None, "curvote": 0.000123456}
+    found = by_formula | {"se": 0.1, "curvote": 43.1}
     told = [
-        number({"quantity": quantity, "curvote": 0.000123456}, "curvote")
-        for quantity in ("accuracy", "value")
+        number(one, "curvote")
+        for one in (by_formula, found, by_formula | {"quantity": "accuracy"})
     ]
-    assert told == ["0.00", "0.0001235"]
-    assert number({"quantity": "value", "published": None}, "published") == ""
+    assert told == ["0.0001235", "43.10", "0.00"]
+    assert number(by_formula | {"published": None}, "published") == ""
 
 
 def test_what_a_row_lacks_is_empty() -> None:

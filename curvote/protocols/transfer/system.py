@@ -6,6 +6,8 @@ none for the others.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
@@ -20,6 +22,7 @@ from curvote.protocols.transfer.messages import MESSAGES
 from curvote.protocols.transfer.methods import METHODS, METRICS
 from curvote.protocols.transfer.settings import Settings
 from curvote.protocols.transfer.tables import RELEASES, WEIGHTS
+from curvote.transfer.task import ASKS
 
 _HERE = "curvote.protocols.transfer.stages"
 _AXES = ("epsilon",)
@@ -57,6 +60,14 @@ _AGGREGATE = Stage(
     tables=(WEIGHTS,),
     side="server",
 )
+_RELEASED = replace(
+    _PRIVATIZE,
+    params=("asked", "server", "columns", "project", "seed", "protocol"),
+    message=ASKS,
+    collected=f"{_HERE}.collected",
+)
+# Whoever is the target: nobody releases anything anew.
+_COMBINED = replace(_AGGREGATE, params=(*_AGGREGATE.params, "transfer.target"))
 _SCORE = scored(
     f"{_HERE}.score",
     ("project", "privatize@server", "aggregate"),
@@ -68,6 +79,7 @@ SYSTEM = System(
     name="transfer",
     settings=Settings,
     stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE),
+    production=(INGEST, PROJECT, _RELEASED, _COMBINED),
     axes=(EPSILON, SERVER),
     messages=MESSAGES,
     asked=asked,

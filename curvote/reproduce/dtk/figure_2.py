@@ -75,10 +75,9 @@ def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
 
 
 def brief(given: Sequence[Row]) -> list[Row]:
-    """Return the rows along the diagonal, for the terminal."""
-    points = (row["setting"].split() for row in given)
-    pairs = ((x1.removeprefix("x1="), x2.removeprefix("x2=")) for x1, x2 in points)
-    return [row for row, (x1, x2) in zip(given, pairs, strict=True) if x1 == x2]
+    """Return some rows of the diagonal above 1/2, for the terminal."""
+    a_function = [given[at : at + POINTS**2] for at in range(0, len(given), POINTS**2)]
+    return [row for own in a_function for row in own[:: POINTS + 1][POINTS // 2 :: 3]]
 
 
 def said(_: Sequence[Row]) -> Iterator[str]:

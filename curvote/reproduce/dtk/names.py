@@ -50,5 +50,26 @@ _ALL = (
         quantity="value",
         measured="probability of class 1",
     ),
+    Shown(
+        "figure-3-dtk",
+        "Figure 3: what a source adds, 100 records each",
+        100,
+        "figure_3",
+        quantity="accuracy",
+    ),
+    Shown(
+        "figure-4-dtk",
+        "Figure 4: accuracy against epsilon, 500 records each",
+        100,
+        "figure_4",
+        quantity="accuracy",
+    ),
+    Shown(
+        "figure-5-dtk",
+        "Figure 5: 500 records over m + 1 servers",
+        50,
+        "figure_5",
+        quantity="accuracy",
+    ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}

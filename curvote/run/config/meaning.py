@@ -124,6 +124,9 @@ def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem(message, (key,))
     own = system(pipeline.protocol)
     used = {name for stage in own.production for name in stage.axes}
+    # What a later stage reads for all values at once tells senders apart, no more.
+    every = (name for stage in own.production for name in stage.inputs)
+    used -= {name.partition("@")[2] for name in every}
     for axis in own.axes:
         count = len(axis.values(pipeline))
         if axis.name in used and count != 1:

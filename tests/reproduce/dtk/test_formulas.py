@@ -15,6 +15,7 @@ from curvote.reproduce.dtk.names import REPRODUCTIONS
 from curvote.reproduce.dtk.settings import FIGURE, TABLE
 from curvote.reproduce.figures import draw
 from curvote.reproduce.rows import COLUMNS, Row, having, to_json
+from curvote.reproduce.words import laid_out
 
 FORMULAS = [name for name, entry in REPRODUCTIONS.items() if not entry.pipelines]
 SHOWN = {
@@ -111,6 +112,17 @@ def test_the_best_rule_of_the_simulation_is_right_in_92_of_100() -> None:
         assert np.array_equal(own > 0.5, other > 0.5)
         away = np.abs(other - 0.5) - np.abs(own - 0.5)
         assert np.all(away * (1 - gamma) >= -1e-12)
+
+
+def test_the_terminal_shows_few_rows() -> None:
+    """Powers of ten, and some points in which both coordinates are alike."""
+    for name, most in (("figure-1-dtk", 30), ("figure-2-dtk", 15)):
+        shown = module(name).brief(rows(name))  # type: ignore[attr-defined]
+        lines, columns = laid_out(shown)
+        assert 0 < len(lines) <= most
+        assert ("curvote" in columns) == (name == "figure-2-dtk")
+    points = [one["setting"].replace("x2", "x1").split() for one in shown]
+    assert all(first == second for first, second in points)
 
 
 def test_rows_of_the_functions_are_their_values() -> None:
