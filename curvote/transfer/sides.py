@@ -63,7 +63,7 @@ class Side:
 
     @property
     def clear(self) -> float:
-        """How much a contrast shrinks by the rates: p (1 - p), of K classes the mean."""
+        """How much the rates shrink a contrast: p (1 - p), of K classes the mean."""
         return float(np.mean(self.rates * (1 - self.rates)))
 
     @property
