@@ -45,6 +45,11 @@ class Asked(Protocol):
         ...
 
     @property
+    def epsilon(self) -> float | str:
+        """What the one sender that is asked spends; a word says why it is nothing."""
+        ...
+
+    @property
     def mechanism(self) -> str:
         """What noises the message."""
         ...
@@ -56,6 +61,10 @@ class Asked(Protocol):
 
     def spends(self, n: int = 1) -> Budget:
         """Return what a message about ``n`` records costs each of them."""
+        ...
+
+    def only(self, server: str) -> Asked:
+        """Return what one of the named senders is asked; another name: UserError."""
         ...
 
     def to_json(self) -> dict[str, Any]:
@@ -119,6 +128,13 @@ class Task:
         """Return the budget: a message is about the one record of its client."""
         validate.at_least(1, n=n)
         return self.budget
+
+    def only(self, server: str) -> Task:
+        """Refuse (UserError): the task asks whoever is invited, nobody by name."""
+        raise UserError(
+            f"the invitation is for {validate.shown(server)}, but the task asks nobody"
+            " by name."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""

@@ -21,6 +21,7 @@ from flows import (
     cli_intake,
     cli_ledger,
     cli_pages,
+    cli_predict,
     cli_reproduce,
     environment,
 )
@@ -230,6 +231,7 @@ for command in (
     cli_pages.serve,
     cli_pages.ui,
     cli_audit.audit,
+    cli_predict.predict,
     cli_reproduce.reproduce,
 ):
     app.command()(command)

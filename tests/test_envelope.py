@@ -73,7 +73,7 @@ def test_candidates_are_spread_evenly_in_random_order() -> None:
         {"about": -1},
         {"about": "1"},
         {"about": 10**400},
-        {"format": 3},
+        {"format": 4},
         {"format": True},
         {"task": None},
         {"server": "me"},
@@ -99,6 +99,22 @@ def test_no_object_is_no_invitation(other: object) -> None:
     with pytest.raises(UserError, match="not an invitation") as caught:
         Invitation.from_json(other)
     assert str(caught.value).isprintable()
+
+
+def test_a_sender_with_a_name_is_invited_in_format_3() -> None:
+    """``server`` is its name then, and ``signer`` the key that signs the task."""
+    (plain,) = issue(REPORTS, 1, "ab" * 32)
+    assert plain.to_json()["server"] == plain.signer
+    (named,) = issue(REPORTS, 1, "ab" * 32, server="long beach")
+    told = named.to_json()
+    assert (told["format"], told["server"]) == (3, "long beach")
+    assert (told["signer"], told["about"]) == ("ab" * 32, None)
+    assert Invitation.from_json(told) == named
+    assert read(seal(named, {"n": 1})).format == 2
+    wrong: dict[str, object]
+    for wrong in ({"server": None}, {"server": ""}, {"signer": None}, {"about": 1}):
+        with pytest.raises(UserError, match=f"invitation: {next(iter(wrong))}: "):
+            Invitation.from_json(told | wrong)
 
 
 def test_old_invitations_stay_valid() -> None:

@@ -45,7 +45,8 @@ def task(protocol: str, asks: str, epsilon: float) -> Task:
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
     given = encoding, Classes(("-1", "+1")), epsilon
     stated = Task(*given, protocol=protocol, asks=asks)
-    return messages(protocol)[asks].rehearsal(stated)
+    made: Task = messages(protocol)[asks].rehearsal(stated)
+    return made
 
 
 def named(name: str, epsilon: float) -> Task:

@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.transfer import weighing
 from curvote.transfer.bandwidths import effective
 from curvote.transfer.sides import Side
-from curvote.transfer.weighing import best, normalised
+from curvote.transfer.weighing import normalised
+from curvote.transfer.weights import best
 
 Array = NDArray[np.float64]
 
@@ -135,7 +136,7 @@ class AdaptAll(Adaptive):
 
     def weights(self, values: Array) -> Array:
         """Return the weights of the largest ratio at each bandwidth and query."""
-        return best(values, self.variance[:, np.newaxis, np.newaxis])
+        return best(values, self.variance[:, np.newaxis, np.newaxis])[1]
 
 
 class AdaptHomog(Adaptive):
@@ -154,7 +155,7 @@ class AdaptHomog(Adaptive):
         told = np.einsum("bqrj,bpj->bqrp", values, two)
         spread = np.einsum("bpj,bj->bp", two**2, self.variance)
         spread = np.maximum(spread, np.finfo(float).tiny)
-        part = best(told, spread[:, np.newaxis, np.newaxis])
+        _, part = best(told, spread[:, np.newaxis, np.newaxis])
         return np.asarray(np.einsum("bqrp,bpj->bqrj", part, two))
 
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from typing import Any
+
 from curvote.transfer.setup import Setup
 
 

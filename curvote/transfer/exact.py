@@ -13,6 +13,7 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
@@ -29,10 +30,31 @@ KERNELS = ("triangular", "gaussian")
 
 def gram(kernel: str, one: Array, other: Array, width: float) -> Array:
     """Return the kernel between points (a, d) and (b, d), (a, b), 1 at distance 0."""
-    apart = np.abs(one[:, np.newaxis] - other[np.newaxis]) / width
     if kernel == "gaussian":
-        return np.asarray(np.exp(-(apart**2).sum(axis=2) / 2))
-    return np.asarray(np.maximum(1 - apart, 0).prod(axis=2))
+        return np.asarray(np.exp(cdist(one, other, "sqeuclidean") / (-2 * width**2)))
+    near = np.ones((len(one), len(other)))
+    for left, right in zip(one.T, other.T, strict=True):
+        near *= np.maximum(1 - np.abs(left[:, np.newaxis] - right) / width, 0)
+    return near
+
+
+class Batch:
+    """Public points (q, d) in [0, 1]^d, and what a kernel of ``width`` makes of them.
+
+    ``basis`` (q, k) takes coordinates to the points.
+    """
+
+    def __init__(self, kernel: str, points: Array, width: float) -> None:
+        self.kernel, self.points, self.width = kernel, points, width
+        values, vectors = np.linalg.eigh(gram(kernel, points, points, width))
+        kept = values > CLIP * values[-1]
+        self._root, self._vectors = np.sqrt(values[kept]), vectors[:, kept]
+        self.basis = self._vectors * self._root
+
+    def coordinates(self, cube: Array, signed: Array) -> Array:
+        """Return the sum of ``signed`` (n,) times the features of ``cube``, (k,)."""
+        told = gram(self.kernel, self.points, cube, self.width) @ signed
+        return np.asarray((self._vectors.T @ told) / self._root)
 
 
 def process(
@@ -48,38 +70,24 @@ def process(
     X (n, d) and y (n,). What comes back, (|H|, q), is (epsilon, delta)-private for all
     bandwidths and points together.
     """
-    if task.release != "kernel" or task.params["kernel"] not in KERNELS:
+    p = task.params
+    if task.release != "kernel" or p["kernel"] not in KERNELS:
         raise UserError("an exact process takes release kernel, triangular or gaussian")
-    cube, batch = task.cube(table[0]), task.cube(points)
+    cube, at = task.cube(table[0]), task.cube(points)
     signed = _signed(task, task.codes(table[1]))
-    bases, told = [], []
-    for width in task.params["bandwidths"]:
-        near = width / task.params["span"]
-        basis, found = _coordinates(task.params["kernel"], batch, cube, near, signed)
-        bases.append(basis)
-        told.append(found)
+    batches = [Batch(p["kernel"], at, width / p["span"]) for width in p["bandwidths"]]
+    told = [batch.coordinates(cube, signed) for batch in batches]
     noise = _noise(task, len(cube), sum(map(len, told)))
     steps = np.rint(np.concatenate(told) * ONE).astype(np.int64)
     drawn = noise.add(steps, entropy or SystemEntropy()) / (ONE * len(cube))
     parts = np.split(drawn, np.cumsum([len(found) for found in told])[:-1])
-    values = [basis @ part for basis, part in zip(bases, parts, strict=True)]
+    values = [it.basis @ part for it, part in zip(batches, parts, strict=True)]
     return np.stack(values), (noise.sigma / (ONE * len(cube))) ** 2
 
 
 def _signed(task: Task, codes: NDArray[np.int64]) -> Array:
     ill = codes == 1
     return np.asarray(ill - (ill.mean() if task.params["centre"] == "own" else 0.5))
-
-
-def _coordinates(
-    kernel: str, batch: Array, cube: Array, width: float, signed: Array
-) -> tuple[Array, Array]:
-    """Return the basis (q, k) and the coordinates of T in it, (k,)."""
-    values, vectors = np.linalg.eigh(gram(kernel, batch, batch, width))
-    kept = values > CLIP * values[-1]
-    root, vectors = np.sqrt(values[kept]), vectors[:, kept]
-    told = gram(kernel, batch, cube, width) @ signed
-    return vectors * root, (vectors.T @ told) / root
 
 
 def _noise(task: Task, n: int, length: int) -> GaussianNoise:

@@ -134,15 +134,19 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise, kind = noise_of(asked, n), form(asked.release)
+    noise, kind = _fitting(asked, n), form(asked.release)
     length = kind.length(asked)
+    if given.dtype.kind != "i" or given.shape != (length,):
+        raise UserError(
+            f"no server can have sent these values: {length} whole numbers are asked"
+            f" for, and {given.size} values came."
+        )
     reach = noise.reach(RARE) if noise else 0
     most = math.ceil(n * kind.sensitivity(asked)) + reach
-    whole = given.dtype.kind == "i" and given.shape == (length,)
-    if not whole or not (np.abs(given) <= most).all():
+    if not (np.abs(given) <= most).all():
         raise UserError(
-            f"no server can have sent these values: {length} whole numbers of at most"
-            f" {most} in size are asked for."
+            f"no server can have sent these values: with {n} records and this noise"
+            f" none is above {most} in size."
         )
     return _made(asked, n, given.astype(np.int64), noise)
 
@@ -151,6 +155,13 @@ def _made(asked: Task, n: int, steps: Steps, noise: GaussianNoise | None) -> Rel
     budget = asked.spends(n) if noise else None
     known = n, budget, asked.server, asked.digest(), asked.epsilon == OWN
     return Release(steps, noise.sigma if noise else 0.0, *known)
+
+
+def _fitting(asked: Task, n: int) -> GaussianNoise | None:
+    try:
+        return noise_of(asked, n)
+    except UserError as error:
+        raise UserError(f"n is {n}, which does not fit delta: {error}") from None
 
 
 def own_stream(entropy: Entropy, asked: Task) -> Entropy:

@@ -243,7 +243,7 @@ def test_the_library_refuses_delta_as_the_command_does(
             dict,
             task=GAUSSIAN,
             invitation=home.invite(GAUSSIAN),
-            client="me",
+            sender="me",
             number=1,
             books=opened,
             outbox=tmp_path / "outbox",

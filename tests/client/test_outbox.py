@@ -52,7 +52,7 @@ def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
                 client.draw,
                 task=REPORTS,
                 invitation=invitation,
-                client="me",
+                sender="me",
                 number=1,
                 books=opened,
                 outbox=client.outbox,

@@ -9,6 +9,7 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.transfer import exact
+from curvote.transfer.exact import Batch
 from curvote.transfer.forms.kernel import Kernel
 from curvote.transfer.release import release
 from curvote.transfer.task import Task
@@ -39,13 +40,13 @@ def test_coordinates_hold_the_process_and_one_record_moves_them_little(kernel):
     """The coordinates give the kernel sums back and are no longer than features."""
     rng, width = np.random.default_rng(0), 0.4
     batch, cube = rng.random((25, 2)), rng.random((8, 2))
-    near = exact.gram(kernel, batch, cube, width)
+    near, made = exact.gram(kernel, batch, cube, width), Batch(kernel, batch, width)
     for _ in range(200):
         moved = np.zeros(8)
         moved[rng.integers(8)] += 1  # one record's features, and less another's
         moved[rng.integers(8)] -= 1
-        basis, found = exact._coordinates(kernel, batch, cube, width, moved)
-        assert basis @ found == pytest.approx(near @ moved, abs=1e-4)
+        found = made.coordinates(cube, moved)
+        assert made.basis @ found == pytest.approx(near @ moved, abs=1e-4)
         assert (found**2).sum() <= 2 + 1e-9
 
 

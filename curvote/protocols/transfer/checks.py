@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from curvote.chain.axis import Settings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
+from curvote.privacy import refuse_delta
 from curvote.protocols.encoding_checks import representation
 from curvote.protocols.transfer import choosing, dealing, stated
 from curvote.protocols.transfer.methods import WEIGHED
@@ -20,8 +21,9 @@ def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong, the servers first: all else is said of them."""
     yield from dealt(pipeline)
     servers = _servers(pipeline)
-    if servers:
+    if servers and not lookup.apart(pipeline.source):
         yield from _named(pipeline, servers)
+        yield from _promised(pipeline, servers)
         yield from _form(pipeline)
         yield from _production(pipeline)
 
@@ -33,6 +35,10 @@ def dealt(pipeline: Settings) -> Problems:
     if not servers:
         message = "is missing: this source names no servers; say how many share it."
         yield Problem(message, ("transfer", "servers"))
+        return
+    if lookup.apart(pipeline.source):
+        message = f"{pipeline.source['name']} draws as many as each server is told."
+        yield Problem(message, ("source", "name"))
         return
     yield from _known("target", [target] if target else [], servers)
     yield from _tested(pipeline, servers)
@@ -75,7 +81,7 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
         yield Problem("a study needs records of the target to test on.", where)
     wants = transfer.target or servers[0]
     there = dealing.sizes(pipeline.source, servers).get(wants)
-    if there is not None and transfer.test >= there:
+    if there is not None and dealing.tested(transfer.test, there) >= there:
         message = f"{transfer.test} of the {there} records of {wants}: none is left."
         yield Problem(message, where)
     roles = pipeline.clients.model_dump()
@@ -83,6 +89,17 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
         if roles[role]:
             message = "servers hold everybody but volunteers: transfer.test says more."
             yield Problem(message, ("clients", role))
+
+
+def _promised(pipeline: Settings, servers: list[str]) -> Problems:
+    """Ask for a delta that is a promise to every record, as far as sizes are known."""
+    delta, known = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    for name, n in known.items():
+        try:
+            refuse_delta(delta or 0.0, n or 1)
+        except UserError as error:
+            yield Problem(f"{name}: {error}", ("transfer", "delta"))
+            return
 
 
 def _form(pipeline: Settings) -> Problems:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote import validate
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
-from curvote.errors import UserError
-from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
-from curvote.protocols.message import Known, Message, Payload, Setting
+from curvote.errors import InternalError, UserError
+from curvote.mechanisms.gaussian_noise import (
+    GaussianNoise,
+    Steps,
+    delta_bound,
+    least_epsilon,
+    loss_deviation,
+)
+from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
 from curvote.transfer import release
@@ -27,6 +35,8 @@ Array = NDArray[np.float64]
 TASK = Task
 # The loss of a release hardly depends on how many records it is about: see `Level`.
 _REHEARSED = 1000
+# More numbers may not fit an envelope, sealed or not.
+LONGEST = 10_000
 
 
 class ReleasePayload(Payload):
@@ -42,7 +52,8 @@ class ReleaseMessage(Message):
 
     name, stage, table = ASKS, "privatize", "releases"
     whole, shuffled, party = True, False, "server"
-    senders, payload, mechanism = Senders(()), ReleasePayload, "gaussian"
+    senders, mechanism = Senders(()), "gaussian"
+    payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
     detail = "one object for all queries"
 
@@ -55,9 +66,39 @@ class ReleaseMessage(Message):
         """Return nothing: tasks about tables are stated by the system's own stage."""
         return {}
 
+    def invited(self, config: Mapping[str, Any]) -> int:
+        """Return 1: a round is one server's."""
+        return 1
+
+    def sender(self, task: Any) -> str:
+        """Return the name of the one server that is asked."""
+        return str(task.server)
+
+    def together(self, asked: Sequence[Any]) -> Task:
+        """Return the task that asks all these servers; each digest stays what it was.
+
+        One that cannot be said together with the first is an InternalError.
+        """
+        servers = {
+            name: level for task in asked for name, level in task.servers.items()
+        }
+        every: Task = replace(asked[0], servers=servers)
+        for task in asked:
+            if every.only(task.server).digest() != task.digest():
+                raise InternalError(f"{task.server} is asked something else")
+        return every
+
     def admit(self, task: Any) -> None:
-        """Refuse a task for several servers at once; the rest its form has judged."""
+        """Refuse a task for several servers at once, and one too long for an envelope.
+
+        The rest its form has judged.
+        """
         self.noise(task, _rehearsed(task))
+        if self.numbers(task) > LONGEST:
+            raise UserError(
+                f"a release of {self.numbers(task)} numbers; an envelope holds"
+                f" {LONGEST}."
+            )
 
     def code(self, task: Any) -> tuple[str, ...]:
         """Return the module of the form, which the task names."""
@@ -65,8 +106,13 @@ class ReleaseMessage(Message):
         return (place,)
 
     def worst_loss(self, task: Any) -> float:
-        """Return the exact loss at the stated delta."""
-        return self.noise(task, _rehearsed(task)).worst_log_ratio()
+        """Return the exact loss at the stated delta, whatever the form claims."""
+        n = _rehearsed(task)
+        noise, budget = self.noise(task, n), task.spends(n)
+        moved = loss_deviation(noise.sigma, self.form(task).sensitivity(task))
+        if delta_bound(budget.epsilon, moved) <= budget.delta:
+            return noise.worst_log_ratio()
+        return least_epsilon(moved, budget.delta)
 
     def form(self, task: Any) -> Form:
         """Return what is summed."""
@@ -99,6 +145,19 @@ class ReleaseMessage(Message):
         parts = zip(*(messages[n] for n in ("server", "n", "values")), strict=True)
         return np.array([_possible(task, *part) for part in parts])
 
+    def refuse(self, task: Any, sent: dict[str, Any]) -> None:
+        """Refuse what the invited server cannot have sent, and say why."""
+        if sent["server"] != task.server:
+            raise UserError(
+                f"a release of server {validate.shown(sent['server'])}; the invitation"
+                f" is for server {task.server}."
+            )
+        release.received(task, sent["n"], sent["values"])
+
+    def rho(self, task: Any, n: int) -> float:
+        """Return the zero-concentrated cost of a release about ``n`` records."""
+        return self.noise(task, n).rho
+
     def log_ratio(
         self, task: Any, one: Known, other: Known, messages: Columns
     ) -> Array:
@@ -109,7 +168,7 @@ class ReleaseMessage(Message):
 
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``releases``."""
-        return messages
+        return messages | {"values": np.asarray(messages["values"], dtype=np.float64)}
 
 
 def _codes(task: Task, labels: Array) -> Steps:
@@ -120,9 +179,9 @@ def _codes(task: Task, labels: Array) -> Steps:
 
 
 def _rehearsed(task: Task) -> int:
-    """Return a number of records for which the stated delta is a promise."""
+    """Return a number of records that the stated delta allows."""
     delta = task.servers[task.server].delta
-    return _REHEARSED if delta is None else min(_REHEARSED, math.floor(1 / delta))
+    return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
 
 
 def _row(made: release.Release) -> Columns:

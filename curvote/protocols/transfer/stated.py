@@ -10,6 +10,7 @@ import numpy as np
 from curvote.chain.stage import Facts, Params
 from curvote.datasets import lookup
 from curvote.protocols.transfer.methods import MAJORITY, STATED, WEIGHED
+from curvote.protocols.transfer.settings import Transfer
 from curvote.representation.basis import IDENTITY
 from curvote.representation.encoding import Encoding
 from curvote.transfer.task import Feature, Level, Task
@@ -22,6 +23,7 @@ WHO = ("source", "clients", "names", "seed")
 # Whose records need no noise: nothing to protect, or they never leave.
 PUBLIC, OWN = "public", "own"
 _Z = (-1.0, 1.0)
+_DEFAULTS = Transfer().model_dump(mode="json")
 
 
 def names(source: Mapping[str, Any], transfer: Mapping[str, Any]) -> list[str]:
@@ -51,13 +53,15 @@ def spelled(values: Values) -> Values:
     """Add what stages read of a cell: what each server is asked, and spends.
 
     ``asked`` is what the cell's own server is told, ``told`` all of them: a change for
-    one server is none for another.
+    one server is none for another. ``columns`` says of the source what all share.
     """
-    source, transfer = values["source"], values["transfer"]
+    # What settings leave to their defaults may be left out here, too.
+    source, transfer = values["source"], _DEFAULTS | values.get("transfer", {})
     servers, wants = names(source, transfer), target(source, transfer)
-    told = {name: _told(values, name) for name in servers}
+    told = {name: _told(values, transfer, name) for name in servers}
     values |= {"told": told, "target": wants, "names": servers}
     values["methods"] = methods(transfer)
+    values["columns"] = {k: v for k, v in source.items() if k != "servers"}
     if (server := values.get("server")) is not None:
         values |= {
             "asked": told[server],
@@ -67,9 +71,8 @@ def spelled(values: Values) -> Values:
     return values
 
 
-def _told(values: Values, server: str) -> dict[str, Any]:
+def _told(values: Values, transfer: Values, server: str) -> dict[str, Any]:
     """Return what one server is asked, as plain values."""
-    transfer = values["transfer"]
     return {
         "epsilon": transfer["epsilon"].get(server, values.get("epsilon")),
         "delta": transfer["delta"],

@@ -7,6 +7,7 @@ none for the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from curvote.chain.axis import EPSILON, Axis
@@ -23,6 +24,7 @@ from curvote.protocols.transfer.messages import MESSAGES
 from curvote.protocols.transfer.methods import METHODS, METRICS
 from curvote.protocols.transfer.settings import Settings
 from curvote.protocols.transfer.tables import CROSSED, RELEASES, WEIGHTS
+from curvote.transfer.task import ASKS
 
 _HERE = "curvote.protocols.transfer.stages"
 _AXES = ("epsilon",)
@@ -59,6 +61,14 @@ _AGGREGATE = Stage(
     tables=(WEIGHTS,),
     side="server",
 )
+_RELEASED = replace(
+    _PRIVATIZE,
+    params=("asked", "server", "columns", "project", "seed", "protocol"),
+    message=ASKS,
+    collected=f"{_HERE}.collected",
+)
+# Whoever is the target: nobody releases anything anew.
+_COMBINED = replace(_AGGREGATE, params=(*_AGGREGATE.params, "transfer.target"))
 _SCORE = scored(
     f"{_HERE}.score",
     ("project", "privatize@server", "aggregate"),
@@ -87,6 +97,7 @@ SYSTEM = System(
     name="transfer",
     settings=Settings,
     stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE, _CROSSED),
+    production=(INGEST, PROJECT, _RELEASED, _COMBINED),
     axes=(EPSILON, SERVER),
     messages=MESSAGES,
     asked=asked,

@@ -50,5 +50,43 @@ _ALL = (
         quantity="value",
         measured="probability of class 1",
     ),
+    Shown(
+        "figure-3-dtk",
+        "Figure 3: what a source adds, 100 records each",
+        100,
+        "figure_3",
+        quantity="accuracy",
+    ),
+    Shown(
+        "figure-4-dtk",
+        "Figure 4: accuracy against epsilon, 500 records each",
+        100,
+        "figure_4",
+        quantity="accuracy",
+    ),
+    Shown(
+        "figure-5-dtk",
+        "Figure 5: 500 records over m + 1 servers",
+        50,
+        "figure_5",
+        quantity="accuracy",
+    ),
+    Shown(
+        "figure-6-dtk",
+        "Figure 6: trained at one hospital, tested at another",
+        1,
+        "figure_6",
+        runs=(),
+        quantity="accuracy",
+        measured="accuracy in %, 100 training records, 200 splits, no noise",
+    ),
+    Shown(
+        "figure-7-dtk",
+        "Figure 7: four hospitals, target Hungary",
+        200,
+        "figure_7",
+        quantity="accuracy",
+        measured="accuracy and F1 in %",
+    ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}

@@ -18,7 +18,9 @@ from curvote.run.config.schema import Pipeline
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
-    problems = [*_source(pipeline), *_repeats(pipeline)]
+    problems = [*_source(pipeline)]
+    if not problems:  # axes may be those of the source, such as its servers
+        problems += _repeats(pipeline)
     right = not problems
     if right:  # a system's own checks need a source that is right
         problems += system(pipeline.protocol).checks(pipeline)
@@ -124,6 +126,9 @@ def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem(message, (key,))
     own = system(pipeline.protocol)
     used = {name for stage in own.production for name in stage.axes}
+    # What a later stage reads for all values at once tells senders apart, no more.
+    every = (name for stage in own.production for name in stage.inputs)
+    used -= {name.partition("@")[2] for name in every}
     for axis in own.axes:
         count = len(axis.values(pipeline))
         if axis.name in used and count != 1:

@@ -8,14 +8,14 @@ from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.message import Known
 from curvote.protocols.transfer import dealing, stated
 from curvote.protocols.transfer.messages import MESSAGES
+from curvote.protocols.transfer.stages.collected import task_of
 from curvote.representation.encoding import Encoding
 from curvote.transfer.task import ASKS, Task
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
     """Return what the server is asked: all of it is public."""
-    public, server = inputs["project"].facts, params["server"]
-    asked = stated.task(public, {server: params["asked"]}, params)
+    asked = task_of(inputs, params)
     return {"task": asked.to_json(), "task_digest": asked.digest()}
 
 
@@ -24,7 +24,7 @@ def one(here: Here) -> Rows:
     task, known = Task.from_json(here.facts["task"]), records_of(here)
     (_, noise), *_ = here.noise(1)
     sent = MESSAGES[ASKS].draw(task, known, noise)
-    return {"releases": sent | {"values": sent["values"].astype(np.float64)}}
+    return {"releases": MESSAGES[ASKS].gather(task, sent)}
 
 
 def records_of(here: Here) -> Known:
