@@ -86,7 +86,7 @@ def _row(task: Task, n: int) -> Row:
     return Row(
         *known,
         f"{budget.epsilon:g}",
-        f"{budget.delta:.2g}",
+        f"{budget.delta:.3g}",
         f"{noise.sigma:.4g}",
         f"{noise.sigma / kind.unit(task):.3g}",
         numbers,
