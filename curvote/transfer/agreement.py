@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from curvote.transfer.forms.base import Array
 from curvote.transfer.sides import Side
 

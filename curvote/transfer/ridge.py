@@ -27,7 +27,9 @@ def ridge(sides: Sequence[Side], shares: Array, public: Array) -> Refine:
     seconds = [side.second for side in sides if side.second is not None]
     noise = float(shares**2 @ [side.second_noise for side in sides])
     second = shrunk(np.tensordot(shares, seconds, 1), noise, public)
-    label = float(shares**2 @ [side.noise for side in sides])
+    # What sampling adds is spread over all coordinates.
+    errors = [side.noise + side.sampling / len(public) for side in sides]
+    label = float(shares**2 @ errors)
 
     def refine(rows: Array) -> Array:
         return np.stack([solve(Known(row, label, second)) for row in rows])
