@@ -91,6 +91,7 @@ class Owner:
             number = known + 1 if self.anew else max(known, 1)
             draw = _Draw()
             if not outbox.released_before(ledger, asked.task, sender, number):
+                consent.refuse_classes(self.classes, asked.task.classes)
                 draw.held = held = hold()
                 self._agree(held, held.about(ledger, standing), asked, ledger)
                 held.ready()
@@ -123,7 +124,6 @@ class Owner:
     ) -> None:
         """Say what would be sent, refuse what cannot be, ask on a terminal, settle."""
         records = len(held.clients) or 1
-        consent.refuse_classes(self.classes, asked.task.classes)
         consent.refuse_budget(standing, asked.task.spends(records), records)
         for notice in consent.notices(standing, asked.server):
             typer.echo(f"curvote: {notice}", err=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 from curvote.audit import examples
 from curvote.audit.broken.gallery import gallery, gallery_names
@@ -31,6 +32,8 @@ FAR_EPSILONS = (0.01, 10.0)
 WHOLE_EPSILON = 2.0
 # One message takes a draw of many words, and its parts are audited by themselves.
 MESSAGE_SAMPLES = 200_000
+# As many releases of few numbers; of more numbers fewer (`TableSubject`).
+TABLE_SAMPLES = 20_000
 # A twin is caught by as many draws as its fault needs: half noise in a bin, the most.
 TWIN_SAMPLES = 150_000
 QUICK = 30_000
@@ -47,9 +50,10 @@ def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
-    A message is ``protocol.message``, and ``transfer.form`` one about a table; ``outbox.protocol.message`` is its release asked
-    for again, ``table.protocol.message`` the table of a cohort, and
-    ``client.protocol.message`` the command that a lone client calls.
+    A message is ``protocol.message``, and ``transfer.form`` one about a table;
+    ``outbox.protocol.message`` is its release asked for again,
+    ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
+    the command that a lone client calls.
     """
     drawn = drawing_names()
     sent = [name for name in drawn if "." in name]
@@ -94,15 +98,17 @@ def table(name: str, epsilon: float, delta: float | None = None) -> TableSubject
 def checked(given: Sequence[str]) -> list[str]:
     """Return the names to audit: all of them where none is given.
 
-    An unknown name is a UserError that suggests a close one.
+    ``*`` stands for anything: ``transfer.*``. What names nothing is a UserError that
+    suggests a close name.
     """
     known = [*shipped_names(), *gallery_names()]
-    for name in given:
-        if name not in known:
+    found = [fnmatch.filter(known, name) for name in given]
+    for name, named in zip(given, found, strict=True):
+        if not named:
             raise UserError(
                 f"nothing to audit is named {name!r}.{did_you_mean(name, known)}"
             )
-    return list(given) or known
+    return list(dict.fromkeys(chain.from_iterable(found))) or known
 
 
 def jobs(
@@ -121,7 +127,8 @@ def jobs(
             asked.append((gallery(name), min(samples, TWIN_SAMPLES)))
         elif name in servers.names():
             levels = product(epsilons or servers.LEVELS, servers.DELTAS)
-            asked += [(table(name, *level), samples) for level in levels]
+            most = min(samples, TABLE_SAMPLES)
+            asked += [(table(name, *level), most) for level in levels]
         elif name.partition(".")[0] in _WHOLE:
             asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
         else:

@@ -19,6 +19,7 @@ from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.message import Known, message_of
 from curvote.task import Asked, Task
+from curvote.transfer.task import Task as TableTask
 from curvote.validate import FloatArray
 
 
@@ -86,7 +87,8 @@ class MessageSubject(SentSubject):
 
     def send(self, many: Known, entropy: Entropy) -> Columns:
         """Return the messages of clients who know ``many``, a row each."""
-        return self.message.draw(self.task, many, entropy)
+        sent: Columns = self.message.draw(self.task, many, entropy)
+        return sent
 
     def many(self, n: int, rng: np.random.Generator) -> Known:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
@@ -122,7 +124,8 @@ class MessageSubject(SentSubject):
         n = len(next(iter(outputs.values())))
         with np.errstate(divide="ignore", invalid="ignore"):
             pair = _times(x, n), _times(x2, n)
-            return self.message.log_ratio(self.task, *pair, outputs)
+            found: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
+        return found
 
     def odd_inputs(self) -> list[OddInput]:
         """Return records with no number, no label, or out of bounds."""
@@ -153,7 +156,7 @@ def of_message(task: Asked) -> SentSubject:
     """Return the message that ``task`` asks for as a subject."""
     message = message_of(task)
     if message.whole:
-        return of_table(task)
+        return of_table(cast("TableTask", task))
     return of_record(cast("Task", task))
 
 

@@ -42,8 +42,11 @@ def normalised(raw: Array) -> Array:
 
 
 def precision(sides: Sequence[Side], target: int) -> Array:
-    """Return weights by 1/(sampling variance + noise variance)."""
-    return normalised(np.array([1 / side.variance for side in sides]))
+    """Return weights by 1/(sampling variance + noise variance) of `differences`.
+
+    A contrast is p (1 - p) times the difference: its weight is that over the variance.
+    """
+    return normalised(np.array([side.clear / side.variance for side in sides]))
 
 
 def aligned(sides: Sequence[Side], target: int) -> Array:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from curvote.classes import Classes
 from curvote.transfer.forms import FORMS, form
-from curvote.transfer.task import PROTOCOL, Level, Task
+from curvote.transfer.task import PROTOCOL, Feature, Level, Task
 
-FEATURES = (("a", 0.0, 1.0), ("b", -2.0, 2.0))
+FEATURES = (Feature("a", 0.0, 1.0), Feature("b", -2.0, 2.0))
+CLASSES = Classes(("no", "yes"))
 SERVER = "one"
 # The records of a table in which every pair of neighbours is looked at.
 RECORDS = 4
@@ -31,14 +33,14 @@ _STATED: Mapping[str, Mapping[str, Any]] = {
 
 
 def names() -> list[str]:
-    """Return ``transfer.NAME`` for each form, and for arms of it; no form of studies."""
+    """Return ``transfer.NAME`` for each form, and arms of it; no form of studies."""
     plain = [name for name in FORMS if not form(name).study]
     return [f"{PROTOCOL}.{name}" for name in dict.fromkeys([*_STATED, *plain])]
 
 
-def task(name: str, level: Level | float, **more: Any) -> Task:
+def task(name: str, level: Level, **more: Any) -> Task:
     """Return the task of ``transfer.NAME`` for one server; ``more`` are parameters."""
     key = name.rpartition(".")[2]
     params = {**_STATED.get(key, {}), **more}
     kind = key if key in FORMS else key.partition("_")[0]
-    return Task(FEATURES, ("no", "yes"), {SERVER: level}, kind, params)
+    return Task(FEATURES, CLASSES, {SERVER: level}, kind, params)

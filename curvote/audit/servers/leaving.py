@@ -86,8 +86,10 @@ def streams(subject: TableSubject) -> str | None:
     for who, task in strangers.items():
         if _alike(own, _noise(replace(subject, task=task), one)):
             return f"with one seed {who} gets the same noise"
-    drawn = [subject.message.draw(subject.task, one, SystemEntropy()) for _ in "ab"]
-    if np.array_equal(*(each["values"] for each in drawn)):
+    first, second = (
+        subject.message.draw(subject.task, one, SystemEntropy()) for _ in range(2)
+    )
+    if np.array_equal(first["values"], second["values"]):
         return "the operating system gives the same noise twice"
     return None
 

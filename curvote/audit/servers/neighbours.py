@@ -7,6 +7,7 @@ that differs from such a one in one record.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -22,12 +23,15 @@ from curvote.transfer.task import Task
 Steps = NDArray[np.int64]
 # A table of so many equal records, and one other: where a mean hardly moves.
 MANY = 500
+SIZES = (1, 2, 3, 4)
+# Numbers of all tables of one size: larger ones are left out.
+MOST_NUMBERS = 4_000_000
 MOST_CLASSES = 3
 _PLACE = 0.3
 
 
 class Worst(NamedTuple):
-    """The largest squared distance of two neighbours' sums, and neighbours so far apart.
+    """The largest squared distance of neighbours' sums, and neighbours so far apart.
 
     ``third`` differs from both in the record in which they differ.
     """
@@ -55,10 +59,17 @@ def pool(task: Task) -> Known:
 
 
 def known(task: Task, cube: NDArray[np.float64], codes: NDArray[Any]) -> Known:
-    """Return a table of records (n, d) in [0, 1]^d, and beyond it, as a server has it."""
+    """Return a table of records (n, d), in [0, 1]^d or beyond, as a server has it."""
     lower, upper = np.array([each[1:] for each in task.features]).T
     z = lower + cube * (upper - lower)
     return Known(z, z, codes.astype(np.float64))
+
+
+def sizes(message: Any, task: Task) -> list[int]:
+    """Return the sizes of tables all neighbours of which are looked at, and a large."""
+    m, length = len(pool(task).z), message.numbers(task)
+    few = [n for n in SIZES if math.comb(m + n - 1, n) * length <= MOST_NUMBERS]
+    return [*few, MANY]
 
 
 def worst(message: Any, task: Task, n: int) -> Worst:
@@ -72,7 +83,7 @@ def _worst(message: Any, stated: bytes, n: int) -> Worst:
     task = Task.from_json(parse(stated, len(stated)))
     records = pool(task)
     found = max(
-        (_furthest(sums) + (rest,) for rest, sums in _families(message, task, n)),
+        ((*_furthest(sums), rest) for rest, sums in _families(message, task, n)),
         key=lambda each: each[0],
     )
     square, (i, j), rest = found
@@ -93,7 +104,7 @@ def _families(
             kept[rows] = message.sums(task, records.of(np.array(rows)))
         return kept[rows]
 
-    few = n <= 4
+    few = n <= SIZES[-1]
     every = combinations_with_replacement(range(m), n - 1)
     for rest in every if few else (((i,) * (n - 1)) for i in range(m)):
         yield rest, np.stack([sums(tuple(sorted((*rest, i)))) for i in range(m)])

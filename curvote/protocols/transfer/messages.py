@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,8 +14,15 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
-from curvote.protocols.message import Known, Message, Payload, Setting
+from curvote.mechanisms.gaussian_noise import (
+    GaussianNoise,
+    Steps,
+    delta_bound,
+    least_epsilon,
+    loss_deviation,
+)
+from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
 from curvote.transfer import release
@@ -46,7 +52,8 @@ class ReleaseMessage(Message):
 
     name, stage, table = ASKS, "privatize", "releases"
     whole, shuffled = True, False
-    senders, payload, mechanism = Senders(()), ReleasePayload, "gaussian"
+    senders, mechanism = Senders(()), "gaussian"
+    payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
     detail = "one object for all queries"
 
@@ -98,8 +105,13 @@ class ReleaseMessage(Message):
         return (place,)
 
     def worst_loss(self, task: Any) -> float:
-        """Return the exact loss at the stated delta."""
-        return self.noise(task, _rehearsed(task)).worst_log_ratio()
+        """Return the exact loss at the stated delta, whatever the form claims."""
+        n = _rehearsed(task)
+        noise, budget = self.noise(task, n), task.spends(n)
+        moved = loss_deviation(noise.sigma, self.form(task).sensitivity(task))
+        if delta_bound(budget.epsilon, moved) <= budget.delta:
+            return noise.worst_log_ratio()
+        return least_epsilon(moved, budget.delta)
 
     def form(self, task: Any) -> Form:
         """Return what is summed."""
@@ -166,9 +178,9 @@ def _codes(task: Task, labels: Array) -> Steps:
 
 
 def _rehearsed(task: Task) -> int:
-    """Return a number of records for which the stated delta is a promise."""
+    """Return a number of records that the stated delta allows."""
     delta = task.servers[task.server].delta
-    return _REHEARSED if delta is None else min(_REHEARSED, math.floor(1 / delta))
+    return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
 
 
 def _row(made: release.Release) -> Columns:

@@ -18,6 +18,8 @@ from curvote.transfer.task import Feature, Level, Task
 Values = dict[str, Any]
 
 COUNTS = "counts"
+# Settings that say who holds which records.
+WHO = ("source", "clients", "names", "seed")
 # Whose records need no noise: nothing to protect, or they never leave.
 PUBLIC, OWN = "public", "own"
 _Z = (-1.0, 1.0)
@@ -51,7 +53,7 @@ def spelled(values: Values) -> Values:
     """Add what stages read of a cell: what each server is asked, and spends.
 
     ``asked`` is what the cell's own server is told, ``told`` all of them: a change for
-    one server is none for another.
+    one server is none for another. ``columns`` says of the source what all share.
     """
     # What settings leave to their defaults may be left out here, too.
     source, transfer = values["source"], _DEFAULTS | values.get("transfer", {})
@@ -59,6 +61,7 @@ def spelled(values: Values) -> Values:
     told = {name: _told(values, transfer, name) for name in servers}
     values |= {"told": told, "target": wants, "names": servers}
     values["methods"] = methods(transfer)
+    values["columns"] = {k: v for k, v in source.items() if k != "servers"}
     if (server := values.get("server")) is not None:
         values |= {
             "asked": told[server],

@@ -10,8 +10,10 @@ from typing import Any
 
 from curvote.chain.axis import Cell, combinations
 from curvote.chain.lookup import system
+from curvote.chain.measure import SCORES
 from curvote.chain.stage import PREVIOUS, SHARED, Place, Stage
 from curvote.chain.system import Part, System
+from curvote.protocols.message import Message, messages
 from curvote.run.config.file import Configured, Setting
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
@@ -85,7 +87,7 @@ def _cells(
     own: System, stage: Stage, setting: str | None, part: Part
 ) -> Iterator[Cell]:
     here = Cell.of({"setting": setting})
-    if not stage.axes:
+    if not stage.axes and SCORES not in stage.tables:  # scores are one system's
         yield here
         return
     mine = [a for a in own.axes if a.name in stage.axes and not a.successive]
@@ -199,14 +201,20 @@ def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> St
     named: dict[str, Any] = {
         "stage": step.stage.name,
         "asked": {name: value for name, value in asked.items() if value is not None},
-        "inputs": step.inputs,
     }
+    # Its stage reads all that one sender is asked: another sender more is none for it.
+    if not (step.stage.message and _kind(pipeline, step).whole):
+        named["inputs"] = step.inputs
     if step.stage.raw:
         named["cohort"] = standing.cohort
     step = replace(step, frozen=True, key=identity.key(named))
     if not step.stage.message:
         return step
     return _numbered(name, pipeline, step, named, standing)
+
+
+def _kind(pipeline: Pipeline, step: Step) -> Message:
+    return messages(pipeline.protocol)[step.stage.message]
 
 
 def _numbered(

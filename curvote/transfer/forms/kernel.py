@@ -198,6 +198,7 @@ class Kernel(Form):
             n=told.n,
             rates=np.full(2, 0.5),
             rows=rows,
+            main=rows,
             constant=np.zeros(1),
             level=np.zeros(rows.shape[1]),
             noise=(told.sigma / self.unit(task) / told.n) ** 2,
