@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from curvote.transfer.model import Model, Standing
 from curvote.transfer.release import Release
 from curvote.transfer.sides import Side
 from curvote.transfer.task import Task
-from curvote.transfer.weighing import normalised, precision
+from curvote.transfer.weighing import Reading, normalised, precision
 
 
 def combine(
@@ -45,10 +46,11 @@ def combine(
     prior = tuple(sides[place].rates.tolist()) if decide == "prior" else None
     decision = Decision(tuple(tuple(each.rates.tolist()) for each in sides), prior)
     fixed = _fixed(kind, sides, place, weights)
-    if fixed is None:
-        rows, read = _apart(kind, task, sides), rules.reading(kind, str(weights))
+    read = _reading(kind, task, sides, place, weights if fixed is None else fixed)
+    if read is None and fixed is not None:
+        rows = _together(kind, task, sides, fixed, decision)
     else:
-        rows, read = _together(kind, task, sides, fixed, decision), None
+        rows = _apart(kind, task, sides)
     return Model(
         task=task,
         target=target,
@@ -56,9 +58,25 @@ def combine(
         decision=decision,
         servers=_standings(told, sides, place, fixed),
         rows=rows,
-        reading=read and read.of(sides, place),
+        reading=read,
         inside=any(each.kept for each in told),
     )
+
+
+def _reading(
+    kind: Form, task: Task, sides: Sequence[Side], place: int, weights: Any
+) -> Reading | None:
+    """Return what reads every query by itself, if weights or bandwidths are chosen so.
+
+    ``weights`` are a rule's name or hold for all queries, (J,).
+    """
+    if isinstance(weights, str):
+        read: Reading = rules.reading(kind, weights).of(sides, place)
+        return read
+    if not kind.several(task):
+        return None
+    steady: Reading = rules.reading(kind, rules.STEADY).of(sides, place, weights)
+    return steady
 
 
 def _together(
