@@ -332,7 +332,7 @@ def test_whoever_asks_without_noise_or_for_too_much_gets_nothing(
     """Words for no noise, and a release that no envelope holds."""
     for change, words in (
         ({"servers": {"cleveland": ["public", None]}}, "nothing is hidden"),
-        ({"release": "cells", "params": {"cells": 80_000}}, "an envelope holds"),
+        ({"release": "cells", "params": {"cells": 10**12, "grids": 10**9}}, "an envelope holds"),
         ({"servers": {"cleveland": [2.0, 0.9]}}, "delta is 0.9: refused"),
     ):
         task = home.asked(server, **change)
