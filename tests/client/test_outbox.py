@@ -138,6 +138,19 @@ def test_a_refused_record_costs_nothing(client: Client) -> None:
     assert client.state() == "confirmed"
 
 
+def test_ctrl_c_while_drawing_costs_nothing(client: Client) -> None:
+    """The reservation is given back at once, and no file is left."""
+
+    def interrupted() -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client.release(draw=interrupted)
+    assert (client.state(), client.files()) == ("cancelled", set())
+    client.release()
+    assert client.state() == "confirmed"
+
+
 def killing(function: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
     """Return a function that ends the process before, or after, it did its work."""
 

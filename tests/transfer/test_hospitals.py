@@ -75,7 +75,9 @@ def _answer(home: Hospital, server: Server) -> None:
     assert (done["epsilon"], done["delta"], done["left"]) == (2, N**-2, 0)
     before = home.state()
     table(home.name, N + 5).to_csv(home.root / "patients.csv", index=False)
-    assert home.released() == done | {"new": False}
+    again = home.released()
+    assert again | {"new": True, "notes": []} == done
+    assert not again["new"]
     assert home.state() == before
     (row,) = home.show()
     known = home.name, N, 2.0, N**-2
@@ -332,7 +334,10 @@ def test_whoever_asks_without_noise_or_for_too_much_gets_nothing(
     """Words for no noise, and a release that no envelope holds."""
     for change, words in (
         ({"servers": {"cleveland": ["public", None]}}, "nothing is hidden"),
-        ({"release": "cells", "params": {"cells": 10**12, "grids": 10**9}}, "an envelope holds"),
+        (
+            {"release": "cells", "params": {"cells": 10**12, "grids": 10**9}},
+            "an envelope holds",
+        ),
         ({"servers": {"cleveland": [2.0, 0.9]}}, "delta is 0.9: refused"),
     ):
         task = home.asked(server, **change)
@@ -374,4 +379,6 @@ def test_a_table_may_be_written_in_other_ways(home: Hospital) -> None:
     given.to_parquet(home.root / "patients.parquet")
     done = home.release("--json", table=home.root / "patients.parquet", id=None)
     assert "chol: 2 of 60 values lie outside 100 to 400 and are clipped" in done.stderr
-    assert json.loads(done.stdout)["records"] == N
+    told = json.loads(done.stdout)
+    assert told["records"] == N
+    assert len(told["notes"]) == 1
