@@ -22,7 +22,7 @@ def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong, the servers first: all else is said of them."""
     yield from dealt(pipeline)
     servers = _servers(pipeline)
-    if servers:
+    if servers and not lookup.apart(pipeline.source):
         yield from _named(pipeline, servers)
         yield from _promised(pipeline, servers)
         yield from _form(pipeline)
