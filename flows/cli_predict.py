@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from curvote import validate
 from curvote.errors import UserError
 from flows.terminal import Pipeline, ProjectOption
 
@@ -39,6 +38,7 @@ def predict(
     project: ProjectOption = None,
 ) -> None:
     """Say the class of each record of a table, by the model of the latest run."""
+    from curvote import validate
     from curvote.run.history import completed
     from curvote.run.project import find_project
 

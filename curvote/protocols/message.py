@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from curvote import validate
 from curvote.chain.registry import SYSTEMS
@@ -23,6 +23,7 @@ from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.registry import MECHANISMS
+from curvote.protocols.payloads import positive_zeros, same, shape
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
@@ -52,12 +53,6 @@ class Known:
         judge = None if self.judge is None else self.judge[part]
         own = self.coefficients[part], self.z[part], self.labels[part]
         return Known(*own, judge)
-
-
-class Payload(BaseModel):
-    """A message as JSON: nothing else, and no value of another kind."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Message(ABC):
@@ -161,7 +156,7 @@ class Message(ABC):
         if not self.possible(task, rows([sent]))[0]:
             raise UserError(
                 f"no client can have sent this {self.name}: {task.mechanism} at epsilon"
-                f" {task.epsilon:g} never gives {_shape(sent)} for this task."
+                f" {task.epsilon:g} never gives {shape(sent)} for this task."
             )
 
     @abstractmethod
@@ -268,7 +263,7 @@ def check(task: Asked, about: int | None, payload: Mapping[str, Any]) -> dict[st
         sent = message.payload.model_validate(payload).model_dump()
     except ValidationError as error:
         raise UserError(f"not a {message.name}: {said(error)}.") from None
-    if not _same(sent, dict(payload)):  # True for 1
+    if not same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
     message.refuse(task, sent)
     if about is not None and sent["learner"] != about:
@@ -276,32 +271,4 @@ def check(task: Asked, about: int | None, payload: Mapping[str, Any]) -> dict[st
             f"a vote about candidate {sent['learner']}; the invitation asks about"
             f" candidate {about}."
         )
-    return _positive_zeros(sent)
-
-
-def _same(sent: Any, given: Any) -> bool:
-    """Say whether two JSON values are the same, whole numbers being floats, too."""
-    if isinstance(sent, dict):
-        return all(_same(value, given[name]) for name, value in sent.items())
-    if isinstance(sent, list):
-        return all(map(_same, sent, given))
-    kinds = (int, float) if type(sent) is float else (type(sent),)
-    return type(given) in kinds and bool(sent == given)
-
-
-def _positive_zeros(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with 0.0 for -0.0: one value is not kept in two forms."""
-    return {
-        name: [each + 0.0 for each in value] if isinstance(value, list) else value
-        for name, value in sent.items()
-    }
-
-
-def _shape(sent: Mapping[str, Any]) -> str:
-    """Describe a payload without its noised numbers."""
-    return ", ".join(
-        f"{len(value)} such numbers in {name}"
-        if isinstance(value, list)
-        else f"{name} {value}"
-        for name, value in sent.items()
-    )
+    return positive_zeros(sent)

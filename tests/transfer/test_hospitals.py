@@ -127,16 +127,22 @@ def _another_server(root: Path, server: Server) -> None:
     assert server.run()[1].status == "completed"
 
 
+def _lines(invitations: Path) -> dict[str, str]:
+    lines = invitations.read_text().splitlines()
+    return {json.loads(line)["server"]: line for line in lines}
+
+
 def _another_budget(server: Server, hospitals: list[Hospital]) -> None:
     """Only the one whose budget it is is asked again; the others' files stay valid."""
     _, secret = server.published("release")
-    before = dict(zip(NAMES, secret.read_text().splitlines(), strict=True))
+    before = _lines(secret)
     plan, _ = steward(server.project.root, epsilon={"cleveland": 0.25}).run()
     told = dict.fromkeys(NAMES, "reuse: round closed")
     assert reasons(plan, "privatize") == told | {
         "cleveland": "blocked: releases 3 of 4"
     }
-    after = {json.loads(x)["server"]: x for x in secret.read_text().splitlines()}
+    after = _lines(secret)
+    assert [*after] == [*NAMES[1:], "cleveland"]
     assert {name for name in NAMES if after[name] != before[name]} == {"cleveland"}
     for each in hospitals[1:]:
         each.receive(server)  # the task names another budget of somebody else

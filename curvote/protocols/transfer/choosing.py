@@ -58,7 +58,7 @@ def _setup(pipeline: Settings, epsilon: float) -> Setup:
     sizes = dealing.sizes(source, servers)
     there = sizes.get(wants)
     if there is not None:
-        sizes[wants] = there - transfer["test"]
+        sizes[wants] = there - dealing.tested(transfer["test"], there)
     return Setup(
         d=_width(pipeline),
         classes=_classes(pipeline),

@@ -34,11 +34,14 @@ def held(here: Here, records: Columns) -> dict[str, Rows]:
     return dict(zip(servers, _dealt(members, len(servers)), strict=True))
 
 
-def set_aside(here: Here, rows: Rows, records: Columns, size: int) -> tuple[Rows, Rows]:
+def set_aside(
+    here: Here, rows: Rows, records: Columns, test: float
+) -> tuple[Rows, Rows]:
     """Return (tested, kept) of a server's rows: whole groups where there are some.
 
     More to be tested than there are, or all of them, is a UserError.
     """
+    size = tested(test, len(rows))
     if size >= len(rows):
         raise UserError(
             f"{size} records are to be tested, but the target holds only {len(rows)}.",
@@ -55,6 +58,11 @@ def set_aside(here: Here, rows: Rows, records: Columns, size: int) -> tuple[Rows
         (taken if fits else left).append(members)
         room -= len(members) * fits
     return np.concatenate(taken), np.concatenate(left)
+
+
+def tested(test: float, n: int) -> int:
+    """Return how many of ``n`` records ``test`` asks for: a number, or a share."""
+    return round(test * n) if 0 < test < 1 else int(test)
 
 
 def _shuffled(

@@ -21,7 +21,8 @@ from curvote.mechanisms.gaussian_noise import (
     least_epsilon,
     loss_deviation,
 )
-from curvote.protocols.message import Known, Message, Payload, Setting
+from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
 from curvote.transfer import release

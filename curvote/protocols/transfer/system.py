@@ -26,8 +26,7 @@ from curvote.transfer.task import ASKS
 
 _HERE = "curvote.protocols.transfer.stages"
 _AXES = ("epsilon",)
-# Who holds which records.
-_WHO = ("source", "clients", "names", "seed")
+_WHO = stated.WHO
 _MODEL = combining.PARAMS
 
 

@@ -18,7 +18,9 @@ from curvote.run.config.schema import Pipeline
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
-    problems = [*_source(pipeline), *_repeats(pipeline)]
+    problems = [*_source(pipeline)]
+    if not problems:  # axes may be those of the source, such as its servers
+        problems += _repeats(pipeline)
     right = not problems
     if right:  # a system's own checks need a source that is right
         problems += system(pipeline.protocol).checks(pipeline)

@@ -127,6 +127,10 @@ class ClassSums(Form):
         Its `reference` is 1: it is what a contrast loses with its constant.
         """
 
+    @abstractmethod
+    def main(self, task: Task) -> Array:
+        """Return the directions (m, k), of norm 1, in which queries differ most."""
+
 
 def _as_they_are(rows: Array) -> Array:
     return rows

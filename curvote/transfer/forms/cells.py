@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from curvote.transfer.task import Task
 
 
-# How many points stand for the uniform distribution.
+# How many points stand for the uniform distribution, and for its main directions.
 _REFERENCE = 4096
+_SPREAD = 256
+_MAIN = 16
 
 
 class Parameters(Strict):
@@ -96,9 +98,25 @@ class Cells(ClassSums):
         """Return the weights of the function 1."""
         return np.full(self.grids(task).length, 1 / self.unit(task))
 
+    def main(self, task: Task) -> Array:
+        """Return the leading principal directions of points that are uniform."""
+        return _principal(self.grids(task))
+
 
 @lru_cache(maxsize=64)
 def _uniform(grids: Grids) -> Array:
     """Return the mean of phi over points that are uniform on [0, 1]^d."""
     points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
     return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))
+
+
+@lru_cache(maxsize=64)
+def _principal(grids: Grids) -> Array:
+    """Return the first principal directions (length, k) of phi on [0, 1]^d."""
+    points = np.random.default_rng(grids.seed).random((_SPREAD, grids.d))
+    phi = np.zeros((_SPREAD, grids.length))
+    np.put_along_axis(phi, grids.places(points), 1.0, axis=1)
+    phi -= phi.mean(axis=0)
+    _, vectors = np.linalg.eigh(phi @ phi.T)
+    main = phi.T @ vectors[:, -_MAIN:]
+    return np.asarray(main / np.sqrt((main**2).sum(axis=0)))

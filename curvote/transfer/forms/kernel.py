@@ -150,7 +150,8 @@ class Kernel(Form):
 
     def sensitivity(self, task: Task) -> float:
         """Return what the module's proof allows, and sqrt(length) for rounding."""
-        exact = self.unit(task) * self.parts(task) * self._apart(task.params)
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        exact = self.unit(task) * joint * self._apart(task.params)
         return exact + math.sqrt(self.length(task))
 
     @staticmethod
@@ -197,6 +198,7 @@ class Kernel(Form):
             n=told.n,
             rates=np.full(2, 0.5),
             rows=rows,
+            main=rows,
             constant=np.zeros(1),
             level=np.zeros(rows.shape[1]),
             noise=(told.sigma / self.unit(task) / told.n) ** 2,

@@ -136,6 +136,10 @@ class Moments(ClassSums):
         """Return the weights of u's first coordinate."""
         return np.asarray(np.eye(1, task.d + 1)[0])
 
+    def main(self, task: Task) -> Array:
+        """Return those of the slopes."""
+        return np.eye(task.d + 1)[:, 1:]
+
     def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
         """Return ridge regression by the pooled second moment of arm ``joint``."""
         if not self._pairs(task):
