@@ -131,6 +131,9 @@ def _production(pipeline: Settings) -> Problems:
     if pipeline.transfer.release == AUTO:
         message = "name the form: no later rule may make a second release of it."
         yield Problem(message, ("transfer", "release"))
+    elif form(pipeline.transfer.release).study:
+        message = "it protects less than it claims, and is for studies only."
+        yield Problem(message, ("transfer", "release"))
     if stated.OWN in pipeline.transfer.epsilon.values():
         message = "what never leaves comes in no envelope; combine it in the library."
         yield Problem(message, ("transfer", "epsilon"))

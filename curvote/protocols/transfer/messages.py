@@ -89,10 +89,15 @@ class ReleaseMessage(Message):
         return every
 
     def admit(self, task: Any) -> None:
-        """Refuse a task for several servers at once, and one too long for an envelope.
+        """Refuse a form for studies, several servers at once, and too many numbers.
 
         The rest its form has judged.
         """
+        if self.form(task).study:
+            raise UserError(
+                f"release {task.release} protects less than it claims: it is for"
+                " studies only."
+            )
         self.noise(task, _rehearsed(task))
         sizes = [each for each in task.params.values() if isinstance(each, int)]
         # What is larger is not even counted: that takes memory.
