@@ -42,7 +42,6 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "curvote/run/execute.py": {"frozen": "a key of every manifest"},
     "curvote/run/garbage.py": {"frozen": "a key of every manifest"},
-    "curvote/run/release/releases_log.py": {"releases": "a file of the state"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
     "flows/card_table.py": {"clients": "a line of a data set's card"},
@@ -50,8 +49,9 @@ ALLOWED: dict[str, dict[str, str]] = {
     "curvote/task.py": {"candidates": "a field of every task"},
     "flows/cli_ledger.py": {
         "clients": "a column of the ledger's tables",
-        "releases": "the rows of the ledger",
+        "releases": "what a ledger lists",
     },
+    "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},
 }
 
 
