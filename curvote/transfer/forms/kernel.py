@@ -187,6 +187,10 @@ class Kernel(Form):
             [each.product(cube, w) for each, w in zip(features, parts, strict=True)]
         )
 
+    def several(self, task: Task) -> bool:
+        """Say whether a release has several bandwidths to choose from."""
+        return len(task.params["bandwidths"]) > 1
+
     def side(self, task: Task, told: Release) -> Side:
         """Return the centred mean at each bandwidth: it says nothing of the rate."""
         from curvote.transfer.adaptive import KernelSide
@@ -199,8 +203,6 @@ class Kernel(Form):
             rates=np.full(2, 0.5),
             rows=rows,
             main=rows,
-            constant=np.zeros(1),
-            level=np.zeros(rows.shape[1]),
             noise=(told.sigma / self.unit(task) / told.n) ** 2,
             epsilon=spent,
             alone=spent / self.parts(task),
