@@ -89,7 +89,7 @@ def test_features_have_norm_1_and_are_never_opposed(
 
 
 def test_random_grids_agree_with_the_triangular_kernel() -> None:
-    """Root mean square below .02 over 1,000 pairs, with 20,000 grids (three numbers)."""
+    """Root mean square below .02 over 1,000 pairs of three numbers, 20,000 grids."""
     grids = Grids(3, 20_000, 3, 0.8, 10**6, 4)
     rng = np.random.default_rng(0)
     one = rng.random((1000, 3))
