@@ -35,13 +35,14 @@ class Dealt(Strict):
 class Transfer(Dealt):
     """Who learns from whom (`Dealt`), in which form, and what each server spends.
 
-    ``release`` is the form of a release with its own ``params``, or `auto`.
-    ``epsilon`` states a server's own instead of the axis: a number, ``public`` (nothing
-    to protect) or, of the target, ``own`` (its records never leave). ``delta`` is everybody's, n^-2 by default. ``weights`` are
-    a rule or a number for each server; by default a study compares all rules, and
-    ``aligned`` is kept. ``decide`` says whether classes count alike or as often as in
-    the target. ``faults`` let servers of a study lie. ``matrix`` is the epsilon at
-    which a study tries the release of each server alone on the records of all.
+    ``release`` is the form of a release with its own ``params``, or `auto`. ``epsilon``
+    states a server's own instead of the axis: a number, ``public`` (nothing to protect)
+    or, of the target, ``own`` (its records never leave). ``delta`` is everybody's, n^-2
+    by default. ``weights`` are a rule or a number for each server; by default a study
+    compares all rules, and ``aligned`` is kept. ``decide`` says whether classes count
+    alike or as often as in the target. ``faults`` let servers of a study lie.
+    ``matrix`` is the epsilon at which a study tries the release of each server alone on
+    the records of all.
     """
 
     release: str = "auto"

@@ -35,7 +35,7 @@ class Parameters(Strict):
     ``cells`` is the most numbers that a release may have, over all classes.
     """
 
-    order: Whole = 3
+    order: Whole = 2
     pitch: Annotated[float, Field(gt=0, le=64)] = 1.0
     grids: Whole = 400
     cells: Whole = 8192
@@ -100,7 +100,11 @@ class Cells(ClassSums):
 
     def main(self, task: Task) -> Array:
         """Return the leading principal directions of points that are uniform."""
-        return _principal(self.grids(task))
+        return _principal(self.grids(task))[0]
+
+    def spreads(self, task: Task) -> Array:
+        """Return their eigenvalues."""
+        return _principal(self.grids(task))[1]
 
 
 @lru_cache(maxsize=64)
@@ -111,12 +115,12 @@ def _uniform(grids: Grids) -> Array:
 
 
 @lru_cache(maxsize=64)
-def _principal(grids: Grids) -> Array:
-    """Return the first principal directions (length, k) of phi on [0, 1]^d."""
+def _principal(grids: Grids) -> tuple[Array, Array]:
+    """Return principal directions (length, k) of phi on [0, 1]^d, and variances."""
     points = np.random.default_rng(grids.seed).random((_SPREAD, grids.d))
     phi = np.zeros((_SPREAD, grids.length))
     np.put_along_axis(phi, grids.places(points), 1.0, axis=1)
-    phi -= phi.mean(axis=0)
-    _, vectors = np.linalg.eigh(phi @ phi.T)
+    phi = (phi - phi.mean(axis=0)) / math.sqrt(grids.count)
+    values, vectors = np.linalg.eigh(phi @ phi.T)
     main = phi.T @ vectors[:, -_MAIN:]
-    return np.asarray(main / np.sqrt((main**2).sum(axis=0)))
+    return main / np.sqrt(values[-_MAIN:]), values[-_MAIN:] / _SPREAD

@@ -205,8 +205,6 @@ class Kernel(Form):
             rates=np.full(2, 0.5),
             rows=rows,
             main=rows,
-            constant=np.zeros(1),
-            level=np.zeros(rows.shape[1]),
             noise=(told.sigma / self.unit(task) / told.n) ** 2,
             epsilon=spent,
             alone=spent / self.parts(task),
