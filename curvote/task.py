@@ -45,6 +45,11 @@ class Asked(Protocol):
         ...
 
     @property
+    def epsilon(self) -> float | str:
+        """What the one sender that is asked spends; a word says why it is nothing."""
+        ...
+
+    @property
     def mechanism(self) -> str:
         """What noises the message."""
         ...

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(help="Mechanisms, messages or broken.NAME (default: all)."),
+    typer.Argument(
+        help="Mechanisms, messages, broken.NAME; transfer.* (default: all)."
+    ),
 ]
 PipelineOption = Annotated[
     str | None, typer.Option("--pipeline", help="Audit what its clients really send.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import product
+from itertools import chain, product
 
 from curvote.audit import examples
 from curvote.audit.broken.gallery import gallery, gallery_names
@@ -97,15 +98,17 @@ def table(name: str, epsilon: float, delta: float | None = None) -> TableSubject
 def checked(given: Sequence[str]) -> list[str]:
     """Return the names to audit: all of them where none is given.
 
-    An unknown name is a UserError that suggests a close one.
+    ``*`` stands for anything: ``transfer.*``. What names nothing is a UserError that
+    suggests a close name.
     """
     known = [*shipped_names(), *gallery_names()]
-    for name in given:
-        if name not in known:
+    found = [fnmatch.filter(known, name) for name in given]
+    for name, named in zip(given, found, strict=True):
+        if not named:
             raise UserError(
                 f"nothing to audit is named {name!r}.{did_you_mean(name, known)}"
             )
-    return list(given) or known
+    return list(dict.fromkeys(chain.from_iterable(found))) or known
 
 
 def jobs(

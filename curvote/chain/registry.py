@@ -13,6 +13,7 @@ SYSTEMS = {
     "online": "curvote.protocols.online",
     "federated": "curvote.federation",
     "transfer": "curvote.protocols.transfer",
+    "transfer_clean": "curvote.protocols.transfer.clean",
 }
 
 # What a pipeline is that names no protocol.

@@ -23,12 +23,14 @@ class Evidence:
     """The score rows of the runs, as a wing reads them, and the single scores.
 
     ``replicates`` has the columns of `curvote.run.results.scores` and one for each
-    axis of the pipelines' grids; ``configs`` are the runs' configurations.
+    axis of the pipelines' grids; ``configs`` are the runs' configurations, ``project``
+    is where raw files are found.
     """
 
     summaries: list[Row]
     replicates: pd.DataFrame
     configs: list[dict[str, Any]] = field(default_factory=list)
+    project: Project | None = None
 
 
 def evidence(
@@ -49,7 +51,7 @@ def evidence(
         summaries += refine(record, summary(project, record), table)
         parts.append(with_axes(table, labels_of(record.config)))
     together = pd.concat(parts[1:] or parts, ignore_index=True)
-    return Evidence(summaries, together, [record.config for record in runs])
+    return Evidence(summaries, together, [record.config for record in runs], project)
 
 
 def with_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:

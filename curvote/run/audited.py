@@ -218,6 +218,6 @@ def exact_losses(project: Project, record: RunRecord) -> list[Loss]:
     for task in every:
         name = f"{task.protocol}.{task.asks}" if several else task.asks
         loss = message_of(task).worst_loss(task)
-        key = name, task.spends().epsilon
+        key = name, float(task.epsilon)
         worst[key] = max(loss, worst.get(key, loss))
     return [Loss(name, claimed, exact) for (name, claimed), exact in worst.items()]

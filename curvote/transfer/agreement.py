@@ -12,8 +12,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from curvote.transfer.forms.base import Array
 from curvote.transfer.sides import Side
 
@@ -48,21 +46,51 @@ def agreements(sides: Sequence[Side], target: int) -> list[Agreement]:
 def _agreement(side: Side, own: Side) -> Agreement:
     """Return the slope; without a sign of the target's contrast, one that is unknown.
 
-    The variance of <h_j, h_0> is that of independent noise on both, sampling included.
+    The variance of <h_j, h_0> is that of independent errors of both; that of |h_0|^2
+    counts as far as there is any without a difference.
     """
-    size = own.rows.size
-    energy = _energy(own.rows) - size * own.noise
-    doubt = math.sqrt(2 * size) * own.noise
-    if energy <= doubt:
+    theirs, ours = _Difference.of(side), _Difference.of(own)
+    if ours.energy <= ours.doubt:
         return Agreement(1.0, math.inf)
-    product = float((side.rows * own.rows).sum())
+    product = float((theirs.rows * ours.rows).sum())
     variance = (
-        side.variance * energy
-        + own.variance * max(_energy(side.rows) - size * side.noise, 0)
-        + size * side.noise * own.noise
+        theirs.along * ours.energy
+        + ours.along * max(theirs.energy, 0)
+        + ours.rows.size * ours.noise * theirs.noise
+        + ours.doubt**2
     )
-    return Agreement(product / energy, math.sqrt(variance) / energy)
+    return Agreement(product / ours.energy, math.sqrt(variance) / ours.energy)
 
 
-def _energy(rows: Array) -> float:
-    return float(np.sum(rows**2))
+@dataclass(frozen=True)
+class _Difference:
+    """A server's `differences` (R, m), with the variances of what is wrong with them.
+
+    ``noise`` is that of a coordinate due to privacy, ``sampling`` that of a query due
+    to the number of records, which is also their sum over the coordinates of a row.
+    """
+
+    rows: Array
+    noise: float
+    sampling: float
+
+    @classmethod
+    def of(cls, side: Side) -> _Difference:
+        scale = side.clear**2
+        return cls(side.differences, side.noise / scale, side.sampling / scale)
+
+    @property
+    def energy(self) -> float:
+        """The square of the differences' norm, without that of their errors."""
+        wrong = self.rows.size * self.noise + len(self.rows) * self.sampling
+        return float((self.rows**2).sum()) - wrong
+
+    @property
+    def doubt(self) -> float:
+        """The standard deviation of `energy` where there is no difference."""
+        return math.sqrt(2 * self.rows.size) * self.noise + self.sampling
+
+    @property
+    def along(self) -> float:
+        """The variance along one direction."""
+        return self.noise + self.sampling

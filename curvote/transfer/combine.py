@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from curvote.transfer.model import Model, Standing
 from curvote.transfer.release import Release
 from curvote.transfer.sides import Side
 from curvote.transfer.task import Task
-from curvote.transfer.weighing import normalised, precision
+from curvote.transfer.weighing import Reading, normalised, precision
+
+# Where differences drown in noise, rates alone decide.
+LEAST_ODDS = 1e-9
 
 
 def combine(
@@ -38,52 +42,56 @@ def combine(
     """
     kind = form(task.release)
     validate.one_of(task.servers, target=target)
-    decide = kind.decides or validate.one_of(DECIDE, decide=decide)
+    prior = (kind.decides or validate.one_of(DECIDE, decide=decide)) == "prior"
     told = _checked(task, releases, target)
     sides = [kind.side(task, each) for each in told]
     place = [side.server for side in sides].index(target)
-    prior = tuple(sides[place].rates.tolist()) if decide == "prior" else None
-    decision = Decision(tuple(tuple(each.rates.tolist()) for each in sides), prior)
     fixed = _fixed(kind, sides, place, weights)
-    if fixed is None:
-        rows, read = _apart(kind, task, sides), rules.reading(kind, str(weights))
-    else:
-        rows, read = _together(kind, task, sides, fixed, decision), None
+    shares = precision(sides, place) if fixed is None else fixed
+    rows = kind.refined(task, sides, shares)(np.concatenate([s.rows for s in sides]))
+    decision = Decision(tuple(tuple(each.rates.tolist()) for each in sides))
+    if prior:
+        rows = np.concatenate([rows, kind.constant(task)[np.newaxis]])
+        decision = replace(decision, offsets=_offsets(kind, task, sides, shares, place))
+    named = weights if isinstance(weights, str) else "stated"
+    read = _reading(kind, task, sides, place, named if fixed is None else fixed)
     return Model(
         task=task,
         target=target,
-        weights=weights if isinstance(weights, str) else "stated",
+        weights=named,
         decision=decision,
         servers=_standings(told, sides, place, fixed),
-        rows=rows,
-        reading=read and read.of(sides, place),
+        rows=decision.row(rows, fixed) if read is None and fixed is not None else rows,
+        reading=read,
         inside=any(each.kept for each in told),
     )
 
 
-def _together(
-    kind: Form, task: Task, sides: Sequence[Side], shares: Array, decision: Decision
-) -> Array:
-    """Return the rows of the scores for weights (J,) that hold for all queries."""
-    refine = kind.refined(task, sides, shares)
-    return decision.row(refine(_pooled(sides, shares)), shares, _level(sides, shares))
+def _reading(
+    kind: Form, task: Task, sides: Sequence[Side], place: int, weights: str | Array
+) -> Reading | None:
+    """Return what reads every query by itself, if weights or bandwidths are chosen so.
+
+    ``weights`` are a rule's name or hold for all queries, (J,).
+    """
+    if isinstance(weights, str):
+        read: Reading = rules.reading(kind, weights).of(sides, place)
+        return read
+    if not kind.several(task):
+        return None
+    steady: Reading = rules.reading(kind, rules.STEADY).of(sides, place, weights)
+    return steady
 
 
-def _apart(kind: Form, task: Task, sides: Sequence[Side]) -> Array:
-    """Return the contrasts of one server after the other, and mu."""
-    shares = precision(sides, 0)
-    refine = kind.refined(task, sides, shares)
-    level = _level(sides, shares)
-    return np.concatenate([*(refine(side.rows) for side in sides), level[np.newaxis]])
-
-
-def _pooled(sides: Sequence[Side], shares: Array) -> Array:
-    return np.asarray(np.tensordot(shares, [side.rows for side in sides], 1))
-
-
-def _level(sides: Sequence[Side], shares: Array) -> Array:
-    """Return mu (m,)."""
-    return np.asarray(shares @ np.array([side.level for side in sides]))
+def _offsets(
+    kind: Form, task: Task, sides: Sequence[Side], shares: Array, place: int
+) -> tuple[float, ...]:
+    """Return the logarithms of the target's rates in units of the scores."""
+    clear = float(shares @ [side.clear for side in sides])
+    main = np.tensordot(shares, [side.main for side in sides], 1) / clear
+    noise = float(shares**2 @ [side.noise for side in sides]) / clear**2
+    odds = max(kind.odds(task, main, noise), LEAST_ODDS)
+    return tuple((np.log(sides[place].rates) / odds).tolist())
 
 
 def _checked(task: Task, releases: Iterable[Release], target: str) -> list[Release]:

@@ -1,8 +1,9 @@
 """From contrasts to scores: as if classes were equally frequent, or as they are.
 
 A contrast is p_c (mu_c - mu), mu_c the mean of class c and mu that of all records,
-averaged over servers. `balanced` compares mu_c - mu; `prior` compares
-q_c (mu + (mu_c - mu)) with q the rates of the target.
+averaged over servers. `balanced` compares mu_c - mu. `prior` adds the logarithms of the
+target's rates, in units of such a difference: those are log-odds but for a factor if
+all classes spread alike.
 """
 
 from __future__ import annotations
@@ -20,58 +21,61 @@ DECIDE: Final = ("balanced", "prior")
 
 @dataclass(frozen=True)
 class Decision:
-    """How scores are made: ``prior`` (K,) are the target's rates, None if balanced.
+    """How scores are made: ``rates`` (J, K) are each server's own.
 
-    ``rates`` (J, K) are each server's own.
+    ``offsets`` (K,) times the public constant are added to scores: None if balanced.
     """
 
     rates: tuple[tuple[float, ...], ...]
-    prior: tuple[float, ...] | None = None
+    offsets: tuple[float, ...] | None = None
 
-    def row(self, contrasts: Array, shares: Array, mean: Array) -> Array:
-        """Return score rows (C, m) from contrasts (R, m) pooled by ``shares`` (J,)."""
-        rates = shares @ np.array(self.rates)
-        return self._scores(contrasts.T, rates, mean).T
+    def row(self, rows: Array, shares: Array) -> Array:
+        """Return score rows (C, m), C = 1 for two classes, else K.
+
+        ``rows`` are all servers' contrasts, and the constant's row if there are
+        ``offsets``; ``shares`` (J,) the servers' weights.
+        """
+        contrasts, constant = self._taken(rows.T)
+        pooled = contrasts @ shares
+        return self._scores(pooled, shares @ np.array(self.rates), constant).T
 
     def by_query(self, values: Array, reading: Reading) -> Array:
-        """Return scores (q, C) from products (B, q, J R + 1) by a reading.
-
-        The last of the products is that with mu.
-        """
-        mean = values[..., -1].mean(axis=0)
-        apart = values[..., :-1].reshape(*values.shape[:2], len(self.rates), -1)
-        contrasts, weights = reading.read(apart.swapaxes(2, 3))
+        """Return scores (q, C) from the same rows' products (B, q, r) by a reading."""
+        taken = [self._taken(each) for each in values]
+        contrasts, weights = reading.read(np.stack([each for each, _ in taken]))
         own = np.array(self.rates)
         if weights.shape[1] == 1:
             rates = weights[:, 0] @ own
         else:
             rates = np.einsum("qkj,jk->qk", weights, own)
-        return self._scores(contrasts, rates, mean)
+        return self._scores(contrasts, rates, taken[0][1])
 
-    def _scores(self, contrasts: Array, rates: Array, mean: Array) -> Array:
-        """Return scores (n, C) from contrasts (n, R), C = 1 for two classes, else K.
+    def _taken(self, values: Array) -> tuple[Array, Array | None]:
+        """Return contrasts (n, R, J) and the constant (n,) from columns (n, r)."""
+        constant = None
+        if self.offsets is not None:
+            values, constant = values[:, :-1], values[:, -1]
+        apart = values.reshape(len(values), len(self.rates), -1)
+        return apart.swapaxes(1, 2), constant
 
-        ``rates`` (..., K) are those that the contrasts were averaged with, ``mean`` is
-        mu (n,).
-        """
+    def _scores(self, contrasts: Array, rates: Array, constant: Array | None) -> Array:
+        """Return scores (n, C) from contrasts (n, R), whose ``rates`` are (..., K)."""
         if contrasts.shape[1] == 1:
             contrasts = np.concatenate([-contrasts, contrasts], axis=1)
         scores = contrasts / rates
-        if self.prior is not None:
-            scores = np.array(self.prior) * (mean[:, np.newaxis] + scores)
+        if self.offsets is not None and constant is not None:
+            scores = scores + np.outer(constant, self.offsets)
         if scores.shape[1] == 2:
             scores = scores[:, 1:] - scores[:, :1]
         return np.asarray(scores)
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that build it again."""
-        prior = self.prior and list(self.prior)
-        rates = [list(each) for each in self.rates]
-        return {"rates": rates, "prior": prior}
+        offsets = None if self.offsets is None else list(self.offsets)
+        return {"rates": [list(each) for each in self.rates], "offsets": offsets}
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Decision:
         """Build the decision that `to_json` wrote."""
-        rates = tuple(tuple(each) for each in told["rates"])
-        prior = told["prior"] and tuple(told["prior"])
-        return cls(rates, prior)
+        offsets = None if told["offsets"] is None else tuple(told["offsets"])
+        return cls(tuple(tuple(each) for each in told["rates"]), offsets)

@@ -1,6 +1,6 @@
 """From pooled contrasts and a pooled second moment to slopes, knowing the noise.
 
-What `curvote.server.directions` does with the means of private reports, it does here
+What `curvote.server.directions` does with the means of private reports is done here
 with those of servers: both are unbiased, of known variance.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curvote.server.directions import Known, shrunk, solve
+from curvote.shrinkage import Known, shrunk, solve
 from curvote.transfer.forms.base import Array, Refine
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ def ridge(sides: Sequence[Side], shares: Array, public: Array) -> Refine:
     seconds = [side.second for side in sides if side.second is not None]
     noise = float(shares**2 @ [side.second_noise for side in sides])
     second = shrunk(np.tensordot(shares, seconds, 1), noise, public)
-    label = float(shares**2 @ [side.noise for side in sides])
+    # What sampling adds is spread over all coordinates.
+    errors = [side.noise + side.sampling / len(public) for side in sides]
+    label = float(shares**2 @ errors)
 
     def refine(rows: Array) -> Array:
         return np.stack([solve(Known(row, label, second)) for row in rows])

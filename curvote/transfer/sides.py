@@ -32,19 +32,17 @@ class Side:
     """One server's contrasts.
 
     ``rows`` (R, m) are weights on phi, of the second class where there are two, else
-    one for each class, without their constant, which is ``constant`` (R,). ``rates``
-    (K,) are the classes' shares, ``level`` (m,) is all records' mean phi as far as it
-    is constant, ``second`` the mean of phi phi' if it was released. ``noise`` is the
-    variance that privacy adds to a coordinate of a row, ``second_noise`` to one of
-    ``second``.
+    one for each class, ``main`` (R, k) their part along the public directions in which
+    queries differ most: without their constant. ``rates`` (K,) are the classes' shares,
+    ``second`` is the mean of phi phi' if it was released. ``noise`` is the variance
+    that privacy adds to a coordinate of a row, ``second_noise`` to one of ``second``.
     """
 
     server: str
     n: int
     rates: Array
     rows: Array
-    constant: Array
-    level: Array
+    main: Array
     noise: float
     second: Array | None = None
     second_noise: float = 0.0
@@ -61,14 +59,14 @@ class Side:
 
     @property
     def clear(self) -> float:
-        """How much a contrast shrinks by the rates: p (1 - p), of K classes the mean."""
+        """How much rates shrink a contrast: p (1 - p), of K classes their mean."""
         return float(np.mean(self.rates * (1 - self.rates)))
 
     @property
     def differences(self) -> Array:
-        """The contrasts as if classes were equally frequent: mu_c - mu, (R, m)."""
+        """``main`` as if classes were equally frequent: of mu_c - mu, (R, k)."""
         shares = self.rates * (1 - self.rates) if len(self.rows) == 1 else self.rates
-        return np.asarray(self.rows / shares[-len(self.rows) :, np.newaxis])
+        return np.asarray(self.main / shares[-len(self.rows) :, np.newaxis])
 
 
 def of_class_sums(form: ClassSums, task: Task, told: Release) -> Side:
@@ -77,15 +75,14 @@ def of_class_sums(form: ClassSums, task: Task, told: Release) -> Side:
     sums = form.weights(task, values)
     rates = _rates(form.reference(task, sums))
     mean = sums.sum(axis=0)
-    level = form.reference(task, mean[np.newaxis]) * form.constant(task)
     used = slice(1, 2) if len(sums) == 2 else slice(None)
     rows = (sums - np.outer(rates, mean))[used]
-    constant = form.reference(task, rows)
-    rows = rows - np.outer(constant, form.constant(task))
+    rows = rows - np.outer(form.reference(task, rows), form.constant(task))
     own = (1 - rates[used]) ** 2 + (len(rates) - 1) * rates[used] ** 2
     unit = (told.sigma / form.unit(task) / told.n) ** 2
-    known = constant, level, unit * float(own.mean())
-    return Side(told.server, told.n, rates, rows, *known)
+    main = rows @ form.main(task)
+    noise = unit * float(own.mean())
+    return Side(told.server, told.n, rates, rows, main, noise)
 
 
 def _rates(reference: Array) -> Array:

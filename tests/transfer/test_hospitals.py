@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.envelope import Invitation, read, seal
+from curvote.errors import UserError
 from curvote.run.planner import Plan
 from curvote.signed import opened
 from flows import cli, cli_ledger
@@ -188,6 +189,18 @@ def test_another_task_is_refused_before_the_table_is_read(
     assert "'cleveland'" in home.refusal(task=other, table=nowhere)
     agreed = ["--classes", "no,ill"]
     assert "you agree to no/ill only" in home.refusal(*agreed, table=nowhere)
+
+
+def test_noise_for_studies_is_neither_asked_for_nor_given(
+    tmp_path: Path, home: Hospital, server: Server
+) -> None:
+    """The published noise protects less than its epsilon says."""
+    stated = {"release": "printed", "params": {"bandwidths": [1.0]}}
+    other = steward(tmp_path / "other", **stated)
+    with pytest.raises(UserError, match="for studies only"):
+        other.run()
+    task = home.asked(server, **stated)
+    assert "for studies only" in home.refusal(task=task)
 
 
 def test_one_server_releases_once(home: Hospital, server: Server) -> None:

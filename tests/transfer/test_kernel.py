@@ -164,3 +164,14 @@ def test_the_printed_release_has_the_noise_of_equation_16():
     assert made.budget.epsilon == 1.0
     assert form("printed").study
     assert not form("kernel").study
+
+
+@pytest.mark.parametrize(("epsilon", "delivered"), [(2, 2.27), (5, 6.66), (10, 16.0)])
+def test_as_published_a_release_delivers_less_privacy_than_it_says(epsilon, delivered):
+    """Centred by the own rate, 142 records, one bandwidth: the papers' README, 4."""
+    params = {"bandwidths": [1.0], "cells": 10**5}
+    task = Task(FEATURES, ("a", "b"), {"s": epsilon}, release="printed", params=params)
+    noise = form("printed").noise(task, task.spends(142))
+    assert noise.worst_log_ratio() == pytest.approx(delivered, rel=0.02)
+    right = form("kernel").noise(task, task.spends(142))
+    assert right.worst_log_ratio() <= epsilon

@@ -7,6 +7,7 @@ that differs from such a one in one record.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations_with_replacement
@@ -22,6 +23,9 @@ from curvote.transfer.task import Task
 Steps = NDArray[np.int64]
 # A table of so many equal records, and one other: where a mean hardly moves.
 MANY = 500
+SIZES = (1, 2, 3, 4)
+# Numbers of all tables of one size: larger ones are left out.
+MOST_NUMBERS = 4_000_000
 MOST_CLASSES = 3
 _PLACE = 0.3
 
@@ -61,6 +65,13 @@ def known(task: Task, cube: NDArray[np.float64], codes: NDArray[Any]) -> Known:
     return Known(z, z, codes.astype(np.float64))
 
 
+def sizes(message: Any, task: Task) -> list[int]:
+    """Return the sizes of tables all neighbours of which are looked at, and a large."""
+    m, length = len(pool(task).z), message.numbers(task)
+    few = [n for n in SIZES if math.comb(m + n - 1, n) * length <= MOST_NUMBERS]
+    return [*few, MANY]
+
+
 def worst(message: Any, task: Task, n: int) -> Worst:
     """Return the neighbours of ``n`` records whose sums are furthest apart."""
     stated = task.to_json() | {"servers": {"one": [1.0, None]}, "number": 1}
@@ -93,7 +104,7 @@ def _families(
             kept[rows] = message.sums(task, records.of(np.array(rows)))
         return kept[rows]
 
-    few = n <= 4
+    few = n <= SIZES[-1]
     every = combinations_with_replacement(range(m), n - 1)
     for rest in every if few else (((i,) * (n - 1)) for i in range(m)):
         yield rest, np.stack([sums(tuple(sorted((*rest, i)))) for i in range(m)])

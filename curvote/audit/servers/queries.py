@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 POINTS, TIMES = 250, 4
 RELEASES = 200
+# The covariance of answers is worked out at fewer points where there are many features.
+WIDE, FEW = 1000, 40
 # Standard deviations of an estimated separation.
 MOST = 6.0
 
@@ -66,10 +68,12 @@ def _weights(subject: TableSubject, points: FloatArray) -> list[FloatArray]:
     apart = subject.message.sums(task, x) - subject.message.sums(task, x2)
     rows = form.weights(task, apart.astype(np.float64))
     gap = form.product(task, points, rows)
-    features = form.product(task, points, np.eye(rows.shape[1]))
-    fewer = features[:POINTS]
-    shared = np.linalg.pinv(fewer @ fewer.T, rcond=1e-9, hermitian=True) @ gap[:POINTS]
-    return [gap.ravel(), np.tile(shared / TIMES, (TIMES, 1)).ravel()]
+    some = POINTS if rows.shape[1] <= WIDE else FEW
+    features = form.product(task, points[:some], np.eye(rows.shape[1]))
+    inverse = np.linalg.pinv(features @ features.T, rcond=1e-9, hermitian=True)
+    shared = np.zeros_like(gap)
+    shared[:some] = inverse @ gap[:some]
+    return [gap.ravel(), shared.ravel()]
 
 
 def _separated(one: FloatArray, other: FloatArray, weights: FloatArray) -> float:

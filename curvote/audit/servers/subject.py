@@ -18,6 +18,7 @@ from curvote.audit.servers import gaussian_law, leaving, neighbours, queries
 from curvote.audit.subject import Loss, OddInput
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
+from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import ROUNDING_VARIANCE
 from curvote.protocols.message import Known
 from curvote.protocols.transfer.messages import MESSAGES, ReleaseMessage
@@ -25,8 +26,9 @@ from curvote.transfer.task import Task
 from curvote.validate import FloatArray
 
 Many = list[Known]
-# Sizes of tables all pairs of neighbours of which are looked at.
-SIZES = (1, 2, 3, 4)
+# Sizes of tables of records from everywhere.
+SIZES = (1, 2, 3, 17)
+RECORDS = 100
 SOME = 12
 # Numbers that are compared for the noise that they share.
 SHARED = 2000
@@ -49,9 +51,9 @@ class TableSubject(SentSubject):
     stands_for: ClassVar[str] = ""
     deciding: ClassVar[tuple[int, ...]] = ()
     rejects: ClassVar[bool] = False
-    most_numbers: ClassVar[int] = 300_000
+    most_numbers: ClassVar[int] = 150_000
     # Each table is a call of its own.
-    crowd: ClassVar[tuple[int, int]] = (100, 100)
+    crowd: ClassVar[tuple[int, int]] = (60, 60)
     batched: ClassVar[bool] = False
 
     @cached_property
@@ -60,9 +62,9 @@ class TableSubject(SentSubject):
         return neighbours.worst(self.message, self.task, self.records)
 
     def inputs(self, rng: np.random.Generator) -> list[Known]:
-        """Return three tables of which any two are neighbours, the worst first."""
+        """Return the two neighbours that are furthest apart."""
         del rng
-        return list(self.worst.tables)
+        return [self.worst.one, self.worst.other]
 
     def draw(self, x: Known, n: int, entropy: Entropy) -> Columns:
         """Return the releases of ``n`` servers that all hold the table ``x``.
@@ -83,7 +85,16 @@ class TableSubject(SentSubject):
 
     def many(self, n: int, rng: np.random.Generator) -> Many:
         """Return tables of few records, from everywhere in the bounds and beyond."""
-        return [self._table(int(size), rng) for size in rng.choice(SIZES, n)]
+        sizes = [size for size in SIZES if self._legal(size)]
+        return [self._table(int(size), rng) for size in rng.choice(sizes, n)]
+
+    def _legal(self, n: int) -> bool:
+        """Say whether delta is a promise to ``n`` records."""
+        try:
+            self.task.spends(n)
+        except UserError:
+            return False
+        return True
 
     def _table(self, n: int, rng: np.random.Generator) -> Known:
         cube = (interior.values((n, self.task.d), rng) + 1) / 2
@@ -184,7 +195,7 @@ class TableSubject(SentSubject):
     def _moved(self) -> str | None:
         """Compare all neighbours of small tables with the stated sensitivity."""
         stated = self.message.form(self.task).sensitivity(self.task)
-        for n in (*SIZES, neighbours.MANY):
+        for n in neighbours.sizes(self.message, self.task):
             square = neighbours.worst(self.message, self.task, n).square
             if square > stated**2 * (1 + SLACK):
                 return (
@@ -249,8 +260,14 @@ def _residuals(
     return np.column_stack([special.ndtr(z[:, some]), length])
 
 
-def of_table(task: Task, records: int = 100) -> TableSubject:
-    """Return what one server is asked, about so many records, as a subject."""
+def of_table(task: Task, records: int | None = None) -> TableSubject:
+    """Return what one server is asked, about so many records, as a subject.
+
+    100, or as many as the stated delta is a promise to.
+    """
+    if records is None:
+        delta = task.servers[task.server].delta
+        records = RECORDS if delta is None else min(RECORDS, math.floor(1 / delta))
     params = {"n": records, "d": task.d, "release": task.release, **task.params}
     named = f"{task.protocol}.{task.asks}", params, task.spends(records)
     return TableSubject(task, MESSAGES[task.asks], *named, records)

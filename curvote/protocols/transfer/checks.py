@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterable, Iterator
 
 from curvote.chain.axis import Settings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
+from curvote.privacy import refuse_delta
 from curvote.protocols.encoding_checks import representation
 from curvote.protocols.transfer import choosing, dealing, stated
 from curvote.protocols.transfer.methods import WEIGHED
@@ -19,16 +20,39 @@ AUTO = "auto"
 
 def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong, the servers first: all else is said of them."""
-    yield from representation(pipeline)
+    yield from dealt(pipeline)
     servers = _servers(pipeline)
-    if len(servers) < 1:
+    if servers and not lookup.apart(pipeline.source):
+        yield from _named(pipeline, servers)
+        yield from _promised(pipeline, servers)
+        yield from _form(pipeline)
+        yield from _production(pipeline)
+
+
+def dealt(pipeline: Settings) -> Problems:
+    """Yield what is wrong with who holds which records, and who wants a classifier."""
+    yield from representation(pipeline)
+    servers, target = _servers(pipeline), pipeline.transfer.target
+    if not servers:
         message = "is missing: this source names no servers; say how many share it."
         yield Problem(message, ("transfer", "servers"))
         return
-    yield from _named(pipeline, servers)
+    if lookup.apart(pipeline.source):
+        message = f"{pipeline.source['name']} draws as many as each server is told."
+        yield Problem(message, ("source", "name"))
+        return
+    yield from _known("target", [target] if target else [], servers)
     yield from _tested(pipeline, servers)
-    yield from _form(pipeline)
-    yield from _production(pipeline)
+    if lookup.servers(pipeline.source) is not None and pipeline.transfer.servers:
+        message = "the source names its servers; none can be dealt."
+        yield Problem(message, ("transfer", "servers"))
+
+
+def _known(key: str, given: Iterable[str], servers: list[str]) -> Problems:
+    for name in given:
+        if name not in servers:
+            message = f"there is no server {name!r}.{did_you_mean(name, servers)}"
+            yield Problem(message, ("transfer", key))
 
 
 def _servers(pipeline: Settings) -> list[str]:
@@ -39,27 +63,15 @@ def _servers(pipeline: Settings) -> list[str]:
 def _named(pipeline: Settings, servers: list[str]) -> Problems:
     """Ask that whatever names a server names one that there is."""
     transfer = pipeline.transfer
-    named: list[tuple[str, Collection[str]]] = [
-        ("target", [transfer.target] if transfer.target else []),
-        ("epsilon", transfer.epsilon),
-        ("faults", transfer.faults),
-    ]
+    yield from _known("epsilon", transfer.epsilon, servers)
+    yield from _known("faults", transfer.faults, servers)
     if isinstance(transfer.weights, dict):
-        named.append(("weights", transfer.weights))
-    for key, given in named:
-        for name in given:
-            if name not in servers:
-                hint = did_you_mean(name, servers)
-                message = f"there is no server {name!r}.{hint}"
-                yield Problem(message, ("transfer", key))
+        yield from _known("weights", transfer.weights, servers)
     wants = transfer.target or servers[0]
     for name, level in transfer.epsilon.items():
         if level == stated.OWN and name != wants:
             message = f"only the target keeps its own records, and {name} is a source."
             yield Problem(message, ("transfer", "epsilon", name))
-    if lookup.servers(pipeline.source) is not None and transfer.servers is not None:
-        message = "the source names its servers; none can be dealt."
-        yield Problem(message, ("transfer", "servers"))
 
 
 def _tested(pipeline: Settings, servers: list[str]) -> Problems:
@@ -78,6 +90,17 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
         if roles[role]:
             message = "servers hold everybody but volunteers: transfer.test says more."
             yield Problem(message, ("clients", role))
+
+
+def _promised(pipeline: Settings, servers: list[str]) -> Problems:
+    """Ask for a delta that is a promise to every record, as far as sizes are known."""
+    delta, known = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    for name, n in known.items():
+        try:
+            refuse_delta(delta or 0.0, n or 1)
+        except UserError as error:
+            yield Problem(f"{name}: {error}", ("transfer", "delta"))
+            return
 
 
 def _form(pipeline: Settings) -> Problems:
@@ -107,6 +130,9 @@ def _production(pipeline: Settings) -> Problems:
         yield Problem(message, ("source", "name"))
     if pipeline.transfer.release == AUTO:
         message = "name the form: no later rule may make a second release of it."
+        yield Problem(message, ("transfer", "release"))
+    elif form(pipeline.transfer.release).study:
+        message = "it protects less than it claims, and is for studies only."
         yield Problem(message, ("transfer", "release"))
     if stated.OWN in pipeline.transfer.epsilon.values():
         message = "what never leaves comes in no envelope; combine it in the library."

@@ -51,7 +51,7 @@ class ReleaseMessage(Message):
     """The noised sums over the table of one server (`curvote.transfer.release`)."""
 
     name, stage, table = ASKS, "privatize", "releases"
-    whole, shuffled = True, False
+    whole, shuffled, party = True, False, "server"
     senders, mechanism = Senders(()), "gaussian"
     payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
@@ -59,7 +59,8 @@ class ReleaseMessage(Message):
 
     def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
         """Return what leaves a server."""
-        return [Sent(self.who, self.what, self.mechanism, self.detail)]
+        detail = f"form {config['transfer']['release']}: {self.detail}"
+        return [Sent(self.who, self.what, self.mechanism, detail)]
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return nothing: tasks about tables are stated by the system's own stage."""
@@ -88,10 +89,15 @@ class ReleaseMessage(Message):
         return every
 
     def admit(self, task: Any) -> None:
-        """Refuse a task for several servers at once, and one too long for an envelope.
+        """Refuse a form for studies, several servers at once, and too many numbers.
 
         The rest its form has judged.
         """
+        if self.form(task).study:
+            raise UserError(
+                f"release {task.release} protects less than it claims: it is for"
+                " studies only."
+            )
         self.noise(task, _rehearsed(task))
         sizes = [each for each in task.params.values() if isinstance(each, int)]
         # What is larger is not even counted: that takes memory.

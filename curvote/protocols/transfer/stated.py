@@ -18,6 +18,8 @@ from curvote.transfer.task import Feature, Level, Task
 Values = dict[str, Any]
 
 COUNTS = "counts"
+# Settings that say who holds which records.
+WHO = ("source", "clients", "names", "seed")
 # Whose records need no noise: nothing to protect, or they never leave.
 PUBLIC, OWN = "public", "own"
 _Z = (-1.0, 1.0)

@@ -71,5 +71,22 @@ _ALL = (
         "figure_5",
         quantity="accuracy",
     ),
+    Shown(
+        "figure-6-dtk",
+        "Figure 6: trained at one hospital, tested at another",
+        1,
+        "figure_6",
+        runs=(),
+        quantity="accuracy",
+        measured="accuracy in %, 100 training records, 200 splits, no noise",
+    ),
+    Shown(
+        "figure-7-dtk",
+        "Figure 7: four hospitals, target Hungary",
+        200,
+        "figure_7",
+        quantity="accuracy",
+        measured="accuracy and F1 in %",
+    ),
 )
 REPRODUCTIONS = {entry.name: entry for entry in _ALL}

@@ -124,8 +124,9 @@ class Tuner:
 
     def noise(self, n: int, epsilon: float) -> GaussianNoise:
         """Return the noise of a server with ``n`` records; delta is n^-2."""
-        kind = PrintedNoise if self.printed else GaussianNoise
-        return kind(ONE, epsilon, n**-2.0)
+        if self.printed:
+            return PrintedNoise(ONE, epsilon, n**-2.0, ONE)
+        return GaussianNoise(ONE, epsilon, n**-2.0)
 
     def best(
         self, drift: Drift, levels: Sequence[float], replicates: int

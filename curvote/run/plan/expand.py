@@ -10,6 +10,7 @@ from typing import Any
 
 from curvote.chain.axis import Cell, combinations
 from curvote.chain.lookup import system
+from curvote.chain.measure import SCORES
 from curvote.chain.stage import PREVIOUS, SHARED, Place, Stage
 from curvote.chain.system import Part, System
 from curvote.protocols.message import Message, messages
@@ -86,11 +87,13 @@ def _cells(
     own: System, stage: Stage, setting: str | None, part: Part
 ) -> Iterator[Cell]:
     here = Cell.of({"setting": setting})
-    if not stage.axes:
+    if not stage.axes and SCORES not in stage.tables:  # scores are one system's
         yield here
         return
     mine = [a for a in own.axes if a.name in stage.axes and not a.successive]
     for values in combinations(mine, part.settings):
+        if not stage.when(part.settings, values):
+            continue
         yield Cell.of({"protocol": part.settings.called, **here.to_json(), **values})
 
 

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import Budget
+from curvote.shrinkage import kept
 from curvote.strict_json import said
 
 if TYPE_CHECKING:
@@ -95,9 +96,25 @@ class Form(ABC):
         """Return `product` at each of the release's bandwidths, (B, q, r); B is 1."""
         return self.product(task, cube, weights)[np.newaxis]
 
+    def several(self, task: Task) -> bool:
+        """Say whether a release has several bandwidths to choose from."""
+        return False
+
     @abstractmethod
     def side(self, task: Task, told: Release) -> Side:
         """Return what one server's release says of the classes."""
+
+    def odds(self, task: Task, main: Array, noise: float) -> float:
+        """Return how many log-odds a unit of a score is.
+
+        ``main`` (R, k) are the differences that make it, ``noise`` the variance of
+        each of their numbers. Without it only `balanced` decisions can be made.
+        """
+        raise UserError(f"release {self.name} tells no rates: it decides balanced.")
+
+    def constant(self, task: Task) -> Array:
+        """Return weights (m,) of a function that is public and nowhere negative."""
+        raise UserError(f"release {self.name} tells no rates: it decides balanced.")
 
     def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
         """Return what is done to contrasts (r, m) that are in use: nothing.
@@ -122,10 +139,27 @@ class ClassSums(Form):
 
     @abstractmethod
     def constant(self, task: Task) -> Array:
-        """Return weights (m,) of a function that is public and nowhere negative.
+        """Return weights (m,) of the function that contrasts lose, of `reference` 1."""
 
-        Its `reference` is 1: it is what a contrast loses with its constant.
+    @abstractmethod
+    def main(self, task: Task) -> Array:
+        """Return the directions (m, k), of norm 1, in which queries differ most."""
+
+    @abstractmethod
+    def spreads(self, task: Task) -> Array:
+        """Return the variance (k,) of public reference points along each of them."""
+
+    def odds(self, task: Task, main: Array, noise: float) -> float:
+        """Return 1/v, v the variance within a class along the differences.
+
+        Log-odds are <mu_1 - mu_0, phi>/v for classes of equal spread; differences are
+        shrunk by their noise first.
         """
+        signal = kept(main, noise * main.size)
+        if not signal:
+            return 0.0
+        weight = (main**2).sum(axis=0)
+        return signal * float(weight.sum() / (weight @ self.spreads(task)))
 
 
 def _as_they_are(rows: Array) -> Array:

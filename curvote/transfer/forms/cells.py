@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from curvote.transfer.task import Task
 
 
-# How many points stand for the uniform distribution.
+# How many points stand for the uniform distribution, and for its main directions.
 _REFERENCE = 4096
+_SPREAD = 256
+_MAIN = 16
 
 
 class Parameters(Strict):
@@ -33,7 +35,7 @@ class Parameters(Strict):
     ``cells`` is the most numbers that a release may have, over all classes.
     """
 
-    order: Whole = 3
+    order: Whole = 2
     pitch: Annotated[float, Field(gt=0, le=64)] = 1.0
     grids: Whole = 400
     cells: Whole = 8192
@@ -96,9 +98,29 @@ class Cells(ClassSums):
         """Return the weights of the function 1."""
         return np.full(self.grids(task).length, 1 / self.unit(task))
 
+    def main(self, task: Task) -> Array:
+        """Return the leading principal directions of points that are uniform."""
+        return _principal(self.grids(task))[0]
+
+    def spreads(self, task: Task) -> Array:
+        """Return their eigenvalues."""
+        return _principal(self.grids(task))[1]
+
 
 @lru_cache(maxsize=64)
 def _uniform(grids: Grids) -> Array:
     """Return the mean of phi over points that are uniform on [0, 1]^d."""
     points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
     return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))
+
+
+@lru_cache(maxsize=64)
+def _principal(grids: Grids) -> tuple[Array, Array]:
+    """Return principal directions (length, k) of phi on [0, 1]^d, and variances."""
+    points = np.random.default_rng(grids.seed).random((_SPREAD, grids.d))
+    phi = np.zeros((_SPREAD, grids.length))
+    np.put_along_axis(phi, grids.places(points), 1.0, axis=1)
+    phi = (phi - phi.mean(axis=0)) / math.sqrt(grids.count)
+    values, vectors = np.linalg.eigh(phi @ phi.T)
+    main = phi.T @ vectors[:, -_MAIN:]
+    return main / np.sqrt(values[-_MAIN:]), values[-_MAIN:] / _SPREAD

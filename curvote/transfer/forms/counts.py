@@ -56,3 +56,15 @@ class Counts(ClassSums):
     def constant(self, task: Task) -> Array:
         """Return the weight of the function 1."""
         return np.ones(1)
+
+    def main(self, task: Task) -> Array:
+        """Return the only direction."""
+        return np.ones((1, 1))
+
+    def odds(self, task: Task, main: Array, noise: float) -> float:
+        """Return 1: rates decide alone."""
+        return 1.0
+
+    def spreads(self, task: Task) -> Array:
+        """Return 1: nothing is told by it."""
+        return np.ones(1)

@@ -150,7 +150,8 @@ class Kernel(Form):
 
     def sensitivity(self, task: Task) -> float:
         """Return what the module's proof allows, and sqrt(length) for rounding."""
-        exact = self.unit(task) * self.parts(task) * self._apart(task.params)
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        exact = self.unit(task) * joint * self._apart(task.params)
         return exact + math.sqrt(self.length(task))
 
     @staticmethod
@@ -186,6 +187,10 @@ class Kernel(Form):
             [each.product(cube, w) for each, w in zip(features, parts, strict=True)]
         )
 
+    def several(self, task: Task) -> bool:
+        """Say whether a release has several bandwidths to choose from."""
+        return len(task.params["bandwidths"]) > 1
+
     def side(self, task: Task, told: Release) -> Side:
         """Return the centred mean at each bandwidth: it says nothing of the rate."""
         from curvote.transfer.adaptive import KernelSide
@@ -197,8 +202,7 @@ class Kernel(Form):
             n=told.n,
             rates=np.full(2, 0.5),
             rows=rows,
-            constant=np.zeros(1),
-            level=np.zeros(rows.shape[1]),
+            main=rows,
             noise=(told.sigma / self.unit(task) / told.n) ** 2,
             epsilon=spent,
             alone=spent / self.parts(task),

@@ -136,6 +136,18 @@ class Moments(ClassSums):
         """Return the weights of u's first coordinate."""
         return np.asarray(np.eye(1, task.d + 1)[0])
 
+    def main(self, task: Task) -> Array:
+        """Return those of the slopes."""
+        return np.eye(task.d + 1)[:, 1:]
+
+    def spreads(self, task: Task) -> Array:
+        """Return the mean squares of the slopes."""
+        return self.public(task)[1:]
+
+    def odds(self, task: Task, main: Array, noise: float) -> float:
+        """Return 1 for arm ``joint``: ridge regression has divided by the variance."""
+        return 1.0 if self._pairs(task) else super().odds(task, main, noise)
+
     def refined(self, task: Task, sides: Sequence[Side], shares: Array) -> Refine:
         """Return ridge regression by the pooled second moment of arm ``joint``."""
         if not self._pairs(task):
