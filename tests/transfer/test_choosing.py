@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from curvote.errors import UserError
 from curvote.transfer.choosing import choose, pooled_variance
+from curvote.transfer.setup import Setup
 from curvote.transfer.task import Level, Task
 
 HEART = {"cleveland": 303, "hungarian": 142, "switzerland": 116, "va": 141}
@@ -13,6 +16,10 @@ HEART = {"cleveland": 303, "hungarian": 142, "switzerland": 116, "va": 141}
 
 def _levels(epsilon: float | str) -> dict[str, Level]:
     return {name: Level(epsilon) for name in HEART}
+
+
+def _setup(d: int, classes: int, sizes: Mapping[str, int | None], target: str) -> Setup:
+    return Setup(d, classes, sizes, _levels(1.0), target)
 
 
 def test_a_few_features_are_cells_and_more_a_line() -> None:
@@ -43,5 +50,5 @@ def test_more_trust_is_less_variance() -> None:
     falling = [pooled_variance(HEART, _levels(e)) for e in (0.25, 1.0, 10.0, "public")]
     assert falling == sorted(falling, reverse=True)
     assert falling[-1] == pytest.approx(1 / (4 * sum(HEART.values())))
-    with pytest.raises(UserError, match="target"):
-        choose(_setup(7, 2, HEART, "basel"))
+    with pytest.raises(UserError, match="va holds is not known"):
+        choose(_setup(7, 2, HEART | {"va": None}, "va"))
