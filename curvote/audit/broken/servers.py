@@ -134,9 +134,11 @@ class RateBeside(ReleaseMessage):
 class BandwidthsFullBudget(Kernel):
     """Releases each of several bandwidths with the whole budget."""
 
-    def parts(self, task: Task) -> float:
-        """Return 1, as if there were one."""
-        return 1.0
+    def sensitivity(self, task: Task) -> float:
+        """Return what one record moves at one of them."""
+        rounding = math.sqrt(self.length(task))
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        return (super().sensitivity(task) - rounding) / joint + rounding
 
 
 def twins() -> dict[str, Callable[[float], TableSubject]]:
