@@ -109,7 +109,8 @@ class Owner:
                 told=told(asked.task, asked.invitation, len(clients)),
             )
             entry = outbox.released_before(ledger, asked.task, sender, number)
-            return _summary(asked, path, ledger, entry) | {"new": draw.done}
+            done = _summary(asked, path, ledger, entry) | {"new": draw.done}
+            return done | ({"notes": [*draw.held.notes]} if draw.held else {})
 
     def _standing(self, opened: Books, asked: Question) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""
@@ -125,7 +126,7 @@ class Owner:
         """Say what would be sent, refuse what cannot be, ask on a terminal, settle."""
         records = len(held.clients) or 1
         consent.refuse_budget(standing, asked.task.spends(records), records)
-        for notice in consent.notices(standing, asked.server):
+        for notice in [*held.notes, *consent.notices(standing, asked.server)]:
             typer.echo(f"curvote: {notice}", err=True)
         typer.echo(held.line(standing, asked.server), err=True)
         ask("Send it?", self.yes)

@@ -176,6 +176,9 @@ def status(
 def scores(
     pipeline: Pipeline,
     run_id: Annotated[str | None, typer.Option("--run", help="A run's id.")] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="One that stands beside others, by its name.")
+    ] = None,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
@@ -196,7 +199,7 @@ def scores(
         return
     from flows.tables import print_scores
 
-    print_scores(record, rows)
+    print_scores(record, rows, metric)
 
 
 @app.command()

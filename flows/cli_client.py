@@ -15,7 +15,7 @@ from typer.core import TyperCommand
 from curvote.client import places
 from curvote.client.words import factor, said
 from curvote.errors import UserError
-from flows.terminal import Json, say_json
+from flows.terminal import Json, interruptible, say_json
 
 app = typer.Typer(
     name="client",
@@ -166,7 +166,9 @@ def release(
     where = places.ledger(ledger), places.outbox(outbox)
     agreed = Classes(classes.split(",")) if classes else None
     owner = Owner(*where, agreed, anew=new_release, yes=yes)
-    _say(owner.answer(asked, lambda: Table(*known, table, label, id_)), as_json)
+    with interruptible("client release"):
+        done = owner.answer(asked, lambda: Table(*known, table, label, id_))
+    _say(done, as_json)
 
 
 @app.command()

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-import typer
 
 from curvote.client import consent
 from curvote.client.ledger import Ledger
@@ -34,6 +33,11 @@ class Held(Protocol):
     @property
     def clients(self) -> Sequence[str]:
         """The ids of those whom the message is about; none: the sender itself."""
+        ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What else whoever agrees must hear, a line each."""
         ...
 
     def about(self, ledger: Ledger, standing: Standing) -> Standing:
@@ -62,6 +66,7 @@ class OwnRecord:
     curve: Path
     label: str
     clients: Sequence[str] = ()
+    notes: Sequence[str] = ()
     _given: Given = field(init=False)
 
     def about(self, ledger: Ledger, standing: Standing) -> Standing:
@@ -103,6 +108,11 @@ class Table:
         """The ids of all records."""
         return self._records.ids
 
+    @property
+    def notes(self) -> Sequence[str]:
+        """What is clipped, and which class no record has."""
+        return self._records.notes
+
     def about(self, ledger: Ledger, standing: Standing) -> Standing:
         """Return where the records stand."""
         called = str(self.invitation.server)
@@ -113,9 +123,7 @@ class Table:
         )
 
     def line(self, standing: Standing, server: str) -> str:
-        """Return what is sent, and what it costs each; say what else is to be known."""
-        for note in self._records.notes:
-            typer.echo(f"curvote: {note}", err=True)
+        """Return what is sent, and what it costs each."""
         what, n = described(self.task, None), len(self.clients)
         return consent.line_about(standing, self.task.spends(n), server, what, n)
 

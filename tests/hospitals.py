@@ -43,10 +43,12 @@ REMOTE: dict[str, Any] = {
 N = 60
 
 
-def steward(root: Path, *, source: Any = None, **transfer: Any) -> Server:
+def steward(
+    root: Path, *, source: Any = None, intake: Any = None, **transfer: Any
+) -> Server:
     """Return a steward whose pipeline says ``transfer`` beside what all of them say."""
     own = REMOTE | {"transfer": REMOTE["transfer"] | transfer}
-    own |= {"source": source or REMOTE["source"]}
+    own |= {"source": source or REMOTE["source"], "intake": intake or {}}
     return Server(plain.write(root, **{NAME: own}))
 
 

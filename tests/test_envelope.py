@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote import envelope, jws
+from curvote import envelope, jws, sealed
 from curvote.envelope import Invitation, genuine, issue, read, seal
 from curvote.errors import UserError
 from curvote.protocols.message import check
@@ -115,6 +115,20 @@ def test_a_sender_with_a_name_is_invited_in_format_3() -> None:
     for wrong in ({"server": None}, {"server": ""}, {"signer": None}, {"about": 1}):
         with pytest.raises(UserError, match=f"invitation: {next(iter(wrong))}: "):
             Invitation.from_json(told | wrong)
+
+
+def test_an_envelope_holds_a_release_of_8192_numbers() -> None:
+    """Sealed as well, and longer numbers make no longer envelope."""
+    (named,) = issue(REPORTS, 1, "ab" * 32, server="va")
+    lengths = set()
+    for each in (0, -(2**53)):
+        message = {"server": "va", "n": 2**40, "values": [each] * 10_000}
+        for to in (None, sealed.public(sealed.new_key())):
+            data = seal(named, message, to)
+            assert len(data) <= sealed.LARGEST
+            lengths.add((to is None, len(data)))
+        assert read(seal(named, message)).payload == message
+    assert len(lengths) == 2
 
 
 def test_old_invitations_stay_valid() -> None:

@@ -114,7 +114,11 @@ class System:
 
     def sent(self, config: Mapping[str, Any], d: int) -> tuple[Sent, ...]:
         """Return what leaves whom in words, for a configuration and d numbers."""
-        real = [one for m in self.messages.values() for one in m.words(config, d)]
+        real = [
+            replace(one, party=m.party, whole=m.whole)
+            for m in self.messages.values()
+            for one in m.words(config, d)
+        ]
         beside = [one for said in self.compared for one in said(config, d)]
         return (*real, *(replace(one, study_only=True) for one in beside))
 

@@ -61,7 +61,7 @@ class Message(ABC):
     A ``whole`` one is about a table: all n records are those of one sender, who draws
     one row; replacing any one of them is what it hides. Else n is 1 for each client.
 
-    ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
+    ``party`` is what a sender is called. ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
     table in random order and stay tied to nothing that tells whose they are. ``who``
@@ -74,6 +74,7 @@ class Message(ABC):
     senders: Senders
     payload: type[BaseModel]
     whole: bool = False
+    party: str = "client"
     bounded: bool = False
     shuffled: bool = True
     who: str = "every client"

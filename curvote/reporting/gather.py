@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from curvote.chain.axis import Axis
 from curvote.chain.lookup import system
+from curvote.chain.measure import Metric
 from curvote.chain.sent import Sent
 from curvote.reporting import source_words
 from curvote.reporting.columns import columns
@@ -31,9 +33,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     facts, settings = _facts(every[0]), every[0].settings
     metrics = {m.name: m for one in systems for m in one.metrics}
     x = systems[0].x
-    beside = [c for m in metrics.values() if m.beside for c in m.columns]
-    named, rows = [*SCORE_COLUMNS, *beside], summary(project, record)
-    scores = pd.DataFrame(columns(rows, x.name), columns=named)
+    scores = _scores(project, record, x, [*metrics.values()])
     sections = list(_sections(every, scores))
     return PageData(
         pipeline=record.pipeline,
@@ -44,7 +44,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         generated=record.started[:10],
         run_id=record.id,
         scores=scores,
-        metrics=[m for m in metrics.values() if not m.beside],
+        metrics=[m for m in metrics.values() if m.spread or not m.beside],
         main=main,
         x=x,
         bounds={m.name: b for m in metrics.values() if (b := facts.get(m.bound))},
@@ -62,6 +62,21 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         outside=outside(project, record) if settings.production else (),
         record=source_words.record_of(facts),
     )
+
+
+def _scores(
+    project: Project, record: RunRecord, x: Axis, metrics: Sequence[Metric]
+) -> pd.DataFrame:
+    """Return the scores; a second measure has rows of its own on a page."""
+    rows = columns(summary(project, record), x.name)
+    further = [
+        {**row, "metric": name, "value": row[name], "se": row[se]}
+        for name, se in (metric.columns for metric in metrics if metric.spread)
+        for row in rows
+        if row.get(name) is not None
+    ]
+    beside = [name for m in metrics if m.beside for name in m.columns]
+    return pd.DataFrame([*rows, *further], columns=[*SCORE_COLUMNS, *beside])
 
 
 def _facts(view: RunView) -> dict[str, Any]:

@@ -24,8 +24,8 @@ def outside(project: Project, record: RunRecord) -> list[tuple[str, Outside]]:
             continue
         task = tasks.read(made.facts["task"])
         message = message_of(task)
-        if message.stage != step["stage"]:
-            continue  # it only tells what was asked
+        if message.whole or message.stage != step["stage"]:
+            continue  # a table hides among no others; the rest tells what was asked
         # A round that stays open shows each batch by itself: the smallest counts.
         batches = made.facts.get("batches", [here.get(step["key"], 0)])
         n = min(batches)

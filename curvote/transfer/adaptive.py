@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote.transfer import weighing
 from curvote.transfer.bandwidths import effective
+from curvote.transfer.rules import STEADY
 from curvote.transfer.sides import Side
 from curvote.transfer.weighing import normalised
 from curvote.transfer.weights import best
@@ -41,7 +42,7 @@ class KernelSide(Side):
 
 @dataclass(frozen=True)
 class Adaptive:
-    """A rule of section 5 for J servers, all of it public.
+    """A rule of section 5 for J servers, all of it public; here that of remark 5.1.
 
     ``n`` records each, ``noise`` the variance of T_j, ``epsilon`` and ``alone`` as in
     `KernelSide`, ``widths`` falling, ``target`` the target's place; ``shares`` are
@@ -56,15 +57,14 @@ class Adaptive:
     d: int
     target: int
     shares: tuple[float, ...] | None = None
-    # The rule of `weighing` for weights that hold at each query.
-    rule: ClassVar[str | None] = None
     # Whether the threshold is that for two servers.
     pooled: ClassVar[bool] = False
 
     @classmethod
-    def of(cls, sides: Sequence[KernelSide], target: int) -> Adaptive:
-        """Return the reading of these servers."""
-        fixed = weighing.FIXED[cls.rule](sides, target) if cls.rule else None
+    def of(
+        cls, sides: Sequence[KernelSide], target: int, shares: Array | None = None
+    ) -> Adaptive:
+        """Return the reading of these servers; ``shares`` (J,) hold for all queries."""
         return cls(
             n=tuple(side.n for side in sides),
             noise=tuple(side.noise for side in sides),
@@ -73,7 +73,7 @@ class Adaptive:
             widths=sides[0].widths,
             d=sides[0].d,
             target=target,
-            shares=None if fixed is None else tuple(fixed.tolist()),
+            shares=None if shares is None else tuple(shares.tolist()),
         )
 
     @property
@@ -159,30 +159,6 @@ class AdaptHomog(Adaptive):
         return np.asarray(np.einsum("bqrp,bpj->bqrj", part, two))
 
 
-class AdaptSamp(Adaptive):
-    """Algorithm 2 with weights by size: remark 5.1."""
-
-    rule = "adapt_samp"
-
-
-class AdaptTar(Adaptive):
-    """Algorithm 2 for the target alone."""
-
-    rule = "adapt_tar"
-
-
-class Precision(Adaptive):
-    """Algorithm 2 with weights by known precision."""
-
-    rule = "precision"
-
-
-class Aligned(Adaptive):
-    """Algorithm 2 with precision times the agreement with the target."""
-
-    rule = "aligned"
-
-
 def oracle(
     sides: Sequence[KernelSide], target: int, gamma: ArrayLike, beta: float
 ) -> Array:
@@ -195,12 +171,9 @@ def oracle(
     return normalised(known.among * widths ** (beta * np.asarray(gamma)))
 
 
-FIXED: Mapping[str, weighing.Fixed] = {}
+FIXED = weighing.FIXED
 BY_QUERY: Mapping[str, type[Adaptive]] = {
     "adapt_all": AdaptAll,
     "adapt_homog": AdaptHomog,
-    "adapt_samp": AdaptSamp,
-    "adapt_tar": AdaptTar,
-    "precision": Precision,
-    "aligned": Aligned,
+    STEADY: Adaptive,
 }

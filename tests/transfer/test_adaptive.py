@@ -1,6 +1,7 @@
 """The paper's adaptive rules against plain loops over their definitions."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,15 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
 from curvote.transfer import adaptive
-from curvote.transfer.adaptive import BY_QUERY, KernelSide
+from curvote.transfer.adaptive import BY_QUERY, FIXED, KernelSide
 from curvote.transfer.bandwidths import bandwidths
 from curvote.transfer.combine import combine
 from curvote.transfer.forms import form
 from curvote.transfer.release import release
+from curvote.transfer.rules import STEADY
 from curvote.transfer.task import Task
 
-RULES = ("adapt_all", "adapt_homog", "adapt_samp", "adapt_tar")
+RULES = ("adapt_all", "adapt_homog", *FIXED)
 
 
 def side(name, n, noise, epsilon, widths):
@@ -26,6 +29,7 @@ def side(name, n, noise, epsilon, widths):
         n=n,
         rates=np.full(2, 0.5),
         rows=np.ones((1, 4)),
+        main=np.ones((1, 4)),
         constant=np.zeros(1),
         level=np.zeros(4),
         noise=noise,
@@ -47,9 +51,16 @@ def some(seed, servers=3, widths=3, queries=20, scale=0.2):
     return sides, values, int(rng.integers(servers))
 
 
+def rule_of(name, sides, target):
+    """Return the reading of a rule, with weights that hold if it has such."""
+    if name in FIXED:
+        return BY_QUERY[STEADY].of(sides, target, FIXED[name](sides, target))
+    return BY_QUERY[name].of(sides, target)
+
+
 def signs_of(name, sides, values, target):
     """Return what a rule says of each query."""
-    contrasts, weights = BY_QUERY[name].of(sides, target).read(values)
+    contrasts, weights = rule_of(name, sides, target).read(values)
     assert weights.sum(axis=-1) == pytest.approx(1)
     assert (weights >= 0).all()
     return np.sign(contrasts[:, 0])
@@ -128,7 +139,7 @@ def test_two_servers_leave_the_two_algorithms_the_same_weights():
     """With one source the pair is the whole simplex."""
     sides, values, target = some(5, servers=2)
     one, other = (
-        BY_QUERY[name].of(sides, target).read(values)
+        rule_of(name, sides, target).read(values)
         for name in ("adapt_homog", "adapt_all")
     )
     assert one[0] == pytest.approx(other[0], rel=1e-9)
@@ -137,7 +148,7 @@ def test_two_servers_leave_the_two_algorithms_the_same_weights():
 def test_without_a_source_the_target_is_left():
     """A single server is weighed by 1 whatever the rule."""
     sides, values, target = some(1, servers=1)
-    for name in BY_QUERY:
+    for name in RULES:
         found = signs_of(name, sides, values, target)
         assert (found == signs_of("adapt_tar", sides, values, target)).all()
 
@@ -145,9 +156,9 @@ def test_without_a_source_the_target_is_left():
 def test_a_reading_is_plain_data():
     """What `to_json` says builds the same rule again."""
     sides, values, target = some(2)
-    for kind in BY_QUERY.values():
-        rule = kind.of(sides, target)
-        again = kind(**rule.to_json())
+    for name in RULES:
+        rule = rule_of(name, sides, target)
+        again = type(rule)(**rule.to_json())
         assert (again.read(values)[0] == rule.read(values)[0]).all()
 
 
@@ -197,7 +208,7 @@ def models(seed=0, epsilon=2.0):
         release(task, name, *simulated(seed + i), SeededEntropy(seed))
         for i, name in enumerate(task.servers)
     ]
-    return {name: combine(task, told, "near", name) for name in BY_QUERY}
+    return {name: combine(task, told, "near", name) for name in RULES}
 
 
 def test_releases_classify():
@@ -229,3 +240,30 @@ def test_the_noise_that_is_reckoned_with_is_the_one_that_was_added():
     # Of the narrowest bandwidth: at wide ones few numbers are independent.
     spread = np.stack(seen)[:, -1].var(axis=0, ddof=1).mean()
     assert spread == pytest.approx(told_side.noise, rel=0.15)
+
+
+def test_weights_that_hold_are_told_and_choose_the_bandwidth():
+    """A rule and the same numbers stated are one model; one bandwidth needs no rule."""
+    task = a_task()
+    told = [
+        release(task, name, *simulated(i), SeededEntropy(0))
+        for i, name in enumerate(task.servers)
+    ]
+    X = simulated(9)[0]
+    by_size = combine(task, told, "near", "adapt_samp")
+    stated = combine(task, told, "near", {"near": 1, "far": 1})
+    assert [each.weight for each in by_size.servers] == [0.5, 0.5]
+    assert (by_size.decision_function(X) == stated.decision_function(X)).all()
+    again = type(stated).from_bytes(stated.to_bytes())
+    assert (again.decision_function(X) == stated.decision_function(X)).all()
+    assert stated.reading is not None
+    assert models_of_one_bandwidth().reading is None
+    with pytest.raises(UserError, match="weights"):
+        combine(task, told, "near", "")
+
+
+def models_of_one_bandwidth():
+    """Return a model whose weights and bandwidth hold for all queries."""
+    task = replace(a_task(), params={"bandwidths": [0.5], "grids": 50})
+    told = [release(task, name, *simulated(1)) for name in task.servers]
+    return combine(task, told, "near", "adapt_samp")

@@ -76,7 +76,9 @@ def _answer(home: Hospital, server: Server) -> None:
     assert (done["epsilon"], done["delta"], done["left"]) == (2, N**-2, 0)
     before = home.state()
     table(home.name, N + 5).to_csv(home.root / "patients.csv", index=False)
-    assert home.released() == done | {"new": False}
+    again = home.released()
+    assert again | {"new": True, "notes": []} == done
+    assert not again["new"]
     assert home.state() == before
     (row,) = home.show()
     known = home.name, N, 2.0, N**-2
@@ -310,6 +312,51 @@ def test_what_no_honest_server_sends_is_refused_and_nothing_is_lost(
         assert expected.items() <= take(server).items()
 
 
+SEALED = {"intake": {"sealed": True}}
+
+
+def test_servers_that_are_asked_together_seal_to_one_key(tmp_path: Path) -> None:
+    """One task is published for all, so its key is that of every open round."""
+    server = steward(tmp_path / "steward", **SEALED)
+    server.run()
+    keys = {json.loads(line)["seal_to"] for line in _lines(_secret(server)).values()}
+    assert len(keys) == 1
+    assert None not in keys
+    va = Hospital.at(tmp_path, "va")
+    va.init("--cap", "2", "--cap-delta", "1e-3")
+    va.receive(server)
+    changed = {"epsilon": {"cleveland": 1}}
+    plan, _ = steward(server.project.root, **SEALED, **changed).run()
+    assert set(reasons(plan, "privatize").values()) == {"blocked: releases 0 of 4"}
+    lines = _lines(_secret(server))
+    assert {json.loads(line)["seal_to"] for line in lines.values()} == keys
+    va.released()
+    assert va.send(server).startswith(b'{"sealed":')
+    assert take(server)["accepted"] == 1
+    reason = reasons(server.plan(), "privatize")["cleveland"]
+    assert reason == "blocked: releases 1 of 4"
+
+
+def _secret(server: Server) -> Path:
+    return server.published("release")[1]
+
+
+def test_whoever_asks_without_noise_or_for_too_much_gets_nothing(
+    home: Hospital, server: Server
+) -> None:
+    """Words for no noise, and a release that no envelope holds."""
+    for change, words in (
+        ({"servers": {"cleveland": ["public", None]}}, "nothing is hidden"),
+        (
+            {"release": "cells", "params": {"cells": 10**12, "grids": 10**9}},
+            "an envelope holds",
+        ),
+        ({"servers": {"cleveland": [2.0, 0.9]}}, "delta is 0.9: refused"),
+    ):
+        task = home.asked(server, **change)
+        assert words in home.refusal(task=task, table=home.root / "nowhere.csv")
+
+
 def test_every_problem_of_a_table_is_told_at_once(home: Hospital) -> None:
     """With its lines; nothing is reserved."""
     (home.root / "patients.csv").write_text(
@@ -345,4 +392,6 @@ def test_a_table_may_be_written_in_other_ways(home: Hospital) -> None:
     given.to_parquet(home.root / "patients.parquet")
     done = home.release("--json", table=home.root / "patients.parquet", id=None)
     assert "chol: 2 of 60 values lie outside 100 to 400 and are clipped" in done.stderr
-    assert json.loads(done.stdout)["records"] == N
+    told = json.loads(done.stdout)
+    assert told["records"] == N
+    assert len(told["notes"]) == 1

@@ -51,9 +51,9 @@ class TableSubject(SentSubject):
     stands_for: ClassVar[str] = ""
     deciding: ClassVar[tuple[int, ...]] = ()
     rejects: ClassVar[bool] = False
-    most_numbers: ClassVar[int] = 300_000
+    most_numbers: ClassVar[int] = 150_000
     # Each table is a call of its own.
-    crowd: ClassVar[tuple[int, int]] = (100, 100)
+    crowd: ClassVar[tuple[int, int]] = (60, 60)
     batched: ClassVar[bool] = False
 
     @cached_property

@@ -78,6 +78,7 @@ _SECTIONS = "curvote.reporting.sections"
 SECTIONS = tuple(
     f"{_SECTIONS}.{name}" for name in ("curves", "data_set", "volunteers", "clients")
 )
+DATA_SET = f"{_SECTIONS}.data_set"
 UTILITIES = f"{_SECTIONS}.utilities"
 NONE_PASSED = f"{_SECTIONS}.none_passed"
 

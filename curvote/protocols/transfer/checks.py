@@ -12,6 +12,7 @@ from curvote.protocols.encoding_checks import representation
 from curvote.protocols.transfer import choosing, dealing, stated
 from curvote.protocols.transfer.methods import WEIGHED
 from curvote.transfer.forms import FORMS, form
+from curvote.transfer.task import ASKS
 
 Problems = Iterator[Problem]
 AUTO = "auto"
@@ -21,7 +22,7 @@ def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong, the servers first: all else is said of them."""
     yield from dealt(pipeline)
     servers = _servers(pipeline)
-    if servers:
+    if servers and not lookup.apart(pipeline.source):
         yield from _named(pipeline, servers)
         yield from _promised(pipeline, servers)
         yield from _form(pipeline)
@@ -137,5 +138,9 @@ def _production(pipeline: Settings) -> Problems:
     if stated.OWN in pipeline.transfer.epsilon.values():
         message = "what never leaves comes in no envelope; combine it in the library."
         yield Problem(message, ("transfer", "epsilon"))
+    waits = pipeline.intake
+    if waits and (waits.online or waits.least(ASKS) is not None):
+        message = "each server sends one release, and all of them are waited for."
+        yield Problem(message, ("intake",))
     if pipeline.transfer.faults:
         yield Problem("only a study lets servers lie.", ("transfer", "faults"))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from curvote.chain.stage import Columns, Facts, Here, Params
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.methods import ADAPT_TAR, MAJORITY, STATED
 from curvote.transfer.combine import combine
@@ -30,6 +30,12 @@ def here(at: Here) -> tuple[Task, Sent]:
     asked = task(at.inputs["project"].facts, at.params)
     names = [name for name in at.inputs if name.startswith(_FROM)]
     return asked, releases(asked, (at.rows(name, "releases") for name in names))
+
+
+def about(inputs: Inputs) -> int:
+    """Return how many records all releases of the first repetition are about."""
+    sent = (inputs[name] for name in inputs if name.startswith(_FROM))
+    return sum(int(one.columns("releases", (0,))["n"].sum()) for one in sent)
 
 
 def releases(asked: Task, tables: Iterable[Columns]) -> Sent:

@@ -51,7 +51,7 @@ class ReleaseMessage(Message):
     """The noised sums over the table of one server (`curvote.transfer.release`)."""
 
     name, stage, table = ASKS, "privatize", "releases"
-    whole, shuffled = True, False
+    whole, shuffled, party = True, False, "server"
     senders, mechanism = Senders(()), "gaussian"
     payload: type[Payload] = ReleasePayload
     who, what = "each server, once", "noised sums over its records"
@@ -59,7 +59,8 @@ class ReleaseMessage(Message):
 
     def words(self, config: Mapping[str, Any], d: int) -> list[Sent]:
         """Return what leaves a server."""
-        return [Sent(self.who, self.what, self.mechanism, self.detail)]
+        detail = f"form {config['transfer']['release']}: {self.detail}"
+        return [Sent(self.who, self.what, self.mechanism, detail)]
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return nothing: tasks about tables are stated by the system's own stage."""
@@ -98,10 +99,13 @@ class ReleaseMessage(Message):
                 " studies only."
             )
         self.noise(task, _rehearsed(task))
-        if self.numbers(task) > LONGEST:
+        sizes = [each for each in task.params.values() if isinstance(each, int)]
+        # What is larger is not even counted: that takes memory.
+        size = max([0, *sizes])
+        size = size if size > LONGEST else self.numbers(task)
+        if size > LONGEST:
             raise UserError(
-                f"a release of {self.numbers(task)} numbers; an envelope holds"
-                f" {LONGEST}."
+                f"a release of {size} numbers; an envelope holds {LONGEST}."
             )
 
     def code(self, task: Any) -> tuple[str, ...]:

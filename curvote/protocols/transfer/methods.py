@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from curvote.chain.measure import Look, Method, Metric
+from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import MISCLASSIFICATION
 
 F1: Final = Metric(
@@ -66,7 +67,7 @@ ADAPT_TAR: Final = Method(
     "adapt_tar",
     "AdaptTar",
     "The target's release alone.",
-    Look("#6a717b", "x"),
+    Look("#6a717b", "p"),
     rank=750,
 )
 STATED: Final = Method(
@@ -75,14 +76,6 @@ STATED: Final = Method(
     "Servers weighted as the pipeline states.",
     Look("#56b4e9", "h"),
     rank=705,
-)
-MAJORITY: Final = Method(
-    "majority",
-    "majority",
-    "The class that the target's noised counts say is the most frequent.",
-    Look("#999999", "_", line=(0, (1, 1))),
-    rank=760,
-    reference=True,
 )
 WEIGHED: Final = (ALIGNED, PRECISION, ADAPT_SAMP, ADAPT_HOMOG, ADAPT_ALL, ADAPT_TAR)
 METHODS: Final = (*WEIGHED, STATED, MAJORITY)

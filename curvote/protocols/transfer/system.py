@@ -6,13 +6,15 @@ none for the others.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
-from curvote.protocols.stages.declared import INGEST, PROJECT, scored
+from curvote.protocols.stages.declared import DATA_SET, INGEST, PROJECT, scored
 from curvote.protocols.transfer import combining, stated
 from curvote.protocols.transfer.asked import asked
 from curvote.protocols.transfer.checks import checks
@@ -21,7 +23,7 @@ from curvote.protocols.transfer.final import final
 from curvote.protocols.transfer.messages import MESSAGES
 from curvote.protocols.transfer.methods import METHODS, METRICS
 from curvote.protocols.transfer.settings import Settings
-from curvote.protocols.transfer.tables import RELEASES, WEIGHTS
+from curvote.protocols.transfer.tables import CROSSED, RELEASES, WEIGHTS
 from curvote.transfer.task import ASKS
 
 _HERE = "curvote.protocols.transfer.stages"
@@ -74,10 +76,27 @@ _SCORE = scored(
     (*_MODEL, *_WHO, "transfer.test", "replicates"),
 )
 
+
+def _crossed(settings: Given, values: Mapping[str, Any]) -> bool:
+    return settings.transfer.matrix == values["epsilon"]
+
+
+_CROSSED = Stage(
+    "crossed",
+    f"{_HERE}.crossed",
+    inputs=("project", "privatize@server"),
+    axes=_AXES,
+    params=(*_MODEL, *_WHO, "transfer.test", "replicates"),
+    tables=(CROSSED,),
+    side="client (study)",
+    when=_crossed,
+)
+_PAGE = "curvote.reporting.sections.transfer"
+
 SYSTEM = System(
     name="transfer",
     settings=Settings,
-    stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE),
+    stages=(INGEST, PROJECT, _PRIVATIZE, _AGGREGATE, _SCORE, _CROSSED),
     production=(INGEST, PROJECT, _RELEASED, _COMBINED),
     axes=(EPSILON, SERVER),
     messages=MESSAGES,
@@ -88,6 +107,11 @@ SYSTEM = System(
     checks=checks,
     parts=parts,
     spelled=stated.spelled,
-    short=("release", "params", "weights", "decide"),
+    short=("release", "params", "weights", "decide", "matrix"),
     final=final,
+    sections=(
+        DATA_SET,
+        *(f"{_PAGE}.{name}" for name in ("measures", "crossed", "weighing")),
+        *(f"{_PAGE}.{name}" for name in ("released", "worth")),
+    ),
 )

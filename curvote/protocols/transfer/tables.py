@@ -12,6 +12,20 @@ RELEASES: Final = Table(
     {"server": TEXT, "n": "int64", "values": VECTOR},
     unit="message",
 )
+# How the release of one server alone does on the records of another.
+CROSSED: Final = Table(
+    "crossed",
+    {
+        "server": TEXT,
+        "tested": TEXT,
+        "n": "int64",
+        "misclassification": "float64",
+        "f1": "float64",
+        "balanced": "float64",
+    },
+    side="client (study)",
+    unit="score",
+)
 WEIGHTS: Final = Table(
     "weights",
     {

@@ -92,6 +92,8 @@ def _cells(
         return
     mine = [a for a in own.axes if a.name in stage.axes and not a.successive]
     for values in combinations(mine, part.settings):
+        if not stage.when(part.settings, values):
+            continue
         yield Cell.of({"protocol": part.settings.called, **here.to_json(), **values})
 
 

@@ -96,6 +96,10 @@ class Form(ABC):
         """Return `product` at each of the release's bandwidths, (B, q, r); B is 1."""
         return self.product(task, cube, weights)[np.newaxis]
 
+    def several(self, task: Task) -> bool:
+        """Say whether a release has several bandwidths to choose from."""
+        return False
+
     @abstractmethod
     def side(self, task: Task, told: Release) -> Side:
         """Return what one server's release says of the classes."""

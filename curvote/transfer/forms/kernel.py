@@ -187,6 +187,10 @@ class Kernel(Form):
             [each.product(cube, w) for each, w in zip(features, parts, strict=True)]
         )
 
+    def several(self, task: Task) -> bool:
+        """Say whether a release has several bandwidths to choose from."""
+        return len(task.params["bandwidths"]) > 1
+
     def side(self, task: Task, told: Release) -> Side:
         """Return the centred mean at each bandwidth: it says nothing of the rate."""
         from curvote.transfer.adaptive import KernelSide

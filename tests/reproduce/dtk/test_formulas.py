@@ -17,7 +17,7 @@ from curvote.reproduce.figures import draw
 from curvote.reproduce.rows import COLUMNS, Row, having, to_json
 from curvote.reproduce.words import laid_out
 
-FORMULAS = [name for name, entry in REPRODUCTIONS.items() if not entry.pipelines]
+FORMULAS = [name for name, entry in REPRODUCTIONS.items() if entry.quantity == "value"]
 SHOWN = {
     "table-1-dtk": ("printed", "corrected", "by (4)", "Ps: sources, privacy costs"),
     "figure-1-dtk": ("log excess risk", "gamma", "1: nothing is learnt"),

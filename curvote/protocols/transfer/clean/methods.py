@@ -8,7 +8,7 @@ from curvote.chain.measure import Look, Method
 
 POOLED: Final = Method(
     "pooled",
-    "pooled, no privacy",
+    "pooled, clean",
     "Logistic regression on the records of all servers together, without any noise.",
     Look("#22262b", "P", line=(0, (5, 2)), size=5.2),
     rank=770,
@@ -17,7 +17,7 @@ POOLED: Final = Method(
 )
 TARGET: Final = Method(
     "target",
-    "target alone, no privacy",
+    "target, clean",
     "Logistic regression on the target's own records, without any noise.",
     Look("#22262b", "X", line=(0, (1, 2)), size=5.2),
     rank=780,

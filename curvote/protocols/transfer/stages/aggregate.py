@@ -11,9 +11,13 @@ from curvote.protocols.transfer import combining
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return what all servers were asked, and who wants a classifier."""
+    """Return what all were asked, about how many records, and who wants a classifier.
+
+    The number of records is that of the first repetition.
+    """
     asked = combining.task(inputs["project"].facts, params)
-    return {"task": asked.to_json(), "target": params["target"]}
+    about = combining.about(inputs)
+    return {"task": asked.to_json(), "target": params["target"], "about": about}
 
 
 def one(here: Here) -> Rows:
