@@ -69,7 +69,8 @@ class CentringUnscaled(Kernel):
 
     def sensitivity(self, task: Task) -> float:
         """Return what one record moves while the centre stands still."""
-        return self.unit(task) * self.parts(task) + math.sqrt(self.length(task))
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        return self.unit(task) * joint + math.sqrt(self.length(task))
 
 
 class ClassesWithoutSqrt2(Cells):
@@ -135,10 +136,8 @@ class BandwidthsFullBudget(Kernel):
     """Releases each of several bandwidths with the whole budget."""
 
     def sensitivity(self, task: Task) -> float:
-        """Return what one record moves at one of them."""
-        rounding = math.sqrt(self.length(task))
-        joint = math.sqrt(len(task.params["bandwidths"]))
-        return (super().sensitivity(task) - rounding) / joint + rounding
+        """Return what one record moves at one of them, by a public centre."""
+        return self.unit(task) + math.sqrt(self.length(task))
 
 
 def twins() -> dict[str, Callable[[float], TableSubject]]:
