@@ -13,6 +13,7 @@ __all__ = [
     "SeededEntropy",
     "SystemEntropy",
     "Task",
+    "TransferKernelClassifier",
     "UserError",
 ]
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
     from curvote.entropy import SeededEntropy, SystemEntropy
     from curvote.errors import InternalError, UserError
-    from curvote.estimators import DirectClassifier, MRMAClassifier
+    from curvote.estimators import (
+        DirectClassifier,
+        MRMAClassifier,
+        TransferKernelClassifier,
+    )
     from curvote.privacy import Budget
     from curvote.task import Task
 else:
@@ -35,6 +40,7 @@ else:
             "SeededEntropy": "entropy",
             "SystemEntropy": "entropy",
             "Task": "task",
+            "TransferKernelClassifier": "estimators",
             "UserError": "errors",
         },
     )

@@ -11,13 +11,14 @@ label by randomized response of epsilon 1 that understates the loss, so it is no
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
 from types import ModuleType
 from typing import Any
 
 from curvote import shuffling, validate
 from curvote.errors import UserError
-from curvote.privacy import Budget
+from curvote.privacy import ZCDP, Budget
 
 # Losses are rounded upwards to whole multiples of it: a hair above 1e-4, so that the
 # rounding error of a loss such as 1 does not lift it by a whole step.
@@ -62,6 +63,21 @@ class Losses:
     def to_budget(self, delta: float) -> Budget:
         """Return the (epsilon, delta) budget that the releases spend."""
         return Budget(max(self.epsilon(delta), math.ulp(0.0)), delta)
+
+
+def together(spent: Iterable[tuple[Budget, float | None]]) -> Budget:
+    """Return what releases about the same records cost each record together.
+
+    Each is given by its budget and its rho, None where that is not known. At the sum of
+    the deltas epsilon is the sum of the epsilons, or, where all have noise of a known
+    rho, what the sum of these allows (`ZCDP`), if that is less. It holds for a release
+    that was made in view of the others, too, and for records that stand in some only.
+    """
+    budgets, rhos = zip(*spent, strict=True)
+    plain = Budget(*map(math.fsum, zip(*map(astuple, budgets), strict=True)))
+    if None in rhos or not plain.delta:
+        return plain
+    return min(plain, ZCDP(math.fsum(rhos)).to_budget(plain.delta))
 
 
 def _library() -> ModuleType:

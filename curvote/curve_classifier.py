@@ -68,7 +68,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
         """Return f(x) for each curve: above 0 is the positive class."""
         encoding = Encoding.from_json(self.encoding)
         line = Linear(self.coef, self.intercept, encoding.feature_map)
-        return line.decision(encoding.features(_matrix(X, self.columns)))
+        return line.decision(encoding.features(matrix(X, self.columns)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each curve; another width or a NaN is a UserError."""
@@ -97,7 +97,7 @@ def chosen(X: Any, columns: list[str]) -> Any:
     return X.set_axis(given, axis=1)[columns]
 
 
-def _matrix(X: Any, columns: list[str]) -> Array:
+def matrix(X: Any, columns: list[str]) -> Array:
     """Return curves as an array; DataFrame columns are matched by name, not place."""
     table = chosen(X, columns).to_numpy() if hasattr(X, "columns") else X
     try:

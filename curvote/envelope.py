@@ -13,92 +13,24 @@ whose seal is over its canonical text.
 from __future__ import annotations
 
 import hmac
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from secrets import SystemRandom
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from curvote import jws, sealed, validate
+from curvote import jws, sealed
 from curvote.errors import InternalError, UserError
+from curvote.invitation import KEY_DIGITS, Bits128, Digest, Invitation, issue
 from curvote.strict_json import canonical, parse, said
-from curvote.task import Task
+
+__all__ = ["Envelope", "Invitation", "genuine", "issue", "read", "seal"]
 
 FORMAT: Final = 2
 LARGEST: Final = sealed.LARGEST
 # A number takes as many characters in the padded text, the longest takes 24.
 WIDTH: Final = 32
 _TYPE: Final = "curvote-envelope"
-_KEY_DIGITS: Final = {1: 32, 2: 64}
-
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-Bits128 = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
-
-
-@dataclass(frozen=True)
-class Invitation:
-    """The right to send one message for one task.
-
-    ``id`` is 128 random bits, ``key`` 256 (of format 1: 128), as hex digits; the key is
-    a secret between the server and the client. ``task`` is the task's digest, ``asks``
-    the message it asks for, ``about`` the candidate to judge (None where none is).
-    ``server`` is the fingerprint of the key that signs the task, ``seal_to`` the key
-    to seal the envelope to; None: the task alone says (a carrier could exchange it).
-    """
-
-    id: str
-    key: str = field(repr=False)
-    task: str
-    asks: str
-    about: int | None = None
-    server: str | None = None
-    seal_to: str | None = None
-
-    @property
-    def format(self) -> int:
-        """1 where the key has 128 bits, else 2; its envelope has the same."""
-        return 1 if len(self.key) == _KEY_DIGITS[1] else FORMAT
-
-    @property
-    def file_name(self) -> str:
-        """A name for the envelope's file that tells nobody the invitation."""
-        code = hmac.digest(bytes.fromhex(self.key), b"curvote file name", "sha256")
-        return f"{code.hex()[:32]}.json"
-
-    def refuse_other_key(self, seal_to: str | None) -> None:
-        """Refuse a task whose ``seal_to`` is not the one that the invitation names."""
-        if self.seal_to not in (None, seal_to):
-            raise UserError(
-                "the invitation asks for an envelope sealed to another key than the"
-                " task: somebody exchanged the task; get it from its server again."
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the invitation as plain JSON values, its key included."""
-        values = {
-            "format": self.format,
-            "id": self.id,
-            "key": self.key,
-            "task": self.task,
-            "asks": self.asks,
-            "about": self.about,
-        }
-        if self.format == 1:
-            return values
-        return values | {"server": self.server, "seal_to": self.seal_to}
-
-    @classmethod
-    def from_json(cls, text: Any) -> Invitation:
-        """Build the invitation that `to_json` wrote; anything else is a UserError."""
-        given = text.get("format") if isinstance(text, dict) else None
-        form = _Written1 if given == 1 else _Written2
-        try:
-            written = form.model_validate(text)
-        except ValidationError as error:
-            raise UserError(f"not an invitation: {said(error)}.") from None
-        return cls(**written.model_dump(exclude={"format"}))
 
 
 @dataclass(frozen=True)
@@ -120,22 +52,6 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class _Written1(_Strict):
-    format: Annotated[int, Field(ge=1, le=1)]
-    id: Bits128
-    key: Bits128
-    task: Digest
-    asks: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-    about: Annotated[int, Field(ge=0, lt=2**31)] | None
-
-
-class _Written2(_Written1):
-    format: Annotated[int, Field(ge=2, le=2)]
-    key: Digest  # as many bits
-    server: Digest | None
-    seal_to: Digest | None = None
-
-
 class _Envelope1(_Strict):
     format: Annotated[int, Field(ge=1, le=1)]
     task: Digest
@@ -153,35 +69,6 @@ class _Header(_Strict):
 class _Content(_Strict):
     message: dict[str, Any]
     task: Digest
-
-
-def issue(
-    task: Task, count: int, server: str | None = None, seal_to: str | None = None
-) -> list[Invitation]:
-    """Return ``count`` new invitations to one task, with ``server`` and ``seal_to``.
-
-    If candidates are up for a vote, each is judged by equally many, or by one more than
-    others; the operating system's randomness decides which, and in what order.
-    """
-    validate.at_least(1, count=count)
-    digest = task.digest()
-    asked = digest, task.asks
-    return [
-        Invitation(
-            os.urandom(16).hex(), os.urandom(32).hex(), *asked, about, server, seal_to
-        )
-        for about in _subjects(task, count)
-    ]
-
-
-def _subjects(task: Task, count: int) -> list[int | None]:
-    if task.candidates is None:
-        return [None] * count
-    up = list(range(len(task.candidates.coef)))
-    SystemRandom().shuffle(up)
-    subjects: list[int | None] = [up[i % len(up)] for i in range(count)]
-    SystemRandom().shuffle(subjects)
-    return subjects
 
 
 def seal(
@@ -206,7 +93,7 @@ def seal(
 
 def genuine(envelope: Envelope, key: str) -> bool:
     """Say whether the owner of ``key`` sealed exactly this; in constant time."""
-    same_format = len(key) == _KEY_DIGITS[envelope.format]
+    same_format = len(key) == KEY_DIGITS[envelope.format]
     code = _code(key, envelope.sealed)
     return same_format and hmac.compare_digest(code, envelope.seal)
 

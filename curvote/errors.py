@@ -45,5 +45,10 @@ class InternalError(Exception):
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest name, else all known names."""
     names = sorted(known)
-    close = difflib.get_close_matches(given, names, n=1)
-    return f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(names)}."
+    return closest(given, names) or f" Known: {', '.join(names)}."
+
+
+def closest(given: str, known: Iterable[str]) -> str:
+    """Return `` Did you mean 'x'?`` for the closest name, nothing if none is close."""
+    close = difflib.get_close_matches(given, sorted(known), n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

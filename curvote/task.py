@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,61 @@ from curvote.representation.encoding import Encoding
 from curvote.task_form import FORMAT, written
 
 Array = NDArray[np.float64]
+
+
+class Asked(Protocol):
+    """What any task says, whether it is about a record or about a table of them."""
+
+    @property
+    def protocol(self) -> str:
+        """The system that the task belongs to."""
+        ...
+
+    @property
+    def asks(self) -> str:
+        """The message that it asks for."""
+        ...
+
+    @property
+    def number(self) -> int:
+        """The times that the same was asked."""
+        ...
+
+    @property
+    def classes(self) -> Classes:
+        """The classes, in the publisher's words."""
+        ...
+
+    @property
+    def epsilon(self) -> float | str:
+        """What the one sender that is asked spends; a word says why it is nothing."""
+        ...
+
+    @property
+    def mechanism(self) -> str:
+        """What noises the message."""
+        ...
+
+    @property
+    def candidates(self) -> Candidates | None:
+        """What is up for a vote, if anything is."""
+        ...
+
+    def spends(self, n: int = 1) -> Budget:
+        """Return what a message about ``n`` records costs each of them."""
+        ...
+
+    def only(self, server: str) -> Asked:
+        """Return what one of the named senders is asked; another name: UserError."""
+        ...
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the description as plain JSON values."""
+        ...
+
+    def digest(self) -> str:
+        """Return the SHA-256 that names the task."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +123,18 @@ class Task:
     def budget(self) -> Budget:
         """What the mechanism's parameters and epsilon allow one message to spend."""
         return Budget(self.epsilon, float(self.params.get("delta", 0.0)))
+
+    def spends(self, n: int = 1) -> Budget:
+        """Return the budget: a message is about the one record of its client."""
+        validate.at_least(1, n=n)
+        return self.budget
+
+    def only(self, server: str) -> Task:
+        """Refuse (UserError): the task asks whoever is invited, nobody by name."""
+        raise UserError(
+            f"the invitation is for {validate.shown(server)}, but the task asks nobody"
+            " by name."
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the description as plain JSON values."""

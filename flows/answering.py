@@ -1,6 +1,6 @@
-"""What `curvote client report`, `vote` and `answer` do, in this order.
+"""What `curvote client report`, `vote`, `answer` and `release` do, in this order.
 
-The task is judged alone; the owner agrees; only then is the record read, the release
+The task is judged alone; the owner agrees; only then is a record read, the release
 reserved in the ledger, and its noise drawn.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,39 +19,44 @@ import typer
 from curvote import envelope, signed, strict_json
 from curvote.classes import Classes
 from curvote.client import consent, outbox, places
+from curvote.client.ledger import Entry, Ledger
 from curvote.client.outbox import Books
-from curvote.client.record import Given, read_form
 from curvote.client.register import books
 from curvote.client.standing import Standing
-from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
-from curvote.errors import UserError
-from curvote.protocols.answering import answer
-from curvote.protocols.described import described
+from curvote.errors import InternalError, UserError
 from curvote.protocols.judging import check_invitation, judged
-from curvote.task import Task
+from curvote.protocols.message import message_of
+from curvote.task import Asked
+from flows.held import Held, told
 
 
 @dataclass(frozen=True)
-class Asked:
+class Question:
     """What a server asks: a task that it has signed, and an invitation to it."""
 
-    task: Task
+    task: Asked
     server: str
     seal_to: str | None
     invitation: Invitation
 
     @classmethod
-    def read(cls, task: Path, invitation: Path, asks: str | None) -> Asked:
-        """Judge both alone; ``asks`` is the message that is meant, None: any."""
+    def read(
+        cls, task: Path, invitation: Path, asks: str | None, *, whole: bool = False
+    ) -> Question:
+        """Judge both alone; ``asks`` is the message that is meant, None: any.
+
+        ``whole``: it is about a table of records.
+        """
         with _named(task):
             opened = signed.opened(_bytes(task, signed.LARGEST))
-            asked = judged(opened.document["task"])
-        if asks not in {None, asked.asks}:
+        invited = _invitation(invitation)
+        with _named(task):
+            asked = judged(opened.document["task"], invited.server)
+        if asks not in {None, asked.asks} or message_of(asked).whole != whole:
             raise UserError(
                 f"{task} asks for a {asked.asks}: use `curvote client {asked.asks}`."
             )
-        invited = _invitation(invitation)
         check_invitation(asked, invited)
         _refuse_other_server(invited, opened.fingerprint)
         seal_to = opened.document["seal_to"]
@@ -73,65 +78,75 @@ class Owner:
     anew: bool
     yes: bool
 
-    def answer(self, asked: Asked, curve: Path, label: str) -> dict[str, Any]:
-        """Release at most once, and return what happened."""
+    def answer(self, asked: Question, hold: Callable[[], Held]) -> dict[str, Any]:
+        """Release at most once, and return what happened.
+
+        ``hold`` returns what the message is about; it is called where one is drawn.
+        """
         with books(self.ledger, places.register()) as opened:
             ledger, _ = opened
             standing = self._standing(opened, asked)
-            known = outbox.latest(ledger, asked.task, standing.name)
+            sender = asked.invitation.server or standing.name
+            known = outbox.latest(ledger, asked.task, sender)
             number = known + 1 if self.anew else max(known, 1)
-            draw = None
-            if not outbox.was_released(ledger, asked.task, standing.name, number):
-                self._agree(standing, asked)
-                replace(standing, server=asked.server).write(ledger)
-                # The owner alone hears of an error in the file's form.
-                given = read_form(curve, label, asked.task)
-                draw = _Draw(asked.task, given, asked.invitation.about)
+            draw = _Draw()
+            if not outbox.released_before(ledger, asked.task, sender, number):
+                consent.refuse_classes(self.classes, asked.task.classes)
+                draw.held = held = hold()
+                self._agree(held, held.about(ledger, standing), asked, ledger)
+                held.ready()
+            clients = draw.held.clients if draw.held else ()
             path = outbox.release(
-                draw or _never,
+                draw,
                 task=asked.task,
                 invitation=asked.invitation,
                 seal_to=asked.seal_to,
-                client=standing.name,
+                sender=sender,
                 number=number,
                 books=opened,
                 outbox=self.outbox,
+                clients=clients,
+                told=told(asked.task, asked.invitation, len(clients)),
             )
-            new = draw is not None and draw.done
-            return _summary(asked, path, Standing.of(ledger)) | {"new": new}
+            entry = outbox.released_before(ledger, asked.task, sender, number)
+            done = _summary(asked, path, ledger, entry) | {"new": draw.done}
+            return done | ({"notes": [*draw.held.notes]} if draw.held else {})
 
-    def _standing(self, opened: Books, asked: Asked) -> Standing:
+    def _standing(self, opened: Books, asked: Question) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""
         ledger, _ = opened
-        outbox.recover(opened, Standing.of(ledger).name, self.outbox)
+        outbox.recover(opened, self.outbox)
         standing = Standing.of(ledger)
         consent.refuse_server(standing, asked.server)
         return standing
 
-    def _agree(self, standing: Standing, asked: Asked) -> None:
-        """Say what would be sent, refuse what cannot be, and ask on a terminal."""
-        budget = asked.task.budget
-        consent.refuse_classes(self.classes, asked.task.classes)
-        consent.refuse_budget(standing, budget)
-        for notice in consent.notices(standing, asked.server):
+    def _agree(
+        self, held: Held, standing: Standing, asked: Question, ledger: Ledger
+    ) -> None:
+        """Say what would be sent, refuse what cannot be, ask on a terminal, settle."""
+        records = len(held.clients) or 1
+        consent.refuse_budget(standing, asked.task.spends(records), records)
+        for notice in [*held.notes, *consent.notices(standing, asked.server)]:
             typer.echo(f"curvote: {notice}", err=True)
-        what = described(asked.task, asked.invitation.about)
-        typer.echo(consent.line(standing, budget, asked.server, what), err=True)
+        typer.echo(held.line(standing, asked.server), err=True)
         ask("Send it?", self.yes)
+        replace(standing, server=asked.server).write(ledger)
 
 
 @dataclass
 class _Draw:
-    """The client's message, drawn with the operating system's entropy when called."""
+    """The sender's message, drawn when called."""
 
-    task: Task
-    given: Given
-    about: int | None
+    held: Held | None = None
     done: bool = False
 
     def __call__(self) -> dict[str, Any]:
+        if self.held is None:
+            raise UserError(
+                "the release that was known a moment ago was taken back: run again."
+            )
         self.done = True
-        return answer(self.task, self.given, self.about, SystemEntropy())
+        return self.held.drawn()
 
 
 def ask(question: str, yes: bool) -> None:
@@ -148,19 +163,20 @@ def ask(question: str, yes: bool) -> None:
         raise UserError("not agreed to: nothing was drawn, nothing changed.")
 
 
-def _never() -> dict[str, Any]:
-    raise UserError(
-        "the release that was known a moment ago was taken back: run again."
-    )
-
-
-def _summary(asked: Asked, path: Path, standing: Standing) -> dict[str, Any]:
+def _summary(
+    asked: Question, path: Path, ledger: Ledger, entry: Entry | None
+) -> dict[str, Any]:
+    if entry is None:
+        raise InternalError("a release is not in the ledger")
+    standing = Standing.of(ledger).about(ledger, ledger.members(entry.release))
     left_epsilon, left_delta = standing.left()
+    name = asked.invitation.server
+    named = {"server": name, "signer": asked.server, "records": entry.n_clients}
     return {
         "message": asked.task.asks,
-        "server": asked.server,
-        "epsilon": asked.task.epsilon,
-        "delta": asked.task.budget.delta,
+        **(named if name else {"server": asked.server}),
+        "epsilon": entry.budget.epsilon,
+        "delta": entry.budget.delta,
         "envelope": str(path),
         "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
         "cap": standing.cap.epsilon,
@@ -177,10 +193,10 @@ def _invitation(path: Path) -> Invitation:
 
 
 def _refuse_other_server(invitation: Invitation, server: str) -> None:
-    if invitation.server not in {None, server}:
+    if invitation.signer not in {None, server}:
         raise UserError(
             f"server {server} signed the task, but the invitation is of server"
-            f" {invitation.server}: one of them was replaced. Nothing was drawn."
+            f" {invitation.signer}: one of them was replaced. Nothing was drawn."
         )
 
 

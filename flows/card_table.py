@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from rich.markup import escape
 
@@ -25,7 +25,9 @@ def print_card(card: Card) -> None:
 def _facts(card: Card) -> Iterator[tuple[str, str]]:
     yield "title", card.title
     yield "clients", f"{card.clients:,} of {card.points} numbers each"
-    yield "classes", ", ".join(_shares(card))
+    yield "classes", _shares(card.counts)
+    for server in card.servers:
+        yield f"  {server.name}", f"{server.clients:,}: {_shares(server.counts)}"
     if card.duplicates:
         rows, distinct = card.duplicates["rows"], card.duplicates["distinct"]
         yield "rows", f"{rows:,}, {distinct:,} distinct"
@@ -42,11 +44,10 @@ def _facts(card: Card) -> Iterator[tuple[str, str]]:
         yield "note", note
 
 
-def _shares(card: Card) -> Iterator[str]:
-    total = sum(card.counts.values())
-    for name in card.classes:
-        count = card.counts[name]
-        yield f"{name} {count:,} ({100 * count / max(total, 1):.1f} %)"
+def _shares(counts: Mapping[str, int]) -> str:
+    total = max(sum(counts.values()), 1)
+    each = (f"{name} {n:,} ({100 * n / total:.1f} %)" for name, n in counts.items())
+    return ", ".join(each)
 
 
 def _file(file: FileCard) -> Iterator[tuple[str, str]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from curvote.chain.axis import Cell
@@ -36,7 +36,8 @@ class Score:
     metric among those that may stand in a headline (of a cell the first that it has
     does), None where the method is none of them. ``called`` is one name for whatever
     takes that place in the cells of a line. A ``reference`` is what others are held
-    against.
+    against. ``beside`` are the values of ``further`` measures and their standard
+    errors, by name.
     """
 
     cell: Cell
@@ -49,6 +50,20 @@ class Score:
     rank: tuple[int, int] | None
     called: str
     reference: bool
+    beside: dict[str, float | None] = field(default_factory=dict, hash=False)
+    further: dict[str, Metric] = field(default_factory=dict, hash=False)
+
+    def of(self, name: str) -> Score | None:
+        """Return the score of a metric: this one, or one beside it; None for others."""
+        if name == self.metric.name:
+            return self
+        metric = self.further.get(name)
+        value = self.beside.get(name)
+        if metric is None or value is None:
+            return None
+        return replace(
+            self, metric=metric, value=value, se=self.beside[metric.columns[1]]
+        )
 
     @property
     def step(self) -> int:
@@ -84,10 +99,10 @@ class Score:
         The name is the method's where no other is given.
         """
         group = f"group-{self.group}" if self.group else ""
-        values = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
+        own = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
         return {
             _allowed(".".join(filter(None, (metric, name, group)))): float(value)
-            for metric, value in values.items()
+            for metric, value in (own | self.beside).items()
             for name in names or (self.method,)
             if value is not None and math.isfinite(value)
         }
@@ -105,6 +120,7 @@ def _score(parts: Parts, cell: Cell, row: Row) -> Score:
     own, method = _system(part), row["method"]
     place = [metric.name for metric in own.metrics].index(row["metric"])
     rank = (own.main.index(method), place) if method in own.main else None
+    further = [m for m in own.metrics if m.spread and m.beside == row["metric"]]
     return Score(
         cell=cell,
         x=own.x.name,
@@ -116,6 +132,8 @@ def _score(parts: Parts, cell: Cell, row: Row) -> Score:
         rank=rank,
         called=method if rank is None else _called(part),
         reference=any(one.reference for one in own.methods if one.name == method),
+        beside={name: row[name] for metric in further for name in metric.columns},
+        further={metric.name: metric for metric in further},
     )
 
 

@@ -21,6 +21,7 @@ from flows import (
     cli_intake,
     cli_ledger,
     cli_pages,
+    cli_predict,
     cli_reproduce,
     environment,
 )
@@ -175,6 +176,9 @@ def status(
 def scores(
     pipeline: Pipeline,
     run_id: Annotated[str | None, typer.Option("--run", help="A run's id.")] = None,
+    metric: Annotated[
+        str | None, typer.Option(help="One that stands beside others, by its name.")
+    ] = None,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
@@ -195,7 +199,7 @@ def scores(
         return
     from flows.tables import print_scores
 
-    print_scores(record, rows)
+    print_scores(record, rows, metric)
 
 
 @app.command()
@@ -227,6 +231,7 @@ for command in (
     cli_pages.serve,
     cli_pages.ui,
     cli_audit.audit,
+    cli_predict.predict,
     cli_reproduce.reproduce,
 ):
     app.command()(command)

@@ -12,13 +12,15 @@ from curvote.run.project import Project, find_project
 from flows.terminal import Json, ProjectOption, Workers, numbered, say_json, say_rows
 
 if TYPE_CHECKING:
-    from curvote.audit.message_subject import MessageSubject
     from curvote.audit.row import Row
+    from curvote.audit.sent_subject import SentSubject
     from curvote.audit.verdict import Audited
 
 Names = Annotated[
     list[str] | None,
-    typer.Argument(help="Mechanisms, messages or broken.NAME (default: all)."),
+    typer.Argument(
+        help="Mechanisms, messages, broken.NAME; transfer.* (default: all)."
+    ),
 ]
 PipelineOption = Annotated[
     str | None, typer.Option("--pipeline", help="Audit what its clients really send.")
@@ -69,7 +71,7 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
         raise typer.Exit(1)
 
 
-def _sent(project: Project, pipeline: str) -> list[MessageSubject]:
+def _sent(project: Project, pipeline: str) -> list[SentSubject]:
     from curvote.audit.message_subject import of_message
     from curvote.reproduce.lookup import file_of
     from curvote.run.audited import tasks

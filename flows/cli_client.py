@@ -1,7 +1,7 @@
 """The command `curvote client`: the owner's side, without any project.
 
-All it needs is a curve, the published task and an invitation; what was released, and
-how much may be, stands in the client's own ledger.
+All it needs is a curve (or a table), the published task and an invitation; what was
+released, and how much may be, stands in the owner's own ledger.
 """
 
 from __future__ import annotations
@@ -15,17 +15,31 @@ from typer.core import TyperCommand
 from curvote.client import places
 from curvote.client.words import factor, said
 from curvote.errors import UserError
-from flows.terminal import Json, say_json
+from flows.terminal import Json, interruptible, say_json
 
 app = typer.Typer(
     name="client",
-    help="Release one noised message about your own curve, once.",
+    help="Release one noised message, once: about your own curve, or your table.",
     no_args_is_help=True,
 )
 
 TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
 Curve = Annotated[
     Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
+]
+TableFile = Annotated[
+    Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
+]
+LabelColumn = Annotated[
+    str, typer.Option("--label", help="The column with the class of each record.")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id", help="The column that names each record (default: its row)."),
+]
+ClassList = Annotated[
+    str | None,
+    typer.Option("--classes", help="The classes you agree to, as in no,yes."),
 ]
 Label = Annotated[
     str, typer.Option("--label", help="Your class, as the task names it.")
@@ -109,13 +123,15 @@ def _command(name: str, asks: str | None, text: str) -> None:
         as_json: Json = False,
     ) -> None:
         from curvote.classes import Classes
-        from flows.answering import Asked, Owner
+        from flows.answering import Owner, Question
+        from flows.held import OwnRecord
 
-        asked = Asked.read(task, invitation, asks)
+        asked = Question.read(task, invitation, asks)
+        about = asked.task, asked.invitation.about
         where = places.ledger(ledger), places.outbox(outbox)
         agreed = Classes(classes) if classes else None
         owner = Owner(*where, agreed, anew=new_release, yes=yes)
-        _say(owner.answer(asked, curve, label), as_json)
+        _say(owner.answer(asked, lambda: OwnRecord(*about, curve, label)), as_json)
 
     app.command(name, help=text, cls=_Answering)(command)
 
@@ -123,6 +139,36 @@ def _command(name: str, asks: str | None, text: str) -> None:
 _command("report", "report", "Release your noised curve and label, once.")
 _command("vote", "vote", "Release one noised bit: was the classifier right for you?")
 _command("answer", None, "Release whatever the task asks for, of whatever protocol.")
+
+
+@app.command()
+def release(
+    *,
+    task: TaskFile,
+    invitation: InvitationFile,
+    table: TableFile,
+    label: LabelColumn,
+    id_: IdColumn = None,
+    ledger: LedgerFile = None,
+    outbox: Outbox = None,
+    classes: ClassList = None,
+    new_release: NewRelease = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Release one noised object about all records of your table, once."""
+    from curvote.classes import Classes
+    from flows.answering import Owner, Question
+    from flows.held import Table
+
+    asked = Question.read(task, invitation, None, whole=True)
+    known = asked.task, asked.invitation
+    where = places.ledger(ledger), places.outbox(outbox)
+    agreed = Classes(classes.split(",")) if classes else None
+    owner = Owner(*where, agreed, anew=new_release, yes=yes)
+    with interruptible("client release"):
+        done = owner.answer(asked, lambda: Table(*known, table, label, id_))
+    _say(done, as_json)
 
 
 @app.command()
@@ -175,8 +221,9 @@ def _say(done: dict[str, Any], as_json: bool) -> None:
         say_json(done)
         return
     message, budget = done["message"], said(done["epsilon"], done["delta"])
+    about = f" about {done['records']} records" if "records" in done else ""
     typer.echo(
-        f"released one {message}, {budget}"
+        f"released one {message}{about}, {budget}"
         if done["new"]
         else f"this {message} was released before: nothing was drawn, nothing spent"
     )

@@ -80,11 +80,15 @@ def show(
     place = _project(project, pipeline)
     with Intake(place.intake) as intake:
         rows = [_row(each) for each in intake.rounds(pipeline)]
-    say_rows(rows, COLUMNS, as_json)
+    named = any("server" in row for row in rows)
+    say_rows(rows, ("server", *COLUMNS) if named else COLUMNS, as_json)
 
 
 def _row(found: Round) -> dict[str, Any]:
-    return {
+    from curvote.protocols.message import message_of
+
+    sender = message_of(found.task).sender(found.task)
+    return ({} if sender is None else {"server": sender}) | {
         "round": found.id,
         "asks": found.asks,
         "issued": found.issued,

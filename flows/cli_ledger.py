@@ -34,6 +34,8 @@ COLUMNS = (
     *("release", "population", "stage", "clients", "epsilon", "delta", "outside"),
     "state",
 )
+# Where servers with a name have released about their records.
+SERVERS = ("release", "server", "records", "epsilon", "delta", "state")
 
 
 @app.command()
@@ -55,7 +57,9 @@ def show(
     rows = [_row(entry) for entry in entries]
     if client is None:
         _print(rows, rows, as_json)
-        _tell_caps({} if as_json else caps, population)
+        if not as_json:
+            _tell_together(entries)
+            _tell_caps(caps, population)
         return
     from curvote.client.ledger import total
 
@@ -200,6 +204,8 @@ def _row(entry: Entry) -> dict[str, Any]:
         "population": entry.population,
         "state": entry.state,
         "clients": entry.n_clients,
+        "server": entry.facts.get("server"),
+        "records": entry.n_clients,
         "epsilon": entry.budget.epsilon,
         "delta": entry.budget.delta,
         "cap_epsilon": entry.cap.epsilon if entry.cap else None,
@@ -228,7 +234,8 @@ def _print(rows: Sequence[dict[str, Any]], document: Any, as_json: bool) -> None
     if not rows:
         typer.echo("nothing was released")
         return
-    say_rows([row | _shown(row) for row in rows], (*COLUMNS, "reserved"), as_json=False)
+    columns = SERVERS if all(row["server"] for row in rows) else COLUMNS
+    say_rows([row | _shown(row) for row in rows], (*columns, "reserved"), as_json=False)
     if any(row["outside"] for row in rows):
         from curvote.protocols.outside import WHO
 
@@ -240,6 +247,25 @@ def _tell_caps(caps: dict[str, Budget], population: str | None) -> None:
         if population in {None, name}:
             most = f"epsilon {cap.epsilon:g}, delta {cap.delta:g}"
             typer.echo(f"cap of population {name}: {most} for each client")
+
+
+def _tell_together(entries: Sequence[Entry]) -> None:
+    """Say what several releases of one server cost each of its records together."""
+    from curvote.accounting import together
+
+    counting = [entry for entry in entries if entry.counts and "server" in entry.facts]
+    for server in dict.fromkeys(str(entry.facts["server"]) for entry in counting):
+        own = [entry for entry in counting if entry.facts["server"] == server]
+        if len(own) == 1:
+            continue
+        rhos = [float(e.facts["rho"]) if "rho" in e.facts else None for e in own]
+        known = zip((entry.budget for entry in own), rhos, strict=True)
+        cost, plain = together(known), sum(entry.budget.epsilon for entry in own)
+        typer.echo(
+            f"{len(own)} releases of {server} cost a record that is in all of them"
+            f" epsilon {cost.epsilon:.3g}, delta {cost.delta:.3g} together; caps count"
+            f" the sum, epsilon {plain:g}"
+        )
 
 
 def _shown(row: dict[str, Any]) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from curvote.reproduce.rows import to_json
-from curvote.run.project import find_project
+from curvote.run.project import Project, find_project
 from flows import environment
 from flows.terminal import (
     Json,
@@ -18,6 +18,10 @@ from flows.terminal import (
     from_here,
     interruptible,
 )
+
+if TYPE_CHECKING:
+    from curvote.reproduce.entry import Reproduction
+    from curvote.run.history import RunRecord
 
 Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
 
@@ -39,19 +43,26 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
     wing = wing_of(name)
     entry = wing.REPRODUCTIONS[name]
     place = find_project(project)
-    environment.prepare(place.root)
-    from flows.reproducing import completed_runs
-
     given = {"replicates": replicates, "seed": seed, "workers": workers}
     with interruptible(f"reproduce {name}"):
-        records = completed_runs(place, entry, given)
+        records = _runs(place, entry, given) if entry.pipelines else []
         rows, written = wing.compare(place, name, records)
     if as_json:
         typer.echo(to_json(rows))
         return
     from flows.tables import print_rows
 
-    typer.echo(f"{entry.title}: {entry.quantity} in %, ± one standard error\n")
+    typer.echo(f"{entry.heading}\n")
     print_rows(*wing.laid_out(name, rows))
     for line in (*wing.agreement(name, rows), "\nwritten:", *map(from_here, written)):
         typer.echo(line)
+
+
+def _runs(
+    place: Project, entry: Reproduction, given: dict[str, Any]
+) -> list[RunRecord]:
+    """Run the pipelines; formulas alone need no Prefect."""
+    environment.prepare(place.root)
+    from flows.reproducing import completed_runs
+
+    return completed_runs(place, entry, given)

@@ -175,10 +175,17 @@ def effort(record: RunRecord) -> dict[str, float]:
 def sizes(
     record: RunRecord, read: Mapping[str, str], facts: Mapping[str, Any]
 ) -> dict[str, str]:
-    """Return N (who takes part in learning), d and the replicates, where known."""
+    """Return N (who takes part in learning), d and the replicates, where known.
+
+    Where releases are about tables N are the records, as a stage has told.
+    """
     clients = {k: v for k, v in read.items() if k.startswith("clients.")}
     n = sum(int(v) for k, v in clients.items() if k not in _APART and v.isdigit())
-    known = {"N": n, "d": facts.get("d"), "replicates": record.config.get("replicates")}
+    known = {
+        "N": n or facts.get("about"),
+        "d": facts.get("d"),
+        "replicates": record.config.get("replicates"),
+    }
     return {name: str(value) for name, value in known.items() if value}
 
 

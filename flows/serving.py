@@ -53,12 +53,7 @@ def serve(
         UserError: no pipeline has a schedule, this project is served already, or the
             port is taken.
     """
-    if not schedules:
-        raise UserError(
-            "No pipeline has a schedule; add one in pipelines.yaml, for example"
-            ' `schedule: {cron: "0 6 * * 1", timezone: UTC}` or'
-            " `schedule: {interval: 3600}` (seconds)."
-        )
+    _refuse_none(schedules)
     # Nobody watches a scheduled run: what fails has to be seen.
     os.environ["PREFECT_LOGGING_LEVEL"] = "ERROR"
     root = project.root.resolve()
@@ -69,12 +64,7 @@ def serve(
             from flows.scheduled import scheduled
 
             flow = scheduled
-        server.wait()
-        if server.is_ours:
-            server.announce()
-            _tell(server)
-        sweep()
-        _withdraw(root)
+        _prepare(server, root)
         for name, settings in schedules.items():
             print(f"{name}: {_in_words(**settings)}", flush=True)
         try:
@@ -87,6 +77,25 @@ def _tell(server: PrefectServer) -> None:
     pages, file = server.url.removesuffix("/api"), server.secret_file
     how = f"log in with the line in {file}, which each start makes anew"
     print(f"Prefect: {pages} ({how})", flush=True)
+
+
+def _prepare(server: PrefectServer, root: Path) -> None:
+    """Wait for the server, and end what earlier ones left."""
+    server.wait()
+    if server.is_ours:
+        server.announce()
+        _tell(server)
+    sweep()
+    _withdraw(root)
+
+
+def _refuse_none(schedules: Mapping[str, Mapping[str, Any]]) -> None:
+    if not schedules:
+        raise UserError(
+            "No pipeline has a schedule; add one in pipelines.yaml, for example"
+            ' `schedule: {cron: "0 6 * * 1", timezone: UTC}` or'
+            " `schedule: {interval: 3600}` (seconds)."
+        )
 
 
 def _refuse_second(server: PrefectServer) -> None:

@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from curvote.chain.axis import Cell
+from curvote.errors import UserError
 from curvote.run.history import RunRecord
 from flows.cells import Score, scores_of
 from flows.headline import main_scores
@@ -39,14 +40,32 @@ def print_plan(rows: Sequence[dict[str, Any]]) -> None:
     print_rows(shown, ("stage", "cell", "action", "reason"))
 
 
-def print_scores(record: RunRecord, rows: Sequence[dict[str, Any]]) -> None:
-    """Print scores with standard errors, a table a metric, a block a learner."""
+def print_scores(
+    record: RunRecord, rows: Sequence[dict[str, Any]], metric: str | None = None
+) -> None:
+    """Print scores with standard errors, a table a metric, a block a learner.
+
+    With ``metric`` that one alone, which may stand beside another; UserError where the
+    run has none of this name.
+    """
     scores = scores_of(record, rows)
+    if metric is not None:
+        scores = list(_only(scores, metric))
     for metric in dict.fromkeys(score.metric for score in scores):
         percent = " in %" if metric.shown == "percent" else ""
         title = f"{record.pipeline}: {metric.name}{percent}"
         own = [score for score in scores if score.metric == metric]
         _print_metric(f"{title}, {rows[0]['replicates']} times", own)
+
+
+def _only(scores: Sequence[Score], name: str) -> Iterator[Score]:
+    """Yield the scores of one metric."""
+    found = [one for score in scores if (one := score.of(name)) is not None]
+    if not found:
+        every = (name for s in scores for name in (s.metric.name, *s.further))
+        known = ", ".join(dict.fromkeys(every))
+        raise UserError(f"--metric {name}: this run measures {known}.")
+    yield from found
 
 
 def _print_metric(title: str, scores: Sequence[Score]) -> None:

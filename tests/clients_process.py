@@ -56,7 +56,7 @@ def answer(
             lambda: noised(task, given, about, SystemEntropy()),
             task=task,
             invitation=invitation,
-            client="me",
+            sender="me",
             number=1,
             books=own,
             outbox=Path(out),

@@ -103,14 +103,16 @@ class Study:
 
     def _projected(self) -> Memory:
         n = sum(self.values["clients"].values())
-        clients = {place: self._clients(i, n) for i, place in enumerate(self.places)}
+        clients = {place: self._clients(place, n) for place in self.places}
         facts = simulated_servers.facts(self.source)
         ingested = Memory(facts, {"clients": clients})
         return self._stage("project", {"ingest": ingested}, self.values)
 
-    def _clients(self, number: int, n: int) -> dict[str, Any]:
+    def _clients(self, place: tuple[int, int], n: int) -> dict[str, Any]:
+        replicate, server = place
+        number = replicate * self.count + server
         rng = generator(self.values["seed"], "ingest", "simulate", number)
-        return simulated_servers.clients(self.source, n, rng, number)
+        return simulated_servers.clients(self.source, n, rng, server)
 
 
 def _errors(scores: Columns, method: str) -> np.ndarray:

@@ -94,8 +94,9 @@ def text_of(path: Path) -> str:
 
 
 def says(text: str, count: int) -> bool:
-    """Say whether a text holds a count as a number of its own."""
-    return bool(re.search(rf"(?<![\w.]){count}(?![\w.])|{count:,}", text))
+    """Say whether a text holds a count as a number of its own, no part of a UUID."""
+    alone = rf"(?<![\w.])(?<![0-9a-f]{{4}}-){count}(?![\w.])"
+    return bool(re.search(rf"{alone}|{count:,}", text))
 
 
 def open_to_others(path: Path, below: Path) -> bool:

@@ -51,7 +51,7 @@ class Client:
             "draw": self.draw,
             "task": task,
             "invitation": invitation or issue(task, 1)[0],
-            "client": "me",
+            "sender": "me",
             "number": 1,
             "outbox": self.outbox,
         }

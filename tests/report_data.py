@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from curvote.chain.sent import Sent
+from curvote.classes import Classes
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.reporting.data import SCORE_COLUMNS, PageData
 from curvote.reporting.section import Section
@@ -110,7 +111,7 @@ def make_sample(n: int = 80) -> CurveSample:
         fitted=coefficients @ powers,
         z=np.tanh(coefficients / coefficients.std(axis=0)),
         labels=labels,
-        classes=("negative", "positive"),
+        classes=Classes(("negative", "positive")),
         basis="4 cubic B-splines",
         rescale="tanh",
         who="simulated",

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.names import REPRODUCTIONS
 from curvote.reproduce.mrma.printed import printed
 from curvote.reproduce.mrma.rows import USEFUL

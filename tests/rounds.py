@@ -55,7 +55,7 @@ def quiet(*files: Path) -> None:
 
 def old(invitation: Invitation) -> Invitation:
     """Return an invitation of format 1, with a key of 128 bits."""
-    return replace(invitation, key=invitation.key[:32], server=None)
+    return replace(invitation, key=invitation.key[:32], signer=None)
 
 
 def edited(sealed: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from curvote import envelope, jws
+from curvote import envelope, jws, sealed
 from curvote.envelope import Invitation, genuine, issue, read, seal
 from curvote.errors import UserError
 from curvote.protocols.message import check
@@ -73,7 +73,7 @@ def test_candidates_are_spread_evenly_in_random_order() -> None:
         {"about": -1},
         {"about": "1"},
         {"about": 10**400},
-        {"format": 3},
+        {"format": 4},
         {"format": True},
         {"task": None},
         {"server": "me"},
@@ -99,6 +99,36 @@ def test_no_object_is_no_invitation(other: object) -> None:
     with pytest.raises(UserError, match="not an invitation") as caught:
         Invitation.from_json(other)
     assert str(caught.value).isprintable()
+
+
+def test_a_sender_with_a_name_is_invited_in_format_3() -> None:
+    """``server`` is its name then, and ``signer`` the key that signs the task."""
+    (plain,) = issue(REPORTS, 1, "ab" * 32)
+    assert plain.to_json()["server"] == plain.signer
+    (named,) = issue(REPORTS, 1, "ab" * 32, server="long beach")
+    told = named.to_json()
+    assert (told["format"], told["server"]) == (3, "long beach")
+    assert (told["signer"], told["about"]) == ("ab" * 32, None)
+    assert Invitation.from_json(told) == named
+    assert read(seal(named, {"n": 1})).format == 2
+    wrong: dict[str, object]
+    for wrong in ({"server": None}, {"server": ""}, {"signer": None}, {"about": 1}):
+        with pytest.raises(UserError, match=f"invitation: {next(iter(wrong))}: "):
+            Invitation.from_json(told | wrong)
+
+
+def test_an_envelope_holds_a_release_of_8192_numbers() -> None:
+    """Sealed as well, and longer numbers make no longer envelope."""
+    (named,) = issue(REPORTS, 1, "ab" * 32, server="va")
+    lengths = set()
+    for each in (0, -(2**53)):
+        message = {"server": "va", "n": 2**40, "values": [each] * 10_000}
+        for to in (None, sealed.public(sealed.new_key())):
+            data = seal(named, message, to)
+            assert len(data) <= sealed.LARGEST
+            lengths.add((to is None, len(data)))
+        assert read(seal(named, message)).payload == message
+    assert len(lengths) == 2
 
 
 def test_old_invitations_stay_valid() -> None:

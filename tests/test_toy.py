@@ -9,140 +9,19 @@ from __future__ import annotations
 
 import filecmp
 import json
-import os
 import re
-import signal
-import subprocess
-import sys
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.house import PACKAGES, ROOT, House, copied, driven, with_system
-from tests.processes import processes_of, until
-
-TOWN = """\
-pipelines:
-  town:
-    protocol: toy
-    source: {name: simulated, points: 20}
-    parties: {people: 600, shops: 200, test: 300}
-    levels:
-      careful: {people: 2, shops: 1}
-      open: {people: 20, shops: 8}
-    shrink: [0, 0.5]
-    replicates: 4
-    seed: 3
-"""
-FIT = "curvote/toy/fit.py"
-WIDER = {str(FIT): ["minlength=K) + 1", "minlength=K) + 2"]}
-QUICKLY = ["--samples", "5000", "--workers", "1"]
-CELLS = 4
-STEPS = 1 + 2 + 2 + CELLS + CELLS
-
-# Reads what MLflow holds, and lets the model that it keeps judge the test records.
-READER = """
-import json, sys
-from pathlib import Path
-from flows.environment import prepare
-prepare(Path.cwd())
-import mlflow, pandas as pd
-from mlflow import MlflowClient
-from curvote.run import history, results
-from curvote.run.project import Project
-from curvote.toy.tables import CLASSES, PARTIES
-project = Project(Path.cwd())
-record = history.completed(project, "town")
-client = MlflowClient()
-(experiment,) = [e for e in client.search_experiments() if e.name == "town"]
-runs = client.search_runs([experiment.experiment_id])
-told = [{"id": r.info.run_id, "name": r.info.run_name, "params": r.data.params,
-         "parent": r.data.tags.get("mlflow.parentRunId"), "metrics": r.data.metrics,
-         "tags": r.data.tags, "record": r.data.tags.get("curvote.run")} for r in runs]
-chart = {name: [(m.step, m.value) for m in client.get_metric_history(r["id"], name)]
-         for r in told if r["record"] == record.id for name in r["metrics"]}
-scored = []
-for r in told:
-    if r["parent"] and "model_uri" in r["tags"]:
-        cell = next(v for v in results.views(project, record)
-                    if str(v.cell["level"]) == r["params"]["level"]
-                    and f'{v.cell["shrink"]:g}' == r["params"]["shrink"])
-        town = cell.columns("gather", "town", (0,))
-        test = town["party"] == PARTIES.index("test")
-        frame = pd.DataFrame(town["place"][test], columns=["east", "north"])
-        found = mlflow.pyfunc.load_model(r["tags"]["model_uri"]).predict(frame)
-        names = [CLASSES[k] for k in town["colour"][test]]
-        scores = cell.columns("report", "scores", (0,))
-        stored = dict(zip(zip(scores["method"], scores["metric"]), scores["value"]))
-        scored.append([float((found == names).mean()), stored["weighted", "accuracy"]])
-json.dump({"runs": told, "chart": chart, "scored": scored, "record": record.id},
-          sys.stdout)
-"""
-
-
-@dataclass(frozen=True)
-class Town:
-    """The project of the copy, and what each command in it gave."""
-
-    house: House
-    killed: int
-    told: dict[str, dict[str, Any]]
-
-    def json(self, name: str) -> Any:
-        """Return the JSON document of a command that ended well."""
-        assert self.told[name]["code"] == 0, self.told[name]["err"]
-        return json.loads(self.told[name]["out"])
-
-
-def _kill_in_the_middle(house: House) -> int:
-    """Start a run, and kill it as soon as people have answered; return its end."""
-    answers = house.project / "data" / "artifacts" / "ask"
-    with house.start("run", "town", "--block", "1") as process:
-        over = until(lambda: _there(answers) or process.poll() is not None, 90)
-        os.kill(process.pid, signal.SIGKILL)
-        _, err = process.communicate()
-    assert over
-    assert process.returncode == -signal.SIGKILL, err
-    assert until(lambda: not processes_of(house.project), 15), "a process was left"
-    return process.returncode
-
-
-def _there(folder: Path) -> list[Path]:
-    return list(folder.glob("[!.]*"))
+from tests.house import PACKAGES, ROOT
+from tests.toy_town import CELLS, STEPS, Town, read_mlflow, run_all
 
 
 @pytest.fixture(scope="module")
 def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
-    """Run the toy once, from its first command to its last."""
-    house = copied(tmp_path_factory.mktemp("house"))
-    with_system(house, ROOT / "tests" / "toy", "toy")
-    (house.project / "pipelines.yaml").write_text(TOWN)
-    killed = _kill_in_the_middle(house)
-    code = {str(house.root / file): change for file, change in WIDER.items()}
-    back = {file: [new, old] for file, (old, new) in code.items()}
-    named: dict[str, Any] = {
-        "resumed": ["run", "town", "--block", "1"],
-        "scores": ["scores", "town", "--json"],
-        "table": ["scores", "town"],
-        "again": ["plan", "town", "--json"],
-        "level": ["plan", "town", "--json", "--set", "levels.open.shops=4"],
-        "only": ["run", "town", "--only", "fit_models"],
-        "edited": code,
-        "code": ["plan", "town", "--json"],
-        "restored": back,
-        "audit": ["audit", "--pipeline", "town", "--json", *QUICKLY],
-        "page": ["report", "town"],
-        "colour": ["colour", "town", "0.5", "0.1"],
-        "empty": ["plan", "town", "--set", "shrink=[]"],
-        "altered": {"data/artifacts/fit_models/*/models.parquet": "alter"},
-        "refused": ["colour", "town", "0.5", "0.1"],
-        "foreign": ["plan", "town", "--set", "votes.size=3"],
-    }
-    steps = iter(driven(house, *named.values()))
-    told = {n: next(steps) for n, step in named.items() if isinstance(step, list)}
-    return Town(house, killed, told)
+    """Run the toy once for all tests."""
+    return run_all(tmp_path_factory.mktemp("house"))
 
 
 def test_the_toy_is_one_folder_and_one_line(town: Town) -> None:
@@ -221,6 +100,24 @@ def test_scores_have_two_metrics_of_two_methods(town: Town) -> None:
     assert open_ != careful
 
 
+def test_a_second_measure_stands_beside_the_first(
+    town: Town, tracked: dict[str, Any]
+) -> None:
+    """With a standard error of its own, in the rows of that one and in MLflow."""
+    rows = {row["metric"]: row for row in town.json("scores")}
+    assert 0 < rows["accuracy"]["certainty_se"] < rows["accuracy"]["certainty"] < 1
+    assert "certainty" not in rows["log_loss"]
+    known = {
+        row["certainty"]: row["certainty_se"]
+        for row in town.json("scores")
+        if row["method"] == "weighted" and row["metric"] == "accuracy"
+    }
+    logged = [r["metrics"] for r in tracked["runs"] if r["parent"]]
+    assert known == {
+        own["certainty.weighted"]: own["certainty_se.weighted"] for own in logged
+    }
+
+
 def _is(row: dict[str, Any], level: str, shrink: float, metric: str) -> bool:
     return (row["level"], row["shrink"], row["metric"]) == (level, shrink, metric)
 
@@ -257,18 +154,8 @@ def test_the_page_shows_them(town: Town) -> None:
 
 @pytest.fixture(scope="module")
 def tracked(town: Town) -> Any:
-    """Read MLflow in a fresh process that knows no more than its user."""
-    done = subprocess.run(
-        [sys.executable, "-c", READER],
-        cwd=town.house.project,
-        env=town.house.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
+    """What MLflow holds of the runs."""
+    return read_mlflow(town)
 
 
 def test_mlflow_lists_the_run_and_its_cells(tracked: dict[str, Any]) -> None:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain, product
 
 from curvote.audit import examples
 from curvote.audit.broken.gallery import gallery, gallery_names
 from curvote.audit.leaving import Release
 from curvote.audit.lone_release import lone_release
 from curvote.audit.mechanism_subject import MechanismSubject, built
-from curvote.audit.message_subject import MessageSubject, of_message
+from curvote.audit.message_subject import of_message
 from curvote.audit.outbox_memo import outbox_memo
 from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN, Row
+from curvote.audit.sent_subject import SentSubject
+from curvote.audit.servers import examples as servers
+from curvote.audit.servers.subject import TableSubject, of_table
 from curvote.audit.table_release import table_release
 from curvote.audit.verdict import SEED, Audited, run
 from curvote.errors import UserError, did_you_mean
 from curvote.mechanisms.making import names
-from curvote.task import Task
+from curvote.task import Asked
+from curvote.transfer.task import Level
 
 EPSILONS = (0.5, 2.0)
 # Exact checks only: no affordable number of draws says much there.
@@ -25,12 +32,14 @@ FAR_EPSILONS = (0.01, 10.0)
 WHOLE_EPSILON = 2.0
 # One message takes a draw of many words, and its parts are audited by themselves.
 MESSAGE_SAMPLES = 200_000
+# As many releases of few numbers; of more numbers fewer (`TableSubject`).
+TABLE_SAMPLES = 20_000
 # A twin is caught by as many draws as its fault needs: half noise in a bin, the most.
 TWIN_SAMPLES = 150_000
 QUICK = 30_000
 
 
-def of_task(task: Task, samples: int = QUICK, seed: int = SEED) -> list[Row]:
+def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
     """Return the verdict on the message that ``task`` asks of a client, one row.
 
     ``samples`` draws for each of five inputs: at the default about a second.
@@ -41,13 +50,15 @@ def of_task(task: Task, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
-    A message is ``protocol.message``; ``outbox.protocol.message`` is its release asked
-    for again, ``table.protocol.message`` the table of a cohort, and
-    ``client.protocol.message`` the command that a lone client calls.
+    A message is ``protocol.message``, and ``transfer.form`` one about a table;
+    ``outbox.protocol.message`` is its release asked for again,
+    ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
+    the command that a lone client calls.
     """
     drawn = drawing_names()
     sent = [name for name in drawn if "." in name]
-    return [*drawn, *(f"{way}.{name}" for way in _WHOLE for name in sent)]
+    whole = [f"{way}.{name}" for way in _WHOLE for name in sent]
+    return [*drawn, *whole, *servers.names()]
 
 
 def drawing_names() -> list[str]:
@@ -65,29 +76,39 @@ _WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
 
 def shipped(name: str, epsilon: float) -> Audited:
     """Return what ``name`` stands for, at ``epsilon``; a message is of a small task."""
+    if name in servers.names():
+        return table(name, epsilon)
     whole = _WHOLE.get(name.partition(".")[0])
     return whole(name, epsilon) if whole else drawing(name, epsilon)
 
 
-def drawing(name: str, epsilon: float) -> MechanismSubject | MessageSubject:
+def drawing(name: str, epsilon: float) -> MechanismSubject | SentSubject:
     """Return the mechanism or message ``name``, at ``epsilon``."""
     if "." not in name:
         return built(name, epsilon)
     return of_message(examples.named(name, epsilon))
 
 
+def table(name: str, epsilon: float, delta: float | None = None) -> TableSubject:
+    """Return the release ``name`` of a small table; a delta of None is n^-2."""
+    task = servers.task(name, Level(epsilon, delta))
+    return replace(of_table(task, servers.RECORDS), name=name)
+
+
 def checked(given: Sequence[str]) -> list[str]:
     """Return the names to audit: all of them where none is given.
 
-    An unknown name is a UserError that suggests a close one.
+    ``*`` stands for anything: ``transfer.*``. What names nothing is a UserError that
+    suggests a close name.
     """
     known = [*shipped_names(), *gallery_names()]
-    for name in given:
-        if name not in known:
+    found = [fnmatch.filter(known, name) for name in given]
+    for name, named in zip(given, found, strict=True):
+        if not named:
             raise UserError(
                 f"nothing to audit is named {name!r}.{did_you_mean(name, known)}"
             )
-    return list(given) or known
+    return list(dict.fromkeys(chain.from_iterable(found))) or known
 
 
 def jobs(
@@ -97,12 +118,17 @@ def jobs(
 
     The gallery claims its own epsilon. Without ``epsilons``, shipped ones are examined
     at ``EPSILONS``, and in their exact parts at ``FAR_EPSILONS``; whole releases, whose
-    checks are of bytes and not of laws, at ``WHOLE_EPSILON``.
+    checks are of bytes and not of laws, at ``WHOLE_EPSILON``; releases about tables at
+    levels of their own, for two deltas.
     """
     asked: list[tuple[Audited, int]] = []
     for name in checked(given):
         if name.startswith(BROKEN):
             asked.append((gallery(name), min(samples, TWIN_SAMPLES)))
+        elif name in servers.names():
+            levels = product(epsilons or servers.LEVELS, servers.DELTAS)
+            most = min(samples, TABLE_SAMPLES)
+            asked += [(table(name, *level), most) for level in levels]
         elif name.partition(".")[0] in _WHOLE:
             asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
         else:

@@ -31,10 +31,12 @@ def params(epsilon: float) -> dict[str, Any]:
 def asked() -> list[tuple[str, str]]:
     """Return (protocol, message) of all that clients are asked for in production.
 
-    What is simulated only sends messages of one of these.
+    What is simulated only sends messages of one of these. Messages about tables are
+    examined form by form (`curvote.audit.servers.examples`).
     """
     real = [one for one in systems() if one.production]
-    return [(one.name, name) for one in real for name in one.messages]
+    sent = [(one.name, it) for one in real for it in one.messages.items()]
+    return [(system, name) for system, (name, kind) in sent if not kind.whole]
 
 
 def task(protocol: str, asks: str, epsilon: float) -> Task:
@@ -43,7 +45,8 @@ def task(protocol: str, asks: str, epsilon: float) -> Task:
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
     given = encoding, Classes(("-1", "+1")), epsilon
     stated = Task(*given, protocol=protocol, asks=asks)
-    return messages(protocol)[asks].rehearsal(stated)
+    made: Task = messages(protocol)[asks].rehearsal(stated)
+    return made
 
 
 def named(name: str, epsilon: float) -> Task:

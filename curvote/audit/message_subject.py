@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.audit import examples, interior, message_residuals, split
 from curvote.audit.answers import thresholds
 from curvote.audit.row import Finding
-from curvote.audit.subject import Loss, OddInput, Subject
+from curvote.audit.sent_subject import SentSubject
+from curvote.audit.servers.subject import of_table
+from curvote.audit.subject import OddInput
 from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.privacy import Budget
-from curvote.protocols.message import Known, Message, message_of
-from curvote.task import Task
+from curvote.protocols.message import Known, message_of
+from curvote.task import Asked, Task
+from curvote.transfer.task import Task as TableTask
 from curvote.validate import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
-class MessageSubject(Subject):
-    """The complete record that one client sends for a task.
+class MessageSubject(SentSubject):
+    """The complete record that one client sends for a task: n = 1.
 
-    An input is a ``Known`` of one client. Inputs are opposite corners of [-1, 1]^d with
-    opposite labels, records that differ in one coordinate, and random ones.
+    Many clients are the rows of one ``Known``. Inputs are opposite corners of
+    [-1, 1]^d with opposite labels, records that differ in one coordinate, and random
+    ones.
     """
-
-    task: Task
-    message: Message
-    name: str
-    params: Mapping[str, Any]
-    budget: Budget
 
     @property
     def stands_for(self) -> str:
@@ -92,7 +87,8 @@ class MessageSubject(Subject):
 
     def send(self, many: Known, entropy: Entropy) -> Columns:
         """Return the messages of clients who know ``many``, a row each."""
-        return self.message.draw(self.task, many, entropy)
+        sent: Columns = self.message.draw(self.task, many, entropy)
+        return sent
 
     def many(self, n: int, rng: np.random.Generator) -> Known:
         """Return records from everywhere in [-1, 1]^d and beyond it."""
@@ -107,10 +103,6 @@ class MessageSubject(Subject):
         """Return some of these clients."""
         return many.of(rows)
 
-    def together(self, outputs: list[Columns]) -> Columns:
-        """Return the messages of several calls as those of one."""
-        return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
-
     def places(self, many: Known) -> FloatArray:
         """Return z and the label."""
         return np.column_stack([many.z, many.labels])
@@ -120,11 +112,6 @@ class MessageSubject(Subject):
     ) -> FloatArray | None:
         """Return messages with the inputs taken out."""
         return message_residuals.of(self.task, self.message, many, outputs, rng)
-
-    def view(self, outputs: Columns) -> FloatArray:
-        """Return all columns side by side, (n, k)."""
-        columns = [np.asarray(v, dtype=np.float64) for v in outputs.values()]
-        return np.hstack([c.reshape(len(c), -1) for c in columns])
 
     def shown(self, x: Known) -> FloatArray | None:
         """Return z and the label where the message is made of them."""
@@ -137,15 +124,8 @@ class MessageSubject(Subject):
         n = len(next(iter(outputs.values())))
         with np.errstate(divide="ignore", invalid="ignore"):
             pair = _times(x, n), _times(x2, n)
-            return self.message.log_ratio(self.task, *pair, outputs)
-
-    def possible(self, outputs: Columns) -> NDArray[np.bool_]:
-        """Say which messages an honest client can have sent."""
-        return self.message.possible(self.task, outputs)
-
-    def loss(self) -> Loss:
-        """Return what the message declares to lose, its parts together."""
-        return Loss(self.message.worst_loss(self.task))
+            found: FloatArray = self.message.log_ratio(self.task, *pair, outputs)
+        return found
 
     def odd_inputs(self) -> list[OddInput]:
         """Return records with no number, no label, or out of bounds."""
@@ -166,19 +146,22 @@ class MessageSubject(Subject):
             odd.append(OddInput("z = 7", far, edge))
         return odd
 
-    def release(self, given: Known, entropy: Entropy) -> bytes:
-        """Return the bytes of the messages that ``given`` leads to."""
-        sent = self.send(given, entropy).values()
-        return b"".join(np.asarray(column).tobytes() for column in sent)
-
 
 def _times(x: Known, n: int) -> Known:
     """Return ``n`` clients who know what one knows."""
     return x.of(np.zeros(n, dtype=np.int64))
 
 
-def of_message(task: Task) -> MessageSubject:
+def of_message(task: Asked) -> SentSubject:
     """Return the message that ``task`` asks for as a subject."""
+    message = message_of(task)
+    if message.whole:
+        return of_table(cast("TableTask", task))
+    return of_record(cast("Task", task))
+
+
+def of_record(task: Task) -> MessageSubject:
+    """Return a message about one record as a subject."""
     message = message_of(task)
     params = {"d": task.encoding.d, "mechanism": task.mechanism, **task.params}
     name = f"{task.protocol}.{message.name}"

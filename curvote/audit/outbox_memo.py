@@ -53,7 +53,7 @@ def _release(task: Task, known: Any, seed: int) -> Callable[[], FloatArray]:
                 lambda: _drawn(task, known, entropy),
                 task=task,
                 invitation=invitation,
-                client="me",
+                sender="me",
                 number=1,
                 books=opened,
                 outbox=home / "outbox",

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +38,22 @@ class OddInput:
 
 
 class Subject(ABC):
-    """Something that releases one output for one client's input, at a stated budget.
+    """Something that releases one output for one sender's input, at a stated budget.
 
-    An input is opaque to the audit; ``draw`` releases it for n clients at once. The
-    ``budget`` is what is claimed of one output.
+    An input, a record or a table of them, is opaque to the audit; ``draw`` releases it
+    for n senders ("clients") at once. The ``budget`` is what is claimed of one output
+    for each record that it is about.
     """
 
     name: str
     params: Mapping[str, Any]
     budget: Budget
+    # Drawn for one input: wide outputs get fewer draws than were asked for.
+    most_numbers: ClassVar[int] = 8_000_000
+    # Clients with inputs of their own, where an output has few numbers, and many.
+    crowd: ClassVar[tuple[int, int]] = (200_000, 70_000)
+    # Whether one call draws for many clients, who may then share a path or noise.
+    batched: ClassVar[bool] = True
 
     @property
     @abstractmethod

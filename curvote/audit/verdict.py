@@ -35,13 +35,11 @@ from curvote.entropy import SeededEntropy
 SEED = 20240801
 SAMPLES = 300_000
 CONFIDENCE = 0.999999
-# Records of more numbers are drawn for fewer clients.
-NARROW, MANY, WIDE = 6, 200_000, 70_000
+# Outputs of more numbers are drawn for fewer clients.
+NARROW = 6
 # Error rate of each check of inputs from everywhere.
 ALPHA = 1e-8
 MOST_PAIRS = 6
-# Drawn for one input: wide records get fewer draws than were asked for.
-MOST_NUMBERS = 8_000_000
 
 
 Audited = Subject | Memo | Release
@@ -117,15 +115,15 @@ def _everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
     streams = _streams(subject, seed)
     rng, entropy = np.random.default_rng(streams), SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.send(subject.many(1, rng), entropy)).shape[1]
-    n = min(samples, MANY if width <= NARROW else WIDE)
+    n = min(samples, subject.crowd[width > NARROW])
     clients = subject.many(n, rng)
     found = subject.residuals(clients, subject.send(clients, entropy), rng)
-    few = batches.check(subject, entropy, rng, ALPHA)
+    few = [batches.check(subject, entropy, rng, ALPHA)] if subject.batched else []
     if found is None:
-        return [few]
+        return few
     places = subject.places(clients)
     return [
-        few,
+        *few,
         interior.check(places, found, ALPHA),
         lags.check(found[: lags.MOST_ROWS]),
     ]
@@ -145,7 +143,7 @@ def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
     inputs = subject.inputs(np.random.default_rng(streams.spawn(1)[0]))
     entropy = SeededEntropy(streams.spawn(1)[0])
     width = subject.view(subject.draw(inputs[0], 1, SeededEntropy(seed))).shape[1]
-    n = min(samples, MOST_NUMBERS // width)
+    n = min(samples, subject.most_numbers // width)
     outputs = [subject.draw(x, n, entropy) for x in inputs]
     together = list(zip(inputs, outputs, strict=True))
     pairs = list(combinations(together, 2))[:MOST_PAIRS]

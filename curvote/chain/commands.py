@@ -7,6 +7,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from curvote.chain.forms import either
 from curvote.chain.registry import SYSTEMS
 
 
@@ -15,11 +16,16 @@ def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
 
     They stand in a module ``commands`` of the system's package, names only:
     ``COMMANDS = {verb: "module:function"}``. The help of the command line asks for all
-    of them, so these modules import what is heavy inside functions.
+    of them, so these modules import what is heavy inside functions. A verb of two
+    systems has two forms.
     """
+    forms: dict[str, list[Callable[..., Any]]] = {}
     for package in SYSTEMS.values():
         if find_spec(f"{package}.commands"):
             declared = import_module(f"{package}.commands").COMMANDS
             for verb, place in declared.items():
                 module, _, name = place.partition(":")
-                yield verb, getattr(import_module(module), name)
+                own = getattr(import_module(module), name)
+                forms.setdefault(verb, []).append(own)
+    for verb, functions in forms.items():
+        yield verb, either(verb, functions)

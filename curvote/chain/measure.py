@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from curvote.chain.tables import TEXT, Table
+from curvote.errors import InternalError
 
 LineStyle = str | tuple[float, tuple[float, ...]]
 
@@ -24,7 +25,9 @@ class Metric:
     """A number that a study knows: its unit, which way is better, how it is shown.
 
     ``shown`` "percent" multiplies by 100. A metric ``beside`` another one is a note on
-    that one's rows, not a row of its own. ``said`` is how a sentence goes on after who
+    that one's rows, not a row of its own: how often something happened, 0 where nobody
+    tells it, or with a ``spread`` a second measure, with a standard error of its own
+    and null where it was not measured. ``said`` is how a sentence goes on after who
     has it, with {value} in it, and ``words`` say what it is; in them and in ``label``
     {record} is what the data call a record. ``bound`` names the fact of the data that
     holds the best value possible, where it is known.
@@ -38,6 +41,21 @@ class Metric:
     said: str = ""
     words: str = ""
     bound: str = ""
+    spread: bool = False
+
+    def __post_init__(self) -> None:
+        if self.spread and not self.beside:
+            raise InternalError(f"metric {self.name}: its standard error is its row's")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """What it adds to rows of the metric that it stands beside."""
+        return (self.name, f"{self.name}_se")[: 1 + self.spread]
+
+    @property
+    def untold(self) -> float | None:
+        """What stands there where no score tells it."""
+        return None if self.spread else 0.0
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ SYSTEMS = {
     "drift": "curvote.protocols.noise_check",
     "online": "curvote.protocols.online",
     "federated": "curvote.federation",
+    "transfer": "curvote.protocols.transfer",
+    "transfer_clean": "curvote.protocols.transfer.clean",
 }
 
 # What a pipeline is that names no protocol.

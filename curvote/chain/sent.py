@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Sent:
-    """One message that leaves a client, and what it spends.
+    """One message that leaves a party, a client for one, and what it spends.
 
     ``epsilon`` is a number or words; ``study_only`` marks what is drawn for comparison
-    and what no real deployment would ask for.
+    and what no real deployment would ask for. A ``whole`` one is about all records of
+    its party, who is trusted with them: central privacy, not local.
     """
 
     who: str
@@ -19,3 +20,5 @@ class Sent:
     detail: str = ""
     epsilon: float | str = "epsilon"
     study_only: bool = False
+    party: str = "client"
+    whole: bool = False

@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain import streams
-from curvote.chain.tables import Table
+from curvote.chain.tables import STAGE_SIDES, Table
 from curvote.entropy import StudyStreams
+from curvote.errors import InternalError
 
 Columns = dict[str, NDArray[Any]]
 Rows = dict[str, Columns]
@@ -31,6 +32,8 @@ Facts = dict[str, Any]
 Place = tuple[int, ...]
 
 SHARED: Place = ()
+# After the @ of an input: the value before on a successive axis.
+PREVIOUS: Final = "previous"
 
 
 class Source(Protocol):
@@ -103,15 +106,19 @@ class Here:
 class Stage:
     """One step of a chain.
 
+    ``inputs`` are names of stages: NAME@AXIS is one for each value of an axis that the
+    stage itself has not, called NAME@VALUE; NAME@previous is that of the value before.
     ``axes`` are the coordinates of a cell that split it; ``params`` the dotted
     configuration keys it reads (its key holds just these); ``plugins`` maps a registry
     to the configuration key that names the entry. ``message`` names what leaves the
     clients here, in production; ``collected`` is the module that takes over where it
     comes by envelope. ``index`` is what it is repeated over, where that is less than
-    all of its system's. ``also`` returns keys that count for some settings only,
-    ``libraries`` are those whose versions count beside the usual ones, and ``raw`` says
-    that it reads the source's files. ``side`` says who may read the tables, and so in
-    which root of the store they stand; a name has one side in all systems.
+    all of its system's: the first of them. ``when`` says of settings and the values of
+    a cell's axes whether the stage is there at all (no other may read one that can be
+    missing), ``also`` returns keys that count for some settings only, ``libraries`` are those whose versions count beside the usual ones,
+    and ``raw`` says that it reads the source's files. ``side`` says who may read the
+    tables, and so in which root of the store they stand; a name has one side in all
+    systems. A table of another side is an InternalError.
     """
 
     name: str
@@ -125,6 +132,17 @@ class Stage:
     message: str = ""
     collected: str = ""
     index: tuple[str, ...] | None = None
+    when: Callable[[Any, Mapping[str, Any]], bool] = lambda settings, values: True
     also: Callable[[Any], tuple[str, ...]] = lambda _: ()
     libraries: tuple[str, ...] = ()
     raw: bool = False
+
+    def __post_init__(self) -> None:
+        if self.side not in STAGE_SIDES:
+            raise InternalError(f"stage {self.name}: there is no side {self.side!r}")
+        for table in self.tables:
+            if table.side not in STAGE_SIDES[self.side]:
+                raise InternalError(
+                    f"stage {self.name} of side {self.side!r} cannot make table"
+                    f" {table.name} of side {table.side!r}"
+                )

@@ -91,8 +91,20 @@ class System:
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise InternalError(f"{self.name}: {kind} {twice[0]} stands twice")
+        self._check_index()
         self._check("metric", {m.beside for m in self.metrics if m.beside})
         self._check("method", set(self.main))
+
+    def _check_index(self) -> None:
+        """Refuse a stage whose place would name another repetition of its inputs."""
+        names = tuple(index.name for index in self.index)
+        for stage in self.every_stage:
+            own = names if stage.index is None else stage.index
+            if own != names[: len(own)]:
+                raise InternalError(
+                    f"{self.name}: stage {stage.name} repeats over {', '.join(own)},"
+                    f" which does not begin {', '.join(names)}"
+                )
 
     def _check(self, kind: str, named: set[str]) -> None:
         """Refuse the names of metrics or methods that the system does not have."""
@@ -102,7 +114,11 @@ class System:
 
     def sent(self, config: Mapping[str, Any], d: int) -> tuple[Sent, ...]:
         """Return what leaves whom in words, for a configuration and d numbers."""
-        real = [one for m in self.messages.values() for one in m.words(config, d)]
+        real = [
+            replace(one, party=m.party, whole=m.whole)
+            for m in self.messages.values()
+            for one in m.words(config, d)
+        ]
         beside = [one for said in self.compared for one in said(config, d)]
         return (*real, *(replace(one, study_only=True) for one in beside))
 

@@ -25,6 +25,14 @@ SIDES: Final[Mapping[str, tuple[str, ...]]] = {
     "server": ("message", "classifier", "server", "arrival", "number"),
     "public": ("constant", "classifier", "number"),
 }
+# The sides of the tables that a stage of a side may make: in "A -> B" those of B.
+STAGE_SIDES: Final[Mapping[str, tuple[str, ...]]] = {
+    "client": ("client", "public"),
+    "client (study)": ("client (study)", "public"),
+    "client -> server": ("server", "public"),
+    "server": ("server", "public"),
+    "server -> servers": ("server", "public"),
+}
 
 
 @dataclass(frozen=True)

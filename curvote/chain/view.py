@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
-from curvote.chain.axis import Cell, Settings
+from curvote.chain.axis import Cell, Settings, Value
 from curvote.chain.stage import Columns, Facts, Place
 
 
@@ -23,6 +23,10 @@ class View(Protocol):
 
     def without(self, *axes: str) -> View:
         """Return the view of the wider cell that has no value on some axes."""
+        ...
+
+    def at(self, **values: Value) -> View:
+        """Return the view of the narrower cell with these values on its axes."""
         ...
 
     def setting(self, path: str) -> Any:

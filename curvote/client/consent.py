@@ -22,6 +22,25 @@ def refuse_server(standing: Standing, server: str) -> None:
         )
 
 
+def refuse_sender(standing: Standing, called: str, records: str) -> None:
+    """Refuse a table of another hospital, or one that names its records otherwise.
+
+    What was spent about a person would else be forgotten under the new name.
+    """
+    if standing.called not in {None, called}:
+        raise UserError(
+            f"the invitation is for {printable(called)}, but this ledger is that of"
+            f" {standing.called}. Another server's records need a ledger of their own"
+            " (--ledger). Nothing was drawn."
+        )
+    if standing.records not in {None, records}:
+        raise UserError(
+            f"the records are named by {printable(records)}, but this ledger knows"
+            f" them by {standing.records}: it would take them for others, and forget"
+            " what was spent about them. Name them as before (--id). Nothing was drawn."
+        )
+
+
 def refuse_classes(agreed: Classes | None, asked: Classes) -> None:
     """Refuse other classes than those ``agreed`` to, None: any, before the record.
 
@@ -35,14 +54,15 @@ def refuse_classes(agreed: Classes | None, asked: Classes) -> None:
         )
 
 
-def refuse_budget(standing: Standing, budget: Budget) -> None:
+def refuse_budget(standing: Standing, budget: Budget, records: int = 1) -> None:
     """Refuse what the cap has no room for, and too much delta, whatever the cap."""
-    refuse_delta(budget.delta)
+    refuse_delta(budget.delta, records)
     if not standing.has_room(budget):
         mine = "your cap" if standing.chosen else f"the house's cap ({INIT})"
+        whom = " for each record" if standing.called else ""
         raise UserError(
             f"there is no room for {said(budget.epsilon, budget.delta)}: {mine} is"
-            f" {said(standing.cap.epsilon, standing.cap.delta)}, of which"
+            f" {said(standing.cap.epsilon, standing.cap.delta)}{whom}, of which"
             f" {said(*standing.spent.floats())} is spent. Nothing was drawn."
         )
 
@@ -65,14 +85,35 @@ def notices(standing: Standing, server: str) -> list[str]:
 
 def line(standing: Standing, budget: Budget, server: str, what: str) -> str:
     """Return the one line that a client consents to; ``what`` is sent, in words."""
-    left, _ = standing.left(budget)
+    return (
+        f"{printable(standing.name)} sends one noised {what} to"
+        f" {_cost(standing, budget, server, 'you')}"
+    )
+
+
+def line_about(
+    standing: Standing, budget: Budget, server: str, what: str, n: int
+) -> str:
+    """Return the same line of a sender whose message is about ``n`` records."""
+    return (
+        f"{printable(str(standing.called))} sends the number of its records, {n}, as it"
+        f" is, and one noised {what} about them to"
+        f" {_cost(standing, budget, server, 'any one of these people')}"
+    )
+
+
+def _cost(standing: Standing, budget: Budget, server: str, whom: str) -> str:
+    left, left_delta = standing.left(budget)
     pin = "pinned" if standing.server else "new"
-    delta = f"delta {budget.delta:g}"
+    delta, rest, cap = f"delta {budget.delta:g}", f"{left:g}", standing.cap
+    of = f"{cap.epsilon:g}"
     if budget.delta:
         delta += " (the chance that more comes out)"
+    if standing.called:
+        rest, of = said(left, left_delta), said(cap.epsilon, cap.delta)
     return (
-        f"{printable(standing.name)} sends one noised {what} to server {server[:12]}.."
-        f" ({pin}): epsilon {budget.epsilon:g} (whoever reads it may change any odds"
-        f" about you by a factor of at most {factor(budget.epsilon)}), {delta};"
-        f" {left:g} of your cap of {standing.cap.epsilon:g} is left after it"
+        f"server {server[:12]}.. ({pin}): epsilon {budget.epsilon:g} (whoever reads it"
+        f" may change any odds about {whom} by a factor of at most"
+        f" {factor(budget.epsilon)}), {delta}; {rest} of your cap of {of} is left"
+        " after it"
     )

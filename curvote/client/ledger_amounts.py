@@ -76,6 +76,10 @@ class Amount:
         """Return the lower of each part."""
         return Amount(min(self.epsilon, other.epsilon), min(self.delta, other.delta))
 
+    def most(self, other: Amount) -> Amount:
+        """Return the higher of each part."""
+        return Amount(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
+
     def floats(self) -> tuple[float, float]:
         """Return epsilon and delta as doubles whose decimal text is not below them."""
         return _at_least(self.epsilon), _at_least(self.delta)

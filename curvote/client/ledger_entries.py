@@ -83,10 +83,5 @@ def read(row: Any) -> Entry:
 
 def total(entries: Iterable[Entry]) -> tuple[float, float]:
     """Return the epsilon and delta that releases about one client add up to."""
-    return exact_total(entries).floats()
-
-
-def exact_total(entries: Iterable[Entry]) -> Amount:
-    """Return the exact sum of those that count."""
     counting = (Amount.of(entry.budget) for entry in entries if entry.counts)
-    return reduce(Amount.plus, counting, Amount())
+    return reduce(Amount.plus, counting, Amount()).floats()

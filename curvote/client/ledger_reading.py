@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import reduce
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,6 +14,7 @@ from curvote.client import ledger_chain, ledger_problems, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
 from curvote.client.ledger_entries import SELECT, Entry, Spent, read
+from curvote.client.ledger_rows import Clients
 from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
 from curvote.durable import DurableFile
 from curvote.identifier import normal
@@ -101,6 +103,18 @@ class LedgerReader(Book):
         amounts = np.array([floats[total] for _, total in rows]).reshape(-1, 2)
         names = np.array([name for name, _ in rows], dtype=np.str_)
         return Spent(names, amounts[:, 0], amounts[:, 1])
+
+    def most_spent(self, population: str, clients: Clients) -> Amount:
+        """Return the most that any of ``clients`` has spent, of each part; exact."""
+        wanted = set(ledger_rows.names(clients))
+        rows = self._rows(
+            """SELECT client, epsilon, delta FROM clients JOIN populations
+            ON populations.id = population JOIN totals ON totals.id = total
+            WHERE name = ?""",
+            population,
+        )
+        known = {tuple(texts) for client, *texts in rows if client in wanted}
+        return reduce(Amount.most, (Amount.read(*texts) for texts in known), Amount())
 
     def cap(self, population: str) -> Budget | None:
         """Return the most that a client may spend in ``population``, if it was set."""

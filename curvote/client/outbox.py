@@ -1,4 +1,6 @@
-"""One client's release, exactly once: the ledger, the noise and the file in step.
+"""One sender's release, exactly once: the ledger, the noise and the file in step.
+
+A client is a sender of one record, its own; a server sends about all of its records.
 
 A release is reserved, drawn, written aside, renamed into the outbox (published) and
 confirmed, in this order. Whatever kills the process, the next call settles the matter:
@@ -11,11 +13,12 @@ import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from curvote.client.ledger import Entry, Facts, Ledger
@@ -27,10 +30,11 @@ from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
 from curvote.privacy import Budget, refuse_delta
 from curvote.strict_json import canonical
-from curvote.task import Task
+from curvote.task import Asked
 
 Draw = Callable[[], dict[str, Any]]
 Books = tuple[Ledger, Register]
+_NOTHING: Facts = MappingProxyType({})
 NEW = "--new-release draws anew, if the cap has room for it."
 
 
@@ -59,55 +63,61 @@ class _Place:
 def release(
     draw: Draw,
     *,
-    task: Task,
+    task: Asked,
     invitation: Invitation,
-    client: str,
+    sender: str,
     number: int,
     books: Books,
     outbox: Path,
+    clients: Sequence[str] = (),
+    told: Facts = _NOTHING,
     seal_to: str | None = None,
 ) -> Path:
-    """Publish a client's message for ``task`` in ``outbox`` and return its envelope.
+    """Publish a sender's message for ``task`` in ``outbox`` and return its envelope.
 
     ``draw`` returns the noised message; it is called at most once in the life of
-    (task, client, ``number``). A repeat returns the same file, draws nothing and spends
-    nothing, whatever its invitation. ``books`` are the client's ledger, to whose cap
-    all that it released is held, this included, and the register of its user.
+    (task, sender, ``number``). A repeat returns the same file, draws nothing and spends
+    nothing, whatever its invitation, and whatever records it would be about by now.
+    ``clients`` are the ids of those whom the message is about, () for the sender
+    itself; each of them is charged. ``books`` are the sender's ledger, to whose cap all
+    that was released about each is held, this included, and the register of its user.
 
-    ``seal_to`` is the key of the signed task that envelopes are closed to.
+    ``seal_to`` is the key of the signed task that envelopes are closed to; ``told`` are
+    further facts for the ledger.
 
     UserError, and nothing is drawn: an invitation to another task, or one used for
     another release, from whatever ledger; no room, or too much delta; a release whose
     file was altered, was sent away, or of which nobody knows whether it left.
     """
     _refuse_other_task(invitation, task)
-    refuse_delta(task.budget.delta)
     here, attempt = outbox.resolve(), secrets.token_hex(16)
-    release_ = release_id(task, client, number)
+    release_ = release_id(task, sender, number)
     place = _Place(here, release_, invitation.id, attempt, invitation.file_name)
-    recover(books, client, here)
+    recover(books, here)
     ledger, register = books
     with _alone(here):
         known = ledger.entry(place.release)
         if known is not None and known.counts:
             return _released(known, here)
-        _refuse_used(ledger.releases_of(POPULATION, client), place, register)
-        facts = _facts(place, task, number)
-        reserve = partial(_reserve, books, place, client, task.budget, facts)
+        _refuse_used(ledger.entries(POPULATION), place, register)
+        about, facts = clients or [sender], {**told, **_facts(place, task, number)}
+        budget = task.spends(len(about))
+        refuse_delta(budget.delta, len(about))
+        reserve = partial(_reserve, books, place, about, budget, facts)
         _publish(place, reserve, lambda: seal(invitation, draw(), seal_to), books)
     return place.final
 
 
 def _reserve(
-    books: Books, place: _Place, client: str, budget: Budget, facts: Facts
+    books: Books, place: _Place, about: Sequence[str], budget: Budget, facts: Facts
 ) -> None:
     """Count the release in the ledger, then claim its invitation for all ledgers."""
     ledger, register = books
-    ledger.reserve(place.release, [client], budget, population=POPULATION, facts=facts)
+    ledger.reserve(place.release, about, budget, population=POPULATION, facts=facts)
     register.enter(place.invitation, place.attempt, ledger)
 
 
-def _refuse_other_task(invitation: Invitation, task: Task) -> None:
+def _refuse_other_task(invitation: Invitation, task: Asked) -> None:
     if invitation.task != task.digest():
         raise UserError(
             f"the invitation is to task {invitation.task[:12]}, but the task is"
@@ -115,7 +125,7 @@ def _refuse_other_task(invitation: Invitation, task: Task) -> None:
         )
 
 
-def _facts(place: _Place, task: Task, number: int) -> dict[str, str | int | float]:
+def _facts(place: _Place, task: Asked, number: int) -> dict[str, str | int | float]:
     """Return what recovery, and whoever reads the ledger, must know."""
     return {
         "task": task.digest(),
@@ -128,23 +138,25 @@ def _facts(place: _Place, task: Task, number: int) -> dict[str, str | int | floa
     }
 
 
-def release_id(task: Task, client: str, number: int) -> str:
-    """Return the digest that names a client's release: a cohort of one."""
-    return hashlib.sha256(canonical([task.digest(), client, number])).hexdigest()
+def release_id(task: Asked, sender: str, number: int) -> str:
+    """Return the digest that names a sender's release: not whom it is about."""
+    return hashlib.sha256(canonical([task.digest(), sender, number])).hexdigest()
 
 
-def latest(ledger: Ledger, task: Task, client: str) -> int:
-    """Return the number of the client's latest release for ``task``, 0 if none."""
+def latest(ledger: Ledger, task: Asked, sender: str) -> int:
+    """Return the number of the sender's latest release for ``task``, 0 if none."""
     number = 0
-    while ledger.entry(release_id(task, client, number + 1)) is not None:
+    while ledger.entry(release_id(task, sender, number + 1)) is not None:
         number += 1
     return number
 
 
-def was_released(ledger: Ledger, task: Task, client: str, number: int) -> bool:
-    """Say whether a release counts, so that `release` will draw nothing for it."""
-    known = ledger.entry(release_id(task, client, number))
-    return known is not None and known.counts
+def released_before(
+    ledger: Ledger, task: Asked, sender: str, number: int
+) -> Entry | None:
+    """Return the release if it counts, so that `release` will draw nothing for it."""
+    known = ledger.entry(release_id(task, sender, number))
+    return known if known is not None and known.counts else None
 
 
 def _publish(
@@ -166,7 +178,7 @@ def _publish(
             stream.write(make())
             stream.flush()
             os.fsync(stream.fileno())
-    except UserError:
+    except (UserError, KeyboardInterrupt):
         _give_back(books, place)
         raise
     place.temporary.rename(place.final)
@@ -184,16 +196,16 @@ def _give_back(books: Books, place: _Place) -> None:
     place.temporary.unlink(missing_ok=True)
 
 
-def recover(books: Books, client: str, outbox: Path) -> None:
-    """Settle the client's releases whose process was killed, each in its outbox.
+def recover(books: Books, outbox: Path) -> None:
+    """Settle the releases whose process was killed, each in its outbox.
 
     Under its lock nobody is alive there; one lock at a time, so that none waits for us.
     """
     ledger, here = books[0], outbox.resolve()
-    unsettled = [e for e in ledger.releases_of(POPULATION, client) if _open(e)]
+    unsettled = [e for e in ledger.entries(POPULATION) if _open(e)]
     for home in {_home(entry, here) for entry in unsettled}:
         with _alone(home):
-            for entry in ledger.releases_of(POPULATION, client):
+            for entry in ledger.entries(POPULATION):
                 if _open(entry) and _home(entry, here) == home:
                     _settle(books, entry, home)
 

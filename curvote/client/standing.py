@@ -12,8 +12,7 @@ from typing import Final
 from curvote import validate
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
-from curvote.client.ledger_entries import exact_total
-from curvote.client.ledger_rows import names
+from curvote.client.ledger_rows import Clients, names
 from curvote.client.words import said
 from curvote.errors import UserError
 from curvote.privacy import Budget
@@ -25,6 +24,8 @@ HOUSE: Final = Budget(2.0)  # the cap of whoever never named one
 # Names of the ledger's settings that are written once.
 _OWNER: Final = "client"
 _SERVER: Final = "server"
+_CALLED: Final = "called"
+_RECORDS: Final = "records"
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,9 @@ class Standing:
 
     ``chosen`` is false where ``cap`` is the house's and not written down yet.
     ``server`` is the fingerprint of the only server that is answered, None before the
-    first.
+    first. ``spent`` is its own, or the most that was about any one of its records.
+    ``records`` says how its tables name their records, and ``called`` under what name
+    it is asked for them; None: it never was.
     """
 
     name: str
@@ -41,6 +44,8 @@ class Standing:
     chosen: bool
     server: str | None
     spent: Amount
+    called: str | None = None
+    records: str | None = None
 
     @classmethod
     def of(cls, ledger: Ledger, name: str | None = None) -> Standing:
@@ -50,16 +55,24 @@ class Standing:
         """
         name = _owner(ledger) if name is None else _named(ledger, name)
         cap = ledger.cap(POPULATION)
-        spent = exact_total(ledger.releases_of(POPULATION, name))
+        spent = ledger.most_spent(POPULATION, [name])
         chosen = cap is not None
-        return cls(name, cap or HOUSE, chosen, ledger.setting(_SERVER), spent)
+        known = (ledger.setting(each) for each in (_CALLED, _RECORDS))
+        own = name, cap or HOUSE, chosen, ledger.setting(_SERVER)
+        return cls(*own, spent, *known)
+
+    def about(self, ledger: Ledger, records: Clients) -> Standing:
+        """Return where the records with these ids stand."""
+        return replace(self, spent=ledger.most_spent(POPULATION, records))
 
     def write(self, ledger: Ledger) -> None:
         """Write name, cap and server down for ever; UserError: others stand there."""
         ledger.settle_once(_OWNER, self.name)
         ledger.set_up(POPULATION, self.cap)
-        if self.server is not None:
-            ledger.settle_once(_SERVER, self.server)
+        once = {_SERVER: self.server, _CALLED: self.called, _RECORDS: self.records}
+        for setting, value in once.items():
+            if value is not None:
+                ledger.settle_once(setting, value)
 
     def has_room(self, budget: Budget) -> bool:
         """Say whether the cap holds one more release."""

@@ -120,7 +120,7 @@ class Edition:
         both = {"rows": n, "distinct": distinct(table["curve"], table["label"])}
         notes = self.notes(parameters, paths)
         return frames.facts(
-            frames.count(table["label"]),
+            frames.count(table["label"], classes),
             classes,
             title=f"{self.title}: {classes[1]} against {classes[0]}",
             grid=list(range(p)),

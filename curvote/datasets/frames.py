@@ -54,9 +54,9 @@ def columns(
     }
 
 
-def count(labels: NDArray[np.int64]) -> list[int]:
-    """Return how many labels (n,) are 0 and how many 1."""
-    return [int(n) for n in np.bincount(labels, minlength=2)]
+def count(labels: NDArray[np.int64], classes: Sequence[str]) -> list[int]:
+    """Return how many labels (n,) each of the classes has."""
+    return [int(n) for n in np.bincount(labels, minlength=len(classes))]
 
 
 def facts(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
+import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 from pydantic_core import PydanticCustomError
@@ -140,26 +141,24 @@ class _Heart(PublishedTable[Parameters]):
         return tuple(f"heart-{hospital}" for hospital in parameters.hospitals)
 
     def size(self, parameters: Parameters) -> int | None:
-        drop = parameters.missing == "drop"
-        rule = "complete" if drop and parameters.rule == "all" else parameters.rule
-        indices = [HOSPITALS.index(hospital) for hospital in parameters.hospitals]
-        n = sum(_ROWS[rule][i] for i in indices)
-        if parameters.duplicates == "distinct":
-            n -= sum(_REPEATED[i] for i in indices)
-        return n - sum(_ZERO_TRESTBPS[i] for i in indices) * drop
+        return sum(servers(parameters).values())
 
     def facts(self, parameters: Parameters, paths: Paths) -> dict[str, Any]:
         prepared, chosen = self._patients(parameters, paths)
         notes = _notes(parameters, chosen)
-        return tabular.facts(_CLIENT, prepared, self.title, notes, parameters)
+        stated = tabular.facts(_CLIENT, prepared, self.title, notes, parameters)
+        return stated | {"servers": servers(parameters)}
 
     def clients(self, parameters: Parameters, paths: Paths) -> dict[str, NDArray[Any]]:
-        """Return the columns; groups index HOSPITALS.
+        """Return the columns; a group is a hospital, numbered as in ``servers``.
 
-        client_id is 1000 times that index, plus the row in the file from 1 on.
+        client_id is 1000 times its index in HOSPITALS, plus the row in the file from 1
+        on.
         """
         columns = self._patients(parameters, paths)[0].columns()
-        return columns | {"group": columns["client_id"] // STRIDE}
+        named = [HOSPITALS.index(hospital) for hospital in parameters.hospitals]
+        group = np.searchsorted(named, columns["client_id"] // STRIDE)
+        return columns | {"group": group.astype(np.int64)}
 
     def layout(self, file: str) -> TableSchema:
         """Return the layout of one file; Hungary says only whether there is disease."""
@@ -185,6 +184,19 @@ class _Heart(PublishedTable[Parameters]):
             rows=sum(one.ruled for one in counts),
             distinct=sum(one.distinct for one in counts),
         ), counts
+
+
+def servers(parameters: Parameters) -> dict[str, int]:
+    """Return the patients of each hospital by the published counts, loading nothing."""
+    drop = parameters.missing == "drop"
+    rule = "complete" if drop and parameters.rule == "all" else parameters.rule
+    once = parameters.duplicates == "distinct"
+    counts = zip(HOSPITALS, _ROWS[rule], _REPEATED, _ZERO_TRESTBPS, strict=True)
+    return {
+        hospital: rows - once * repeated - drop * zero
+        for hospital, rows, repeated, zero in counts
+        if hospital in parameters.hospitals
+    }
 
 
 def _choose(

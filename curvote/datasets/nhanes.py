@@ -124,7 +124,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     cohort = load(parameters, paths)
     n, distinct = len(cohort.ids), len(np.unique(cohort.curves, axis=0))
     return frames.facts(
-        frames.count(cohort.labels),
+        frames.count(cohort.labels, CLASSES),
         CLASSES,
         title="NHANES 2013-2014: hourly MIMS of women aged 20 or older",
         grid=list(range(24)),

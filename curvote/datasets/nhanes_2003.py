@@ -84,7 +84,7 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     n, distinct = len(people), len(people.drop_duplicates(BINS))
     who = {"female": "women", "male": "men", "both": "adults"}[parameters.sex]
     return frames.facts(
-        frames.count(_labels(people)),
+        frames.count(_labels(people), CLASSES),
         CLASSES,
         title=f"NHANES 2003-2006: 2-hour log activity of {who}",
         grid=list(range(1, 24, 2)),

@@ -7,18 +7,19 @@ The unit of privacy is one curve; a speaker has several.
 from __future__ import annotations
 
 import io
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from curvote import validate
 from curvote.chain.settings import Strict
+from curvote.classes import Classes
 from curvote.datasets import frames, sources
 from curvote.datasets.sources import Source
 from curvote.datasets.tables import tabular
@@ -34,7 +35,7 @@ REST = "rest"
 POINTS = 256
 DOMAIN = (0.0, 8.0)
 Label = Literal["aa", "ao", "dcl", "iy", "sh"]
-CLASSES: tuple[str, ...] = get_args(Label)
+PHONEMES: tuple[str, ...] = get_args(Label)
 TITLE = "Phoneme log-periodograms (TIMIT)"
 SHOWN = 5
 _CURVE = [f"x.{i}" for i in range(1, POINTS + 1)]
@@ -42,14 +43,16 @@ _COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
 
 
 class Parameters(Strict):
-    """What ``source:`` of a pipeline may say: two phonemes, whole speakers or not.
+    """What ``source:`` of a pipeline may say: which phonemes, whole speakers or not.
 
-    ``negative: rest`` sets one phoneme against the four others.
+    ``negative: rest`` sets one phoneme against the four others; ``classes`` lists two
+    or more instead of ``negative`` and ``positive``.
     """
 
     name: Literal["phonemes"] = "phonemes"
     positive: Label = "sh"
     negative: Label | Literal["rest"] = "iy"
+    classes: Annotated[tuple[Label, ...], Field(min_length=2)] | None = None
     groups: Literal["speaker"] | None = None
 
     @field_validator("negative")
@@ -59,14 +62,27 @@ class Parameters(Strict):
             raise PydanticCustomError("same", "it must differ from positive")
         return negative
 
+    @field_validator("classes")
+    @classmethod
+    def _once(cls, classes: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if classes and len({*classes}) < len(classes):
+            raise PydanticCustomError("repeated", "name each phoneme once")
+        return classes
+
+    @model_validator(mode="after")
+    def _one_way(self) -> Parameters:
+        if self.classes and self.model_fields_set & {"positive", "negative"}:
+            raise PydanticCustomError("both", "give classes, or positive and negative")
+        return self
+
 
 @dataclass(frozen=True, eq=False)
 class ClientTable:
-    """One client a row: ``curves`` (n, T), ``labels`` (n,) with 1 = positive.
+    """One client a row: ``curves`` (n, T), ``labels`` (n,), the places in ``classes``.
 
     ``ids`` (n,) are the publisher's row names, the same whatever classes are chosen.
-    ``groups`` (n,) numbers the speakers in order of first appearance; ``classes`` is
-    (negative, positive); ``notes`` are facts that a report must state.
+    ``groups`` (n,) numbers the speakers in order of first appearance; ``notes`` are
+    facts that a report must state.
     """
 
     ids: NDArray[np.int64]
@@ -75,39 +91,45 @@ class ClientTable:
     groups: NDArray[np.int64]
     grid: NDArray[np.float64]
     domain: tuple[float, float]
-    classes: tuple[str, str]
+    classes: Classes
     notes: list[str]
 
 
-def load(path: Path, positive: str = "sh", negative: str = "iy") -> ClientTable:
-    """Return the curves of two phonemes from the (gzipped) file at ``path``.
+def load(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
+    """Return the curves of some phonemes from the (gzipped) file at ``path``.
+
+    ``rest`` stands for all that are not named.
 
     Raises:
         UserError: a damaged file, a wrong schema, or a label that is not in the file.
     """
     frame = check_schema(parse(read(path)))
-    known = frame["g"].unique().tolist()
-    classes = check_labels([*known, REST], positive=positive, negative=negative)
-    chosen = frame if negative == REST else frame[frame["g"].isin(classes)]
+    known = [*frame["g"].unique().tolist(), REST]
+    named = Classes(validate.one_of(known, phoneme=name) for name in names)
+    label = frame["g"].where(frame["g"].isin(named), REST)
+    chosen = frame[label.isin(named)]
     speakers, _ = chosen["speaker"].factorize()
     return ClientTable(
         ids=chosen["row.names"].to_numpy(dtype=np.int64),
         curves=chosen[_CURVE].to_numpy(dtype=np.float64),
-        labels=(chosen["g"] == positive).to_numpy().astype(np.int64),
+        labels=label[chosen.index].map(named.index).to_numpy(dtype=np.int64),
         groups=np.asarray(speakers, dtype=np.int64),
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
-        classes=classes,
+        classes=named,
         notes=[_unit_of_privacy(speakers)],
     )
 
 
+def classes(parameters: Parameters) -> Classes:
+    """Return the phonemes that are told apart; `REST` stands for all others."""
+    return Classes(parameters.classes or (parameters.negative, parameters.positive))
+
+
 def size(parameters: Parameters) -> int:
     """Return how many clients there are by the published counts, loading nothing."""
-    counts = sources.find(FILE).counts
-    if parameters.negative == REST:
-        return sum(counts.values())
-    return counts[parameters.positive] + counts[parameters.negative]
+    counts, names = sources.find(FILE).counts, classes(parameters)
+    return sum(n for name, n in counts.items() if name in names or REST in names)
 
 
 def width(_parameters: Parameters) -> int:
@@ -122,9 +144,9 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the chosen curves, as plain JSON values."""
-    table = load(paths[FILE], parameters.positive, parameters.negative)
+    table = load(paths[FILE], classes(parameters))
     return frames.facts(
-        frames.count(table.labels),
+        frames.count(table.labels, table.classes),
         table.classes,
         title=TITLE,
         grid=table.grid.tolist(),
@@ -138,19 +160,8 @@ def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
     """Return the columns client_id, label, group (n,) and curve (n, T)."""
-    table = load(paths[FILE], parameters.positive, parameters.negative)
+    table = load(paths[FILE], classes(parameters))
     return frames.columns(table.curves, table.labels, table.ids, table.groups)
-
-
-def check_labels(
-    known: Collection[str], positive: str, negative: str
-) -> tuple[str, str]:
-    """Return (negative, positive) if both are ``known`` and different."""
-    validate.one_of(known, positive=positive)
-    validate.one_of(known, negative=negative)
-    if positive == negative:
-        raise UserError(f"positive and negative are both {positive!r}.")
-    return negative, positive
 
 
 def check(data: bytes, source: Source) -> None:
@@ -190,7 +201,7 @@ def _schema() -> Any:
     import pandera.pandas as pa
 
     finite = pa.Check(np.isfinite, name="finite")
-    known = pa.Check.isin(CLASSES)
+    known = pa.Check.isin(PHONEMES)
     columns = {name: pa.Column(float, finite, coerce=True) for name in _CURVE}
     ends = {
         "row.names": pa.Column(),
@@ -218,7 +229,7 @@ def _explain_case(case: dict[str, Any]) -> str:
     if case["check"] == "not_nullable":
         return f"{place} has no value"
     if case["column"] == "g":
-        return f"{place} is {value!r}, not one of {', '.join(CLASSES)}"
+        return f"{place} is {value!r}, not one of {', '.join(PHONEMES)}"
     return f"{place} is {value!r}, not a finite number"
 
 

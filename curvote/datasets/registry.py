@@ -5,6 +5,7 @@ DATASETS = {
     "uniform": "curvote.datasets.uniform",
     "simulated_servers": "curvote.datasets.simulated_servers",
     "drifting": "curvote.datasets.drifting",
+    "posterior_drift": "curvote.datasets.posterior_drift",
     "phonemes": "curvote.datasets.phonemes",
     "heart": "curvote.datasets.heart",
     "stroke": "curvote.datasets.stroke",
@@ -18,4 +19,5 @@ DATASETS = {
     "table": "curvote.datasets.table",
     "curves": "curvote.datasets.curves",
     "remote": "curvote.datasets.remote",
+    "remote_table": "curvote.datasets.remote_table",
 }

@@ -16,6 +16,7 @@ from curvote.datasets import frames
 from curvote.datasets.frames import Points
 
 SIMULATED = True  # there is no file to fetch, check or fingerprint
+REMOTE = True  # nor a record: envelopes bring what its owners release
 
 
 class Parameters(Strict):

@@ -43,9 +43,9 @@ class Parameters(Strict):
 files, size, width = frames.no_files, frames.no_size, frames.points
 
 
-def servers(parameters: Parameters) -> int:
-    """Return K, the number of servers; server k of replicate r is instance r K + k."""
-    return sum(parameters.servers)
+def servers(parameters: Parameters) -> dict[str, None]:
+    """Return the servers "0" to "K - 1"; a pipeline says how many clients each has."""
+    return dict.fromkeys(map(str, range(sum(parameters.servers))))
 
 
 def group_of(parameters: Parameters, server: int) -> int:
@@ -61,26 +61,26 @@ def facts(
     The Bayes error depends on the slope that was drawn: none is stated.
     """
     plain = simulated.Parameters(points=parameters.points)
-    groups = [group_of(parameters, k) for k in range(servers(parameters))]
+    every = servers(parameters)
     own = {
         "title": "Simulated curves of many servers (MRMA section 6.2)",
         "bayes_error": None,
-        "groups": groups,
+        "servers": every,
+        "groups": [group_of(parameters, int(k)) for k in every],
         "notes": [*_NOTES],
     }
     return simulated.facts(plain) | own
 
 
 def clients(
-    parameters: Parameters, n: int, generator: np.random.Generator, instance: int
+    parameters: Parameters, n: int, generator: np.random.Generator, server: int
 ) -> dict[str, NDArray[Any]]:
-    """Return ``n`` new clients of one server with a slope of its own.
+    """Return ``n`` new clients of one ``server`` with a slope of its own.
 
     Columns as of data set ``simulated``: client_id, label, group (n,) and curve (n, T);
     their ``group`` is each client itself, not the group of servers.
     """
-    group = group_of(parameters, instance % servers(parameters))
-    beta = slope(generator, group)
+    beta = slope(generator, group_of(parameters, server))
     curves, labels = simulated.generate(generator, n, parameters.points, beta)
     return frames.columns(curves, labels)
 

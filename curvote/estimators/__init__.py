@@ -4,12 +4,18 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["DirectClassifier", "MRMAClassifier"]
+__all__ = ["DirectClassifier", "MRMAClassifier", "TransferKernelClassifier"]
 
 if TYPE_CHECKING:
     from curvote.estimators.direct import DirectClassifier
     from curvote.estimators.mrma import MRMAClassifier
+    from curvote.estimators.transfer import TransferKernelClassifier
 else:
     __getattr__ = exports(
-        __name__, {"DirectClassifier": "direct", "MRMAClassifier": "mrma"}
+        __name__,
+        {
+            "DirectClassifier": "direct",
+            "MRMAClassifier": "mrma",
+            "TransferKernelClassifier": "transfer",
+        },
     )

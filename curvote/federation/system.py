@@ -17,6 +17,7 @@ from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.chain.tables import TEXT, VECTOR, Table
 from curvote.chain.view import View
+from curvote.datasets import lookup
 from curvote.errors import Problem
 from curvote.federation.final import final
 from curvote.federation.messages import MESSAGES
@@ -59,8 +60,7 @@ _VOTE = ("federation.split", "train.count", "project.judge", "servers")
 
 def servers_of(settings: Given) -> int:
     """Return how many servers the source's clients belong to."""
-    dataset, parameters = checks.source_of(settings)
-    return int(dataset.servers(parameters))
+    return len(lookup.servers(settings.source) or ())
 
 
 def _everywhere(stage: Stage) -> Stage:
@@ -103,10 +103,9 @@ _SCORE = scored(
 
 
 def _judged(pipeline: Given) -> Iterator[Problem]:
-    dataset, parameters = checks.source_of(pipeline)
-    if not hasattr(dataset, "servers"):
+    servers, federation = servers_of(pipeline), pipeline.federation
+    if not servers:
         return
-    servers, federation = int(dataset.servers(parameters)), pipeline.federation
     judged = (pipeline.train.count if pipeline.train else 0) + servers
     absent = [server for server in federation.faults if not 0 <= server < servers]
     if absent:

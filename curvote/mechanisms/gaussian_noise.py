@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,20 @@ def _excess(bound: float, delta: float) -> float:
     return math.log(max(bound, math.ulp(0.0))) - math.log(delta)
 
 
+def least_epsilon(deviation: float, delta: float) -> float:
+    """Return the least epsilon >= 0 whose ``delta_bound`` is ``delta`` at most."""
+
+    def excess(epsilon: float) -> float:
+        return _excess(delta_bound(epsilon, deviation), delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    # There low is 40 and delta below every float.
+    end = deviation * (40 + deviation / 2)
+    return float(optimize.brentq(excess, 0.0, end, xtol=1e-14, rtol=1e-14))
+
+
+@lru_cache(maxsize=1024)
 def calibrate(epsilon: float, delta: float, sensitivity: float) -> float:
     """Return the least sigma, in steps, whose ``delta_bound`` is ``delta``."""
 
@@ -151,17 +166,7 @@ class GaussianNoise:
 
         The loss itself is unbounded: ``log_ratio`` exceeds it with small probability.
         """
-        if self.delta_at(0.0) <= self.delta:
-            return 0.0
-        # Here low is 40 and delta below every float.
-        end = min(self.epsilon, self._deviation * (40 + self._deviation / 2))
-        found = optimize.brentq(
-            lambda epsilon: _excess(self.delta_at(epsilon), self.delta),
-            *(0.0, end),
-            xtol=1e-14,
-            rtol=1e-14,
-        )
-        return min(float(found), self.epsilon)
+        return min(least_epsilon(self._deviation, self.delta), self.epsilon)
 
     def add(self, steps: Steps, entropy: Entropy) -> Steps:
         """Return ``steps`` with independent noise on each, cut at 2^53."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 from curvote.chain.axis import Settings
 from curvote.chain.lookup import system
 from curvote.client.report import Reporter
-from curvote.datasets.lookup import module
+from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.encoding_checks import representation
@@ -29,7 +29,7 @@ def every(*checks: Check) -> Check:
     """Return the checks as one, those of roles and representation among them."""
 
     def found(pipeline: Settings) -> Problems:
-        for one in (roles, representation, fixed, released, *checks):
+        for one in (roles, two, representation, fixed, released, *checks):
             yield from one(pipeline)
 
     return found
@@ -37,23 +37,28 @@ def every(*checks: Check) -> Check:
 
 def roles(pipeline: Settings) -> Problems:
     """Ask for no more clients than there are."""
-    dataset, parameters = source_of(pipeline)
+    dataset, parameters = lookup.chosen(pipeline.source)
     there = dataset.size(parameters)
     sizes = pipeline.clients.model_dump()
     if there is not None and sum(sizes.values()) > there:
         yield too_many(sizes, there).problems[0]
-    several = hasattr(dataset, "servers")
+    each = lookup.apart(pipeline.source)
     indices = {each.name for each in system(pipeline.protocol).index}
-    if several is not ("server" in indices):
-        kind = "without" if several else "with"
-        message = f"{pipeline.protocol} takes a source {kind} several servers."
+    if each is not ("server" in indices):
+        kind = "no source" if each else "a source"
+        message = (
+            f"{pipeline.protocol} takes {kind} that draws clients for several servers,"
+            " each apart."
+        )
         yield Problem(message, ("protocol",))
 
 
-def source_of(pipeline: Settings) -> tuple[Any, Any]:
-    """Return the data set of a source that is right in itself, and its parameters."""
-    dataset = module(pipeline.source["name"])
-    return dataset, dataset.Parameters.model_validate(pipeline.source)
+def two(pipeline: Settings) -> Problems:
+    """Ask for two classes: what is sent of a label is a sign."""
+    named = lookup.classes(pipeline.source) or ()
+    if len(named) > 2:
+        message = f"{pipeline.protocol} tells two classes apart, not {len(named)}."
+        yield Problem(message, ("source", "classes"))
 
 
 def fixed(pipeline: Settings) -> Problems:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from curvote.client.words import printable
 from curvote.protocols.message import message_of
-from curvote.task import Task
+from curvote.task import Asked
 
 
-def described(task: Task, about: int | None) -> str:
+def described(task: Asked, about: int | None) -> str:
     """Return such words as ``report (5 numbers, a class of iy/sh)``.
 
     ``about`` is the candidate that the invitation asks about; None where it asks for

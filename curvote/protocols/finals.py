@@ -37,11 +37,19 @@ def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
     """Return a linear classifier of z as one of raw curves."""
     from curvote.curve_classifier import CurveClassifier  # scikit-learn takes a second
 
-    facts, encoding = view.facts("project"), encoding_of(view, place)
+    encoding = encoding_of(view, place)
     made = Linear(*line, encoding.feature_map)
+    classes = Classes(view.facts("project")["classes"])
+    return CurveClassifier.of(encoding, columns_of(view), made, classes)
+
+
+def columns_of(view: View) -> list[str]:
+    """Return the columns of raw records: the features' names, or the grid points."""
+    from curvote.curve_classifier import grid_names
+
+    facts = view.facts("project")
     features = [feature["name"] for feature in facts.get("features") or ()]
-    classes = Classes(facts["classes"])
-    return CurveClassifier.of(encoding, features or facts["grid"], made, classes)
+    return features or grid_names(facts["grid"])
 
 
 def one(view: View) -> CurveClassifier:

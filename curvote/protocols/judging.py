@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from curvote import validate
+from curvote.chain import tasks
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation
 from curvote.errors import UserError
@@ -20,26 +21,29 @@ from curvote.protocols.answering import fixed
 from curvote.protocols.message import message_of
 from curvote.representation import canonical
 from curvote.representation.rescale import rescale
-from curvote.task import Task
+from curvote.task import Asked, Task
 from curvote.task_form import SMALLEST_SCALE
 
 # What separates words in a list: "yes, certainly" would be two classes in one.
 SEPARATORS = ",;|/"
 
 
-def judged(document: Any) -> Task:
+def judged(document: Any, server: str | None = None) -> Asked:
     """Return the task that a document holds, if a client may answer it at all.
+
+    It is what ``server`` is asked, where the task asks several by name.
 
     UserError: another form, numbers out of range, a basis that is not the one it is
     called, classes that are no words, an unknown question, or a mechanism that cannot
     be built. Neither a record nor the system's entropy is touched.
     """
-    task = Task.from_json(document)
-    _guarded(_admit, task)
-    return task
+    task = tasks.read(document)
+    asked = task if server is None else task.only(server)
+    _guarded(_admit, asked)
+    return asked
 
 
-def check_invitation(task: Task, invitation: Invitation) -> None:
+def check_invitation(task: Asked, invitation: Invitation) -> None:
     """Refuse an invitation to another task, or about what is not up for a vote."""
     if invitation.task != task.digest() or invitation.asks != task.asks:
         raise UserError(
@@ -56,7 +60,7 @@ def check_invitation(task: Task, invitation: Invitation) -> None:
         )
 
 
-def _guarded(admit: Callable[[Task], None], task: Task) -> None:
+def _guarded(admit: Callable[[Asked], None], task: Asked) -> None:
     """Call ``admit``; whatever fails on somebody else's task is the task's fault."""
     try:
         with np.errstate(all="ignore"):
@@ -69,21 +73,27 @@ def _guarded(admit: Callable[[Task], None], task: Task) -> None:
         ) from None
 
 
-def _admit(task: Task) -> None:
+def _admit(task: Asked) -> None:
     for word in task.classes:
         if set(word) & set(SEPARATORS):
             raise UserError(
                 f"class {validate.shown(word)} is no single word or phrase: it holds"
                 f" one of {' '.join(SEPARATORS)}."
             )
+    if isinstance(task, Task):
+        _admit_encoding(task)
+    message_of(task).admit(task)
+    if isinstance(task, Task):
+        # The first draw of all is about a record that everybody knows.
+        message_of(task).draw(task, fixed(task, 0), SeededEntropy(0))
+
+
+def _admit_encoding(task: Task) -> None:
     encoding = task.encoding
     canonical.check(encoding.projection)
     rescale(encoding.rescale, np.zeros((1, encoding.d)), encoding.constants)
     if encoding.rescale == "min_max":
         _check_width(encoding.constants)
-    message_of(task).admit(task)
-    # The first draw of all is about a record that everybody knows.
-    message_of(task).draw(task, fixed(task, 0), SeededEntropy(0))
 
 
 def _check_width(constants: Any) -> None:

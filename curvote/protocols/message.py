@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from curvote import validate
 from curvote.chain.registry import SYSTEMS
@@ -22,10 +22,12 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms.registry import MECHANISMS
+from curvote.protocols.payloads import positive_zeros, same, shape
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
-from curvote.task import Task
+from curvote.task import Asked, Task
 from curvote.validate import shown
 
 Array = NDArray[np.float64]
@@ -38,6 +40,7 @@ class Known:
     """What n clients know: coefficients and z (n, d), labels (n,) in -1/+1.
 
     ``judge`` (n,) is the candidate that each was asked about; None in a report round.
+    Of a ``whole`` message the n records are one sender's, labels places of classes.
     """
 
     coefficients: Array
@@ -52,16 +55,13 @@ class Known:
         return Known(*own, judge)
 
 
-class Payload(BaseModel):
-    """A message as JSON: nothing else, and no value of another kind."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-
 class Message(ABC):
     """One kind of message: one row a client, released once within the task's budget.
 
-    ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
+    A ``whole`` one is about a table: all n records are those of one sender, who draws
+    one row; replacing any one of them is what it hides. Else n is 1 for each client.
+
+    ``party`` is what a sender is called. ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
     table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
     table in random order and stay tied to nothing that tells whose they are. ``who``
@@ -73,6 +73,8 @@ class Message(ABC):
     table: str
     senders: Senders
     payload: type[BaseModel]
+    whole: bool = False
+    party: str = "client"
     bounded: bool = False
     shuffled: bool = True
     who: str = "every client"
@@ -91,52 +93,81 @@ class Message(ABC):
         ``setting`` returns the value of a dotted key of pipelines.yaml.
         """
 
-    def task(self, stated: Task, read: Read) -> Task:
+    def task(self, stated: Any, read: Read) -> Any:
         """Return the task of this round; the first round has nothing to add.
 
         ``read`` returns what the server has so far, by stage and table.
         """
         return stated
 
+    def invited(self, config: Mapping[str, Any]) -> int:
+        """Return how many senders are invited to one round."""
+        return self.senders.count(config["clients"])
+
+    def sender(self, task: Any) -> str | None:
+        """Return the name of the one sender that a task asks, if it has one."""
+        return None
+
+    def together(self, asked: Sequence[Any]) -> Any:
+        """Return the one task to publish for rounds that ask several senders."""
+        return asked[-1]
+
+    def rho(self, task: Any, n: int) -> float | None:
+        """Return the zero-concentrated cost of a message about n, if it is known."""
+        return None
+
     def least(self, config: Mapping[str, Any]) -> int:
         """Return the fewest messages with which a configured server can go on."""
         return 1
 
-    def rehearsal(self, stated: Task) -> Task:
+    def rehearsal(self, stated: Any) -> Any:
         """Return a task of this round with stand-ins for what the server would add."""
         return stated
 
     @abstractmethod
-    def admit(self, task: Task) -> None:
+    def admit(self, task: Any) -> None:
         """Refuse (UserError) a task that is not one of this message, in every field.
 
         After that a client may draw: what its record holds makes no difference.
         """
 
     @abstractmethod
-    def worst_loss(self, task: Task) -> float:
+    def worst_loss(self, task: Any) -> float:
         """Return the complete message's largest privacy loss, from the integers."""
 
-    def numbers(self, task: Task) -> int:
+    def code(self, task: Any) -> tuple[str, ...]:
+        """Return the modules that the task chooses by a name, of which it is drawn."""
+        place, _, _ = MECHANISMS[task.mechanism].partition(":")
+        return (place,)
+
+    def numbers(self, task: Any) -> int:
         """Return how many noised numbers a message holds, beside classes and bits."""
         return 0
 
     @abstractmethod
-    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+    def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
         """Return the noised messages, one row a client; UserError: nothing is drawn."""
 
     @abstractmethod
-    def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
+    def possible(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
         """Say for each row whether an honest client can have sent it."""
+
+    def refuse(self, task: Any, sent: dict[str, Any]) -> None:
+        """Refuse (UserError) a message that no honest client can have sent."""
+        if not self.possible(task, rows([sent]))[0]:
+            raise UserError(
+                f"no client can have sent this {self.name}: {task.mechanism} at epsilon"
+                f" {task.epsilon:g} never gives {shape(sent)} for this task."
+            )
 
     @abstractmethod
     def log_ratio(
-        self, task: Task, one: Known, other: Known, messages: Columns
+        self, task: Any, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return ln P(message | one) - ln P(message | other), one number a row."""
 
     @abstractmethod
-    def gather(self, task: Task, messages: Columns) -> Columns:
+    def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the server's table; what it holds must not depend on row order."""
 
 
@@ -149,7 +180,7 @@ def messages(protocol: str) -> Mapping[str, Message]:
     return declared
 
 
-def message_of(task: Task) -> Message:
+def message_of(task: Asked) -> Message:
     """Return the message that a task asks for."""
     known = messages(task.protocol)
     return known[validate.one_of(known, asks=task.asks)]
@@ -218,10 +249,10 @@ def rows(payloads: list[dict[str, Any]]) -> Columns:
 
 def row(messages: Columns, index: int) -> dict[str, Any]:
     """Return one message as plain JSON values."""
-    return {name: values[index].tolist() for name, values in messages.items()}
+    return {name: values[[index]].tolist()[0] for name, values in messages.items()}
 
 
-def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
+def check(task: Asked, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
     """Refuse what no honest client sends who is invited to judge candidate ``about``.
 
     ``about`` is None in a report round. Return the message in its one form: 2.0 where
@@ -233,44 +264,12 @@ def check(task: Task, about: int | None, payload: Mapping[str, Any]) -> dict[str
         sent = message.payload.model_validate(payload).model_dump()
     except ValidationError as error:
         raise UserError(f"not a {message.name}: {said(error)}.") from None
-    if not _same(sent, dict(payload)):  # True for 1
+    if not same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
-    if not message.possible(task, rows([sent]))[0]:
-        raise UserError(
-            f"no client can have sent this {message.name}: {task.mechanism} at epsilon"
-            f" {task.epsilon:g} never gives {_shape(sent)} for this task."
-        )
+    message.refuse(task, sent)
     if about is not None and sent["learner"] != about:
         raise UserError(
             f"a vote about candidate {sent['learner']}; the invitation asks about"
             f" candidate {about}."
         )
-    return _positive_zeros(sent)
-
-
-def _same(sent: Any, given: Any) -> bool:
-    """Say whether two JSON values are the same, whole numbers being floats, too."""
-    if isinstance(sent, dict):
-        return all(_same(value, given[name]) for name, value in sent.items())
-    if isinstance(sent, list):
-        return all(map(_same, sent, given))
-    kinds = (int, float) if type(sent) is float else (type(sent),)
-    return type(given) in kinds and bool(sent == given)
-
-
-def _positive_zeros(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with 0.0 for -0.0: one value is not kept in two forms."""
-    return {
-        name: [each + 0.0 for each in value] if isinstance(value, list) else value
-        for name, value in sent.items()
-    }
-
-
-def _shape(sent: Mapping[str, Any]) -> str:
-    """Describe a payload without its noised numbers."""
-    return ", ".join(
-        f"{len(value)} such numbers in {name}"
-        if isinstance(value, list)
-        else f"{name} {value}"
-        for name, value in sent.items()
-    )
+    return positive_zeros(sent)

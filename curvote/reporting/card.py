@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from curvote.classes import Classes
 from curvote.datasets import lookup, sources
+from curvote.datasets.frames import count
 from curvote.datasets.raw import RawFile
 from curvote.datasets.sources import Source
 from curvote.errors import UserError
@@ -66,11 +67,21 @@ class FileCard:
 
 
 @dataclass(frozen=True)
+class ServerCard:
+    """One server: how many records it holds, and how many of each class."""
+
+    name: str
+    clients: int
+    counts: Mapping[str, int]
+
+
+@dataclass(frozen=True)
 class Card:
     """What is known about a published data set, ``clients`` records of ``points``.
 
     ``rows`` are those of the file or of the chosen classes, as its facts state them;
-    ``counts`` maps a class to its rows. ``features`` is empty for curves; ``bounds``
+    ``counts`` maps a class to its rows. ``servers`` is empty where one holds all,
+    ``features`` for curves; ``bounds``
     are those of a curve's values, None where only coefficients are bounded.
     ``duplicates`` and ``missing`` are the facts' own, None where they state none.
     """
@@ -84,6 +95,7 @@ class Card:
     domain: tuple[float, float]
     grid: tuple[float, ...]
     classes: Classes
+    servers: tuple[ServerCard, ...]
     features: tuple[FeatureCard, ...]
     bounds: Bounds | None
     duplicates: Mapping[str, Any] | None
@@ -132,6 +144,7 @@ def card(
         domain=(facts["domain"][0], facts["domain"][1]),
         grid=tuple(facts["grid"]),
         classes=Classes(facts["classes"]),
+        servers=_servers(facts, columns),
         features=_features(facts, columns["curve"]),
         bounds=_bounds(facts.get("bounds"), columns["curve"]),
         duplicates=facts.get("duplicates"),
@@ -153,6 +166,15 @@ def published(name: str, root: Path | None = None) -> ModuleType:
             " generated, or belong to clients."
         )
     return module
+
+
+def _servers(facts: Json, columns: Columns) -> tuple[ServerCard, ...]:
+    classes, found = facts["classes"], []
+    for place, name in enumerate(facts.get("servers") or ()):
+        own = columns["label"][columns["group"] == place]
+        counts = dict(zip(classes, count(own, classes), strict=True))
+        found.append(ServerCard(name, len(own), counts))
+    return tuple(found)
 
 
 def _features(facts: Json, values: NDArray[np.float64]) -> tuple[FeatureCard, ...]:

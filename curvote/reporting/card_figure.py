@@ -75,7 +75,8 @@ def figure(card: Card, columns: Columns) -> Figure:
 
 
 def _legend(card: Card, labels: NDArray[np.int64]) -> list[Artist]:
-    classes = zip(card.classes, style.CLASS_COLOURS, strict=True)
+    colours = style.class_colours(len(card.classes))
+    classes = zip(card.classes, colours, strict=True)
     handles: list[Artist] = [
         Patch(color=colour, alpha=0.6, label=f"{name} ({np.sum(labels == k):,})")
         for k, (name, colour) in enumerate(classes)
@@ -89,18 +90,22 @@ def _histograms(card: Card, values: Values, labels: NDArray[np.int64]) -> Figure
     count = len(card.features)
     drawn, axes = style.panels(count, narrow=False, height=1.9, share_y=False)
     for j, (ax, feature) in enumerate(zip(axes, card.features, strict=True)):
-        _histogram(ax, feature, values[:, j], labels)
+        _histogram(ax, feature, values[:, j], labels, len(card.classes))
     return drawn
 
 
 def _histogram(
-    ax: Axes, feature: FeatureCard, values: Values, labels: NDArray[np.int64]
+    ax: Axes,
+    feature: FeatureCard,
+    values: Values,
+    labels: NDArray[np.int64],
+    classes: int,
 ) -> None:
     bounds = feature.bounds
     at = edges(bounds, values)
     # What lies outside counts in the outermost bins, beyond the dashed lines.
     inside = np.clip(values, at[0], at[-1])
-    for k, colour in enumerate(style.CLASS_COLOURS):
+    for k, colour in enumerate(style.class_colours(classes)):
         mine = inside[labels == k]
         if len(mine):
             share = np.histogram(mine, at)[0] / len(mine)
@@ -146,7 +151,7 @@ def outside(bounds: Bounds) -> str:
 
 def _curves(card: Card, values: Values, labels: NDArray[np.int64]) -> Figure:
     drawn, (ax,) = style.panels(1, narrow=False, height=3.4)
-    for k, colour in enumerate(style.CLASS_COLOURS):
+    for k, colour in enumerate(style.class_colours(len(card.classes))):
         mine = values[labels == k]
         if len(mine):
             low, high = np.quantile(mine, SPREAD, axis=0)

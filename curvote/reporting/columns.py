@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from curvote.chain.lookup import systems
-from curvote.run.config.settings import named
+from curvote.run.config.settings import PROTOCOL, named
 
 Row = Mapping[str, Any]
 
@@ -17,17 +17,38 @@ def columns(rows: Iterable[Row], x: str = "epsilon") -> list[dict[str, Any]]:
 
     ``learner`` names the column: "cg, case=1, arrival 2". A score without a learner,
     such as a constant classifier's, stands in every column of its setting; where
-    nothing there has a learner, the column is named after the setting. A score without
-    a level, such as one without privacy, gets an infinite one.
+    nothing there has a learner, the column is named after the setting. What others are
+    held against stands in every column where its protocol measures nothing else. A
+    score without a level, such as one without privacy, gets an infinite one.
     """
     axes = (axis.name for one in systems() for axis in one.axes)
     names = tuple(name for name in dict.fromkeys(axes) if name not in (x, "learner"))
     known = [(row, list(_apart(row, (*names, "group")))) for row in rows]
+    beside = _beside(row for row, _ in known)
     return [
         {**row, "learner": label, "level": math.inf if row[x] is None else row[x]}
         for row, apart in known
-        for label in _labels(row, apart, known)
+        for label in (
+            [None] if _held_against(row, beside) else _labels(row, apart, known)
+        )
     ]
+
+
+def _held_against(row: Row, beside: set[str]) -> bool:
+    """Say whether a score holds for all columns: it has no learner and no grid."""
+    alone = not row["learner"] and set(row.get("setting", {})) <= {PROTOCOL}
+    return alone and row["protocol"] in beside
+
+
+def _beside(rows: Iterable[Row]) -> set[str]:
+    """Return the protocols that measure only what all others are held against."""
+    references = {m.name for one in systems() for m in one.methods if m.reference}
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        found.setdefault(row["protocol"], set()).add(row["method"])
+    alone = {name for name, methods in found.items() if methods <= references}
+    others = {m for name in found.keys() - alone for m in found[name]}
+    return {name for name in alone if others and not found[name] & others}
 
 
 def _labels(

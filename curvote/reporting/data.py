@@ -100,7 +100,7 @@ def with_series(scores: pd.DataFrame) -> pd.DataFrame:
     """Add ``series``: the method, after the protocol where a column mixes several."""
     if "series" in scores:
         return scores
-    mixed = scores.groupby("learner", dropna=False)["protocol"].nunique()
+    mixed = scores.groupby(["learner", "method"], dropna=False)["protocol"].nunique()
     if scores["protocol"].nunique() < 2 or (mixed < 2).all():
         return scores.assign(series=scores["method"])
     return scores.assign(series=scores["protocol"] + ": " + scores["method"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -29,13 +30,19 @@ _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 
 def lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
-    """Draw a metric against x: one panel for each learner, one line per method."""
+    """Draw a metric against x: one panel for each learner, one line per method.
+
+    What has no place on x and is there to compare is a level line.
+    """
     scores, bound = data.of(metric), data.bounds.get(metric.name)
+    placed, held = _apart(scores)
     names = tables.learners(data.scores) or ["all"]
     figure, axes = style.panels(len(names), narrow=narrow, height=3.6)
     for ax, name in zip(axes, names, strict=True):
         mine = scores[scores["learner"].isna() | (scores["learner"] == name)]
-        _panel(ax, mine, metric, data.x, tables.levels(scores))
+        _panel(ax, mine.loc[mine.index.isin(placed.index)], metric, data.x, placed)
+        for _, row in mine.loc[mine.index.isin(held.index)].iterrows():
+            level_line(ax, row, tables.scale(metric))
         if bound is not None:
             at = tables.scale(metric) * bound
             ax.axhline(at, color=style.INK, lw=1, ls=":", zorder=2)
@@ -54,10 +61,27 @@ def _named(data: PageData, metric: Metric) -> str:
     return data.label(metric) + " (%)" * (metric.shown == "percent")
 
 
+def _apart(scores: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return what has a place on x, and what others that have one are held against."""
+    reference = [method_of(series).reference for series in scores["series"]]
+    beside = scores["level"].isin([math.inf]) & np.array(reference, dtype=bool)
+    return (scores, scores[:0]) if beside.all() else (scores[~beside], scores[beside])
+
+
+def level_line(ax: Axes, row: pd.Series, scale: int) -> None:
+    """Draw what holds at every level, with two standard errors to both sides."""
+    value, se = (scale * float(row[name] or 0) for name in ("value", "se"))
+    own = style.inks(look(str(row["series"]))) | {"marker": ""}
+    ax.axhline(value, zorder=2, **own)
+    if np.isfinite(se):
+        ends = value - 2 * se, value + 2 * se
+        ax.axhspan(*ends, color=own["color"], alpha=0.1, lw=0, zorder=1)
+
+
 def _panel(
-    ax: Axes, scores: pd.DataFrame, metric: Metric, x: Axis, levels: list[Value]
+    ax: Axes, scores: pd.DataFrame, metric: Metric, x: Axis, every: pd.DataFrame
 ) -> None:
-    names = tables.series_names(scores)
+    names, levels = tables.series_names(scores), tables.levels(every)
     for rank, series in enumerate(names):
         rows = scores[scores["series"] == series]
         rows = rows.assign(at=[levels.index(each) for each in rows["level"]])

@@ -9,7 +9,9 @@ from typing import Any
 
 import pandas as pd
 
+from curvote.chain.axis import Axis
 from curvote.chain.lookup import system
+from curvote.chain.measure import Metric
 from curvote.chain.sent import Sent
 from curvote.reporting import source_words
 from curvote.reporting.columns import columns
@@ -31,8 +33,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     facts, settings = _facts(every[0]), every[0].settings
     metrics = {m.name: m for one in systems for m in one.metrics}
     x = systems[0].x
-    named = [*SCORE_COLUMNS, *(m.name for m in metrics.values() if m.beside)]
-    scores = pd.DataFrame(columns(summary(project, record), x.name), columns=named)
+    scores = _scores(project, record, x, [*metrics.values()])
     sections = list(_sections(every, scores))
     return PageData(
         pipeline=record.pipeline,
@@ -43,7 +44,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
         generated=record.started[:10],
         run_id=record.id,
         scores=scores,
-        metrics=[m for m in metrics.values() if not m.beside],
+        metrics=[m for m in metrics.values() if m.spread or not m.beside],
         main=main,
         x=x,
         bounds={m.name: b for m in metrics.values() if (b := facts.get(m.bound))},
@@ -52,12 +53,7 @@ def page_data(project: Project, record: RunRecord) -> PageData:
             record.config, facts.get("d", 0), private=settings.production
         ),
         public=[line for section in sections for line in section.public],
-        notes=[
-            *source_words.notes(facts, record.config),
-            *_settings(record),
-            *reasons(record.config),
-            *notes(project, record),
-        ],
+        notes=list(_notes(project, record, facts)),
         private=settings.production,
         overrides=record.overrides,
         losses=audited.exact_losses(project, record),
@@ -68,12 +64,37 @@ def page_data(project: Project, record: RunRecord) -> PageData:
     )
 
 
+def _scores(
+    project: Project, record: RunRecord, x: Axis, metrics: Sequence[Metric]
+) -> pd.DataFrame:
+    """Return the scores; a second measure has rows of its own on a page."""
+    rows = columns(summary(project, record), x.name)
+    further = [
+        {**row, "metric": name, "value": row[name], "se": row[se]}
+        for name, se in (metric.columns for metric in metrics if metric.spread)
+        for row in rows
+        if row.get(name) is not None
+    ]
+    beside = [name for m in metrics if m.beside for name in m.columns]
+    return pd.DataFrame([*rows, *further], columns=[*SCORE_COLUMNS, *beside])
+
+
 def _facts(view: RunView) -> dict[str, Any]:
     """Return what the stages of a cell recorded, the first that says it."""
     found: dict[str, Any] = {}
     for facts in view.every_facts():
         found = facts | found
     return found
+
+
+def _notes(
+    project: Project, record: RunRecord, facts: Mapping[str, Any]
+) -> Iterator[str]:
+    """Yield what a reader is told before any number."""
+    yield from source_words.notes(facts, record.config)
+    yield from _settings(record)
+    yield from reasons(record.config)
+    yield from notes(project, record)
 
 
 def _main(config: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from curvote.chain import tasks
 from curvote.protocols.message import message_of
 from curvote.protocols.outside import Outside, crowd
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.release import production
 from curvote.run.store.artifacts import Artifact, sound
-from curvote.task import Task
 
 
 def outside(project: Project, record: RunRecord) -> list[tuple[str, Outside]]:
@@ -22,14 +22,16 @@ def outside(project: Project, record: RunRecord) -> list[tuple[str, Outside]]:
         made = sound(project, step["stage"], step["key"])
         if "task" not in made.facts:
             continue
-        task = Task.from_json(made.facts["task"])
+        task = tasks.read(made.facts["task"])
         message = message_of(task)
+        if message.whole or message.stage != step["stage"]:
+            continue  # a table hides among no others; the rest tells what was asked
         # A round that stays open shows each batch by itself: the smallest counts.
         batches = made.facts.get("batches", [here.get(step["key"], 0)])
         n = min(batches)
         if task.candidates:
             n = _fewest(made, message.table) if len(batches) == 1 else 0
-        told = Outside.of(task.budget, crowd(message, n))
+        told = Outside.of(task.spends(), crowd(message, n))
         if told:
             found.append((message.name, told))
     return found

@@ -34,7 +34,9 @@ def notes(facts: Mapping[str, Any], config: Mapping[str, Any]) -> list[str]:
 
 
 def record_of(facts: Mapping[str, Any]) -> str:
-    """Return the word for one record."""
+    """Return the word for one record: the source's own, if it has one."""
+    if "record" in facts:
+        return str(facts["record"])
     return "curve" if "grid" in facts and not facts.get("features") else "record"
 
 

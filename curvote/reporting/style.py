@@ -19,8 +19,9 @@ MUTED = "#6a717b"
 LINE = "#e2e5e9"
 PAPER = "#ffffff"
 
-# Two hues that stay apart under every common colour blindness (violet, amber).
-CLASS_COLOURS = ("#6460c8", "#d98c00")
+# Two hues that stay apart under every common colour blindness (violet, amber); those of
+# further classes stay apart from them and from each other in lightness, too.
+CLASS_COLOURS = ("#6460c8", "#d98c00", "#0b7a5c", "#b3346c", "#56b4e9", "#5c4a32")
 
 # Hues of methods that the page follows into dark mode.
 BLUE, GREEN, BROWN = "#0072b2", "#009e73", "#8a6a4a"
@@ -59,6 +60,11 @@ RC: dict[RcKeyType, Any] = {
     "path.simplify_threshold": 0.4,
     "svg.fonttype": "none",
 }
+
+
+def class_colours(n: int) -> list[str]:
+    """Return the colour of each of ``n`` classes; beyond six they come again."""
+    return [CLASS_COLOURS[k % len(CLASS_COLOURS)] for k in range(n)]
 
 
 def inks(look: Look) -> dict[str, Any]:

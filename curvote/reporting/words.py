@@ -10,6 +10,7 @@ import pandas as pd
 
 from curvote.chain.axis import EPSILON, Value
 from curvote.chain.measure import Method, Metric
+from curvote.reporting import promises
 from curvote.reporting.data import (
     PageData,
     learners,
@@ -80,11 +81,13 @@ def _beside(data: PageData, method: str, row: pd.Series, place: Value) -> pd.Dat
     """
     scores = data.of(data.measured[0])
     main = data.main.get(row["protocol"], ())
-    same = scores["learner"].isna() | (scores["learner"] == row["learner"])
-    same &= scores["level"] == place
+    everywhere = scores["learner"].isna()
+    same = everywhere | (scores["learner"] == row["learner"])
+    same &= scores["level"].isin([place, math.inf])
     same &= scores["method"].isin(main if method in main else (method,))
-    same &= scores["protocol"] == row["protocol"]
-    return pd.DataFrame(scores[same].head(1))
+    own = scores["protocol"] == row["protocol"]
+    found = scores[same & own]
+    return pd.DataFrame((found if len(found) else scores[same & everywhere]).head(1))
 
 
 def _spoken(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
@@ -136,9 +139,10 @@ def headline(data: PageData) -> str:
     if row is None:
         known_of = [s.estimates for s in data.sections if s.estimates]
         beyond = f", beyond {known_of[0]}" if known_of else ""
+        who = "clients" if promises.local(data) else f"{data.record}s"
         return (
             "No true error is known: real releases say nothing about how often the"
-            f" classifier errs on new clients{beyond}."
+            f" classifier errs on new {who}{beyond}."
         )
     metric = data.measured[0]
     se = "" if pd.isna(row["se"]) else f" (± {number(row['se'], metric)})"
@@ -160,7 +164,10 @@ def verdict(data: PageData) -> str:
     others = [] if row is None else [m for m, _ in _spoken(data, row) if m.reference]
     if row is None or not others:
         return ""
-    every, than = levels(data.of(data.measured[0])), _named(others[0])
+    found = levels(data.of(data.measured[0]))
+    # What has no place on the axis has none that a sentence could speak of.
+    every = [at for at in found if at != math.inf] or found
+    than = _named(others[0])
     wins = [_clearly_better(data, row, others[0], place) for place in every]
     who, x = _who(row), data.x.name
     if all(wins):

@@ -138,6 +138,13 @@ def log_axis(ax: Axes, levels: Sequence[float]) -> None:
     ax.set_xlabel("epsilon (smaller: more private)")
 
 
+def decades(ax: Axes, low: float, high: float) -> None:
+    """Let epsilon go to the right, log; every other decade has its number."""
+    powers = range(math.ceil(math.log10(low)), math.floor(math.log10(high)) + 1)
+    log_axis(ax, [10.0**power for power in powers][::2])
+    ax.set_xlim(low, high)
+
+
 def limits(rows: Iterable[Row]) -> tuple[float, float]:
     """Return limits in percent: round fives around every value and its error bar."""
     ends = [

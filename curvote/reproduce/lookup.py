@@ -50,5 +50,6 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
 def _files(project: Project) -> Iterator[PipelinesFile]:
     yield PipelinesFile(project)
     for wing in WINGS:
-        called = f"{wing.replace('.', '/')}/{PIPELINES}"
-        yield PipelinesFile(Project(Path(str(files(wing)))), called)
+        place = Project(Path(str(files(wing))))
+        if place.pipelines_file.is_file():  # formulas alone take no pipeline
+            yield PipelinesFile(place, f"{wing.replace('.', '/')}/{PIPELINES}")

@@ -1,3 +1,3 @@
 """Names of the wings; adding one is one folder and one line here."""
 
-WINGS = ("curvote.reproduce.mrma",)
+WINGS = ("curvote.reproduce.mrma", "curvote.reproduce.dtk")

@@ -10,6 +10,35 @@ from typing import Any
 
 Row = dict[str, Any]
 
+COLUMNS = (
+    "pipeline",
+    "setting",
+    "protocol",
+    "learner",
+    "representation",
+    "d",
+    "epsilon",
+    "method",
+    "split",
+    "group",
+    "quantity",
+    "published",
+    "curvote",
+    "corrected",
+    "se",
+    "z",
+)
+
+
+def finished(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows with all ``COLUMNS``, in that order; what one lacks is None."""
+    return [{name: row.get(name) for name in COLUMNS} for row in rows]
+
+
+def percent(value: float | None) -> float | None:
+    """Return a share in percent points."""
+    return None if value is None else 100 * value
+
 
 def having(rows: Iterable[Row], **values: Any) -> list[Row]:
     """Return the rows that hold these values, in their order."""
@@ -25,7 +54,39 @@ def levels(rows: Iterable[Row]) -> list[float | None]:
 def with_error(row: Row) -> str:
     """Return "11.92 ± 0.10": the value and one standard error, where it is known."""
     error = "" if row["se"] is None else f" ± {row['se']:.2f}"
-    return f"{row['curvote']:.2f}{error}"
+    return number(row, "curvote") + error
+
+
+def number(row: Row, column: str) -> str:
+    """Return a column as text: two decimals, four digits of a value by formula.
+
+    Such a value, which has no standard error, may be small. What is not known is empty.
+    """
+    if row[column] is None:
+        return ""
+    by_formula = row["quantity"] == "value" and row["se"] is None
+    return f"{row[column]:.4g}" if by_formula else f"{row[column]:.2f}"
+
+
+def scored(summary: Row, quantity: str = "misclassification") -> Row:
+    """Return the row of one quantity of a score row, which measures it in [0, 1].
+
+    ``summary`` as `curvote.run.results.summary` gives it; ``accuracy`` is what
+    misclassification leaves. ``setting`` names the labels of a pipeline's grid.
+    """
+    name = "misclassification" if quantity == "accuracy" else quantity
+    error = "se" if name == "misclassification" else f"{name}_se"
+    value = percent(summary[name])
+    if quantity == "accuracy" and value is not None:
+        value = 100 - value
+    axes = summary.get("setting", {}).items()
+    named = {name: summary.get(name) for name in COLUMNS}
+    return named | {
+        "setting": " ".join(f"{axis}={text}" for axis, text in axes) or None,
+        "quantity": quantity,
+        "curvote": value,
+        "se": percent(summary.get(error)),
+    }
 
 
 def to_json(rows: Sequence[Row]) -> str:
@@ -33,10 +94,10 @@ def to_json(rows: Sequence[Row]) -> str:
     return json.dumps(list(rows), indent=1, allow_nan=False)
 
 
-def to_csv(rows: Sequence[Row], columns: Sequence[str]) -> bytes:
+def to_csv(rows: Sequence[Row]) -> bytes:
     """Return the rows as a CSV file with a header."""
     text = io.StringIO(newline="")
-    table = csv.DictWriter(text, columns, lineterminator="\n")
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
     table.writerows(rows)
     return text.getvalue().encode()

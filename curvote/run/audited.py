@@ -18,7 +18,6 @@ from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Facts, Place
 from curvote.classes import Classes
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.message import message_of, messages
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
@@ -32,7 +31,7 @@ from curvote.run.plan.expand import stages_of, values_of
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import write_json
-from curvote.task import Task
+from curvote.task import Asked, Task
 
 Read = Callable[[str], Facts]
 
@@ -51,7 +50,7 @@ class Loss:
         return self.exact <= self.claimed
 
 
-def tasks(project: Project, configured: Configured) -> list[Task]:
+def tasks(project: Project, configured: Configured) -> list[Asked]:
     """Return the task of every setting, system, level and message of a pipeline.
 
     Constants that volunteers will decide, and candidates that training will make, are
@@ -65,7 +64,7 @@ def tasks(project: Project, configured: Configured) -> list[Task]:
     )
 
 
-def tasks_of(project: Project, record: RunRecord) -> list[Task]:
+def tasks_of(project: Project, record: RunRecord) -> list[Asked]:
     """Return the tasks that `tasks` gives for the configuration of a run."""
     return _once(
         task
@@ -76,7 +75,7 @@ def tasks_of(project: Project, record: RunRecord) -> list[Task]:
     )
 
 
-def rehearsals(setting: Pipeline, read: Read) -> Iterator[Task]:
+def rehearsals(setting: Pipeline, read: Read) -> Iterator[Asked]:
     """Yield each task that one setting of a pipeline leads to.
 
     ``read`` returns the facts of a stage before the first message.
@@ -86,7 +85,7 @@ def rehearsals(setting: Pipeline, read: Read) -> Iterator[Task]:
         yield from (own.asked or _asked)(part.settings, read)
 
 
-def _asked(pipeline: Pipeline, read: Read) -> Iterator[Task]:
+def _asked(pipeline: Pipeline, read: Read) -> Iterator[Asked]:
     """Yield a task for each epsilon and message, about what clients project."""
     encoding, classes = _read(read("project"))
     judged = replace(encoding, feature_map=pipeline.project.judge)
@@ -96,7 +95,7 @@ def _asked(pipeline: Pipeline, read: Read) -> Iterator[Task]:
 
 def _rehearsed(
     encoding: Encoding, classes: Classes, pipeline: Pipeline, epsilon: float
-) -> Iterator[Task]:
+) -> Iterator[Asked]:
     kinds = messages(pipeline.protocol)
     config = pipeline.model_dump(mode="json")
     for asks, kind in kinds.items():
@@ -112,7 +111,7 @@ def _rehearsed(
         yield kind.rehearsal(stated)
 
 
-def _once(every: Iterable[Task]) -> list[Task]:
+def _once(every: Iterable[Asked]) -> list[Asked]:
     return list({task.digest(): task for task in every}.values())
 
 
@@ -172,7 +171,7 @@ class _Facts:
 
 
 def save(
-    project: Project, pipeline: str, verdicts: Iterable[tuple[Task, Mapping[str, Any]]]
+    project: Project, pipeline: str, verdicts: Iterable[tuple[Asked, Mapping[str, Any]]]
 ) -> None:
     """Keep what `curvote audit --pipeline` found about each task, for the report."""
     path = _place(project, pipeline)
@@ -197,10 +196,10 @@ def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
     return found | {"rows": [found["rows"][name] for name in wanted]}
 
 
-def _name(task: Task) -> str:
+def _name(task: Asked) -> str:
     """Return the digest of a task and of all code that its message is drawn by."""
-    mechanism, _, _ = MECHANISMS[task.mechanism].partition(":")
-    code = fingerprint.of_code([f"{SYSTEMS[task.protocol]}.messages", mechanism])
+    chosen = message_of(task).code(task)
+    code = fingerprint.of_code([f"{SYSTEMS[task.protocol]}.messages", *chosen])
     return fingerprint.of_json([task.digest(), code])
 
 
@@ -219,6 +218,6 @@ def exact_losses(project: Project, record: RunRecord) -> list[Loss]:
     for task in every:
         name = f"{task.protocol}.{task.asks}" if several else task.asks
         loss = message_of(task).worst_loss(task)
-        key = name, task.epsilon
+        key = name, float(task.epsilon)
         worst[key] = max(loss, worst.get(key, loss))
     return [Loss(name, claimed, exact) for (name, claimed), exact in worst.items()]

@@ -19,7 +19,7 @@ def fallen(project: Project, record: RunRecord) -> list[str]:
     return [
         _line(view.cell, facts)
         for view in views(project, record)
-        for facts in view.every_facts()
+        for facts in view.sent_facts()
         if system(view.settings.protocol).alarm(view.settings, facts)
     ]
 

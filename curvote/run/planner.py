@@ -87,6 +87,8 @@ def make_plan(
     production.refuse_force(steps, forced)
     latest = latest_keys(project, configured.name)
     decided = [_decide(project, configured, step, forced, latest) for step in steps]
+    if configured.pipeline.intake:
+        decided = production.count_together(project, configured, decided)
     decided = _distrust_what_is_read(project, production.block_what_waits(decided))
     decided = _once(decided)
     if selection.only:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,21 +10,24 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from curvote.chain.axis import REPLICATE, Cell
+from curvote.chain.axis import REPLICATE, Cell, Value
 from curvote.chain.lookup import system
-from curvote.chain.measure import SCORES
+from curvote.chain.measure import SCORES, Metric
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
 from curvote.errors import InternalError, UserError
 from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted, labels_of
 from curvote.run.history import RunRecord
-from curvote.run.plan.expand import values_of
+from curvote.run.plan.expand import ends_of, values_of
 from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, artifact, sound
+from curvote.run.store.artifacts import Artifact, sound
 
 # Coordinates that every row of `scores --json` has; others stand where there are any.
 ALWAYS = ("protocol", "epsilon", "learner")
+# The (name, value) pairs of a score; its mean, the standard error, how many replicates.
+Where = tuple[tuple[str, Any], ...]
+Mean = tuple[float, float | None, int]
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,10 @@ class RunView:
         """Return the view of the wider cell that has no value on some axes."""
         return replace(self, cell=self.cell.with_(**dict.fromkeys(axes)))
 
+    def at(self, **values: Value) -> RunView:
+        """Return the view of the narrower cell with these values on its axes."""
+        return replace(self, cell=self.cell.with_(**values))
+
     def place(self, replicate: int = 0) -> Place:
         """Return where the tables of a replicate stand, the first of several."""
         return replicate, *[0] * (len(self.system.index) - 1)
@@ -81,6 +88,12 @@ class RunView:
             if self.holds(name):
                 yield self.facts(name)
 
+    def sent_facts(self) -> Iterator[Facts]:
+        """Yield the facts of each stage at which something left somebody."""
+        for stage in self.system.production:
+            if stage.message and self.holds(stage.name):
+                yield self.facts(stage.name)
+
     def columns(self, stage: str, table: str, place: Place = (0,)) -> Columns:
         """Return the columns of one repetition of a table."""
         return self.artifact(stage).columns(table, place)
@@ -104,28 +117,34 @@ def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifac
 def views(project: Project, record: RunRecord) -> list[RunView]:
     """Return the cells of a run that end in something: the narrowest ones.
 
-    A cell that only part of a system's axes tell apart is no end, unless nothing is.
+    What another stage reads is no end, and neither is a cell that only part of a
+    system's axes tell apart, unless nothing is.
     """
-    every = {cell: None for step in record.steps for cell in [Cell.of(step["cell"])]}
-    ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
     parts = list(parts_of(record.config))
+    last = {name for _, part in parts for name in ends_of(part.settings)}
+    done = (step["cell"] for step in record.steps if step["stage"] in last)
+    every = dict.fromkeys(map(Cell.of, done))
+    ends = [c for c in every if not any(c != o and c.serves(o) for o in every)]
     return [RunView(project, record, cell, belonging(parts, cell)) for cell in ends]
-
-
-def first_view(project: Project, record: RunRecord) -> RunView:
-    """Return the first cell of a run that ends in something."""
-    return views(project, record)[0]
 
 
 def scores(project: Project, record: RunRecord) -> pd.DataFrame:
     """Return one row for each repetition, method and metric, with its coordinates."""
+    return _scores(project, record, systems_of(record))
+
+
+def _scores(
+    project: Project, record: RunRecord, among: Sequence[System]
+) -> pd.DataFrame:
+    """Read the stages that score, and no other: what they read may be gone."""
+    every = (stage for one in among for stage in one.every_stage)
+    scoring = {stage.name for stage in every if SCORES in stage.tables}
     found = []
     for step in record.steps:
-        there = artifact(project, step["stage"], step["key"])
-        if SCORES.name in there.manifest["tables"]:
+        if step["stage"] in scoring:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
             _check_form(record, table.column_names)
-            _check_metrics(record, table.column("metric").unique().to_pylist())
+            _check_metrics(among, table.column("metric").unique().to_pylist())
             found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
     return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
 
@@ -140,10 +159,10 @@ def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
         )
 
 
-def _check_metrics(record: RunRecord, metrics: Sequence[str]) -> None:
-    known = {m.name for one in systems_of(record) for m in one.metrics}
+def _check_metrics(among: Sequence[System], metrics: Sequence[str]) -> None:
+    known = {metric.name for one in among for metric in one.metrics}
     if not known.issuperset(metrics):
-        names = ", ".join(one.name for one in systems_of(record))
+        names = ", ".join(one.name for one in among)
         absent = ", ".join(sorted(set(metrics) - known))
         raise InternalError(f"{names}: scores of {absent}, which no system declares")
 
@@ -159,83 +178,88 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     """Return the rows of ``scores --json``: means and standard errors over replicates.
 
     A row has its coordinates, ``method``, ``metric`` and ``value``; the mean stands
-    under the metric's own name, too. ``se`` is null with one replicate. Production has
-    no rows: its truth is not known.
+    under the metric's own name, too, and so do those of metrics that stand beside it.
+    Standard errors are null with one replicate. Production has no rows: its truth is
+    not known.
     """
-    table = scores(project, record)
+    parts = [part for _, part in parts_of(record.config)]
+    systems = _systems(parts)
+    table = _scores(project, record, systems)
     if table.empty:
         return []
-    beside = [m.name for one in systems_of(record) for m in one.metrics if m.beside]
-    index = [i.name for one in systems_of(record) for i in one.index]
-    names = [c for c in table.columns if c not in ("value", *index)]
-    told = _means(table, names, beside)
+    repeated = {index.name for one in systems for index in one.index}
+    means = _means(table, [c for c in table.columns if c not in {"value", *repeated}])
+    beside = {m.name: m for one in systems for m in one.metrics if m.beside}
     labels = labels_of(record.config)
     rows = [
-        _row(record, dict(zip(names, key, strict=True)), each, told, labels)
-        for key, each in _groups(table, names)
-        if key[names.index("metric")] not in beside
+        {"pipeline": record.pipeline} | _row(dict(where), mean, more, labels)
+        for where, mean in means.items()
+        if dict(where)["metric"] not in beside
+        for more in [_beside(means, dict(where), beside.values())]
     ]
-    return sorted(rows, key=_order(record, list(labels.values())))
+    return sorted(rows, key=_order(parts, systems, list(labels.values())))
 
 
 def systems_of(record: RunRecord) -> list[System]:
     """Return the systems of a run, each once."""
-    every = (system(part.settings.protocol) for _, part in parts_of(record.config))
+    return _systems(part for _, part in parts_of(record.config))
+
+
+def _systems(parts: Iterable[Part]) -> list[System]:
+    every = (system(part.settings.protocol) for part in parts)
     return list({one.name: one for one in every}.values())
 
 
-def _groups(
-    table: pd.DataFrame, names: list[str]
-) -> Iterator[tuple[tuple[Any, ...], pd.Series]]:
-    """Yield (coordinates, means by replicate): what repeats inside one counts once."""
+def _means(table: pd.DataFrame, names: list[str]) -> dict[Where, Mean]:
+    """Return the mean of each score; what repeats inside a replicate counts once."""
+    found = {}
     for key, group in table.groupby(names, dropna=False, sort=False):
-        yield tuple(map(plain, key)), group.groupby(REPLICATE.name)["value"].mean()
+        each, where = group.groupby(REPLICATE.name)["value"].mean(), map(plain, key)
+        n = len(each)
+        se = float(each.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        found[tuple(zip(names, where, strict=True))] = float(each.mean()), se, n
+    return found
 
 
-def _means(
-    table: pd.DataFrame, names: list[str], metrics: list[str]
-) -> dict[tuple[Any, ...], dict[str, float]]:
-    """Return the means of metrics that are notes on others, by whose note it is."""
-    found: dict[tuple[Any, ...], dict[str, float]] = {}
-    notes = table[table["metric"].isin(metrics)]
-    for key, each in _groups(notes, names):
-        where = dict(zip(names, key, strict=True))
-        metric = where.pop("metric")
-        found.setdefault(tuple(where.values()), {})[metric] = float(each.mean())
-    return {key: dict.fromkeys(metrics, 0.0) | own for key, own in found.items()} | {
-        (): dict.fromkeys(metrics, 0.0)
-    }
+def _beside(
+    means: Mapping[Where, Mean], where: dict[str, Any], beside: Iterable[Metric]
+) -> dict[str, float | None]:
+    """Return the values of the metrics that stand beside the one of a row."""
+    found: dict[str, float | None] = {}
+    for metric in beside:
+        if metric.beside == where["metric"]:
+            here = tuple((where | {"metric": metric.name}).items())
+            known = means.get(here, (metric.untold, None, 0))
+            found |= zip(metric.columns, known, strict=False)
+    return found
 
 
 def _row(
-    record: RunRecord,
     where: dict[str, Any],
-    each: pd.Series,
-    told: dict[tuple[Any, ...], dict[str, float]],
-    labels: dict[str | None, dict[str, str]],
+    mean: Mean,
+    beside: Mapping[str, float | None],
+    labels: Mapping[str | None, dict[str, str]],
 ) -> dict[str, Any]:
-    value, n = float(each.mean()), len(each)
-    metric, method = where.pop("metric"), where["method"]
-    notes = told.get(tuple(where.values()), told[()])
-    setting = where.pop("setting")
-    fixed = {name: where.pop(name) for name in (*ALWAYS, "method")}
-    row = {"pipeline": record.pipeline, **fixed, "method": method, metric: value}
-    row["se"] = float(each.std(ddof=1) / np.sqrt(n)) if n > 1 else None
-    row |= {"replicates": n, **notes}
+    value, se, n = mean
+    metric, setting = where.pop("metric"), where.pop("setting")
+    row = {name: where.pop(name) for name in (*ALWAYS, "method")}
+    row |= {metric: value, "se": se, "replicates": n, **beside}
     row |= {name: value for name, value in where.items() if value is not None}
     row |= {"setting": labels[setting]} if setting else {}
     return row | {"metric": metric, "value": value}
 
 
-def _order(record: RunRecord, labels: list[dict[str, str]]) -> Any:
+def _order(
+    parts: Iterable[Part], systems: Iterable[System], labels: list[dict[str, str]]
+) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
     """Return what sorts rows: by setting, by the axes' own order, then by method."""
     axes: dict[str, dict[Any, int]] = {}
-    for _, part in parts_of(record.config):
+    for part in parts:
         for axis in system(part.settings.protocol).axes:
             known = axes.setdefault(axis.name, {})
             for value in axis.values(part.settings):
                 known.setdefault(value, len(known))
-    ranks = {m.name: m.rank for one in systems_of(record) for m in one.methods}
+    ranks = {method.name: method.rank for one in systems for method in one.methods}
     last = 1 << 30
 
     def key(row: dict[str, Any]) -> tuple[Any, ...]:

@@ -11,12 +11,12 @@ from curvote.envelope import Envelope
 from curvote.errors import UserError
 from curvote.server.rounds import Payload, read_task
 from curvote.strict_json import canonical
-from curvote.task import Task
+from curvote.task import Asked
 
 # The message may be one that was accepted: such an envelope should not be kept.
 USED = "used invitation"
 # Returns the message as it is to be kept; a UserError refuses it.
-Check = Callable[[Task, int | None, Payload], Payload]
+Check = Callable[[Asked, int | None, Payload], Payload]
 Rows = Callable[..., list[Any]]
 
 _INVITED = """SELECT key, about, used, number, rounds.id, digest, task,

@@ -21,7 +21,7 @@ from curvote.server.admission import Check, Refused, admitted
 from curvote.server.intake_file import INTAKE
 from curvote.server.rounds import ROUNDS, Payload, Round, digest, shuffled
 from curvote.strict_json import canonical
-from curvote.task import Task
+from curvote.task import Asked
 
 
 class Intake:
@@ -54,7 +54,7 @@ class Intake:
         round_id: str,
         *,
         pipeline: str,
-        task: Task,
+        task: Asked,
         needed: int,
         invitations: Sequence[Invitation],
         seal: str | None = None,
@@ -110,6 +110,11 @@ class Intake:
         with INTAKE.errors(self.path):
             rows = self._rows(f"{ROUNDS} WHERE id = ?", round_id)
             return Round.of(rows[0]) if rows else None
+
+    def seal(self, round_id: str) -> str | None:
+        """Return the private key that a round's envelopes are sealed to, if any."""
+        rows = self._rows("SELECT seal FROM rounds WHERE id = ?", round_id)
+        return rows[0][0] if rows else None
 
     def rounds(self, pipeline: str | None = None) -> list[Round]:
         """Return all rounds, or those of one pipeline, as they were opened."""

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from curvote.chain import tasks
 from curvote.sealed import public
-from curvote.task import Task
+from curvote.task import Asked
 
 Payload = dict[str, Any]
 
@@ -36,7 +37,7 @@ class Round:
 
     id: str
     pipeline: str
-    task: Task
+    task: Asked
     digest: str
     issued: int
     accepted: int
@@ -82,9 +83,9 @@ class Round:
 
 
 @lru_cache(maxsize=8)
-def read_task(text: str) -> Task:
+def read_task(text: str) -> Asked:
     """Return the task that the intake's file holds as JSON."""
-    return Task.from_json(json.loads(text))
+    return tasks.read(json.loads(text))
 
 
 def digest(batches: Sequence[Sequence[str]]) -> str | None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curvote.chain.columns import aligned
 from curvote.errors import UserError
-from curvote.theory.advise_words import aligned, liars, outside, percent
+from curvote.theory.advise_words import liars, outside, percent
 
 if TYPE_CHECKING:
     from curvote.protocols.outside import Outside

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from curvote.chain.columns import aligned
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -14,12 +16,6 @@ if TYPE_CHECKING:
 def percent(value: float) -> str:
     """Write a share in percent points."""
     return f"{100 * value:.1f}"
-
-
-def aligned(table: list[list[str]]) -> list[str]:
-    """Return rows of cells as lines whose columns stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
 
 
 def outside(rows: list[Row]) -> list[str]:

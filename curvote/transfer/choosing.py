@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 from curvote import validate
 from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.transfer.setup import Setup
 from curvote.transfer.task import Level
 
 # The most features that cells are taken for, and their pitch: quarters of the range
@@ -46,24 +47,18 @@ class Choice(NamedTuple):
     reason: str
 
 
-def choose(
-    d: int,
-    classes: int,
-    sizes: Mapping[str, int],
-    levels: Mapping[str, Level],
-    target: str,
-) -> Choice:
-    """Return the form for ``d`` features and a number of ``classes``.
+def choose(setup: Setup) -> Choice:
+    """Return the form for what is public of several servers; unknown sizes: UserError.
 
-    ``sizes`` and ``levels`` are each server's records and what it spends (`Level`).
+    An unknown target is a UserError, too.
     """
-    validate.one_of(sizes, target=target)
-    v = pooled_variance(sizes, levels)
-    weights = "aligned" if len(sizes) > 1 else "adapt_tar"
+    validate.one_of(setup.sizes, target=setup.target)
+    d = setup.d
+    v = pooled_variance(setup.known_sizes(), setup.levels)
+    weights = "aligned" if len(setup.sizes) > 1 else "adapt_tar"
     if d <= FEW:
-        params = _cells(d, classes)
         reason = f"{d} features: cells of {PITCH} see any boundary (v = {v:.2g})"
-        return Choice("cells", params, weights, reason)
+        return Choice("cells", _cells(d, setup.classes), weights, reason)
     energy = (d + 1) * v
     arm = "joint" if energy < SECOND else "mean"
     sign = "below" if arm == "joint" else "above"

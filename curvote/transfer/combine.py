@@ -19,7 +19,7 @@ from curvote.transfer.model import Model, Standing
 from curvote.transfer.release import Release
 from curvote.transfer.sides import Side
 from curvote.transfer.task import Task
-from curvote.transfer.weighing import normalised, precision
+from curvote.transfer.weighing import Reading, normalised, precision
 
 # Where differences drown in noise, rates alone decide.
 LEAST_ODDS = 1e-9
@@ -54,16 +54,33 @@ def combine(
         rows = np.concatenate([rows, kind.constant(task)[np.newaxis]])
         decision = replace(decision, offsets=_offsets(kind, task, sides, shares, place))
     named = weights if isinstance(weights, str) else "stated"
+    read = _reading(kind, task, sides, place, named if fixed is None else fixed)
     return Model(
         task=task,
         target=target,
         weights=named,
         decision=decision,
         servers=_standings(told, sides, place, fixed),
-        rows=rows if fixed is None else decision.row(rows, fixed),
-        reading=rules.reading(kind, named).of(sides, place) if fixed is None else None,
+        rows=decision.row(rows, fixed) if read is None and fixed is not None else rows,
+        reading=read,
         inside=any(each.kept for each in told),
     )
+
+
+def _reading(
+    kind: Form, task: Task, sides: Sequence[Side], place: int, weights: str | Array
+) -> Reading | None:
+    """Return what reads every query by itself, if weights or bandwidths are chosen so.
+
+    ``weights`` are a rule's name or hold for all queries, (J,).
+    """
+    if isinstance(weights, str):
+        read: Reading = rules.reading(kind, weights).of(sides, place)
+        return read
+    if not kind.several(task):
+        return None
+    steady: Reading = rules.reading(kind, rules.STEADY).of(sides, place, weights)
+    return steady
 
 
 def _offsets(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -81,11 +82,16 @@ class Model:
             scores = self.decision.by_query(values, self.reading)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each record; a score of 0 is the first class."""
+    def codes(self, X: Any) -> NDArray[np.int64]:
+        """Return the place of each record's class; a score of 0 is the first one."""
         scores = self.decision_function(X)
-        places = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[places])
+        one = scores.ndim == 1
+        places = scores > 0 if one else scores.argmax(axis=1)
+        return np.asarray(places, dtype=np.int64)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each record."""
+        return np.asarray(self.classes_[self.codes(X)])
 
     def to_json(self) -> dict[str, Any]:
         """Return the model as plain JSON values."""
@@ -107,7 +113,11 @@ class Model:
     @classmethod
     def from_bytes(cls, data: bytes) -> Model:
         """Return the model that `to_bytes` wrote."""
-        told = parse(data, LARGEST)
+        return cls.from_json(parse(data, LARGEST))
+
+    @classmethod
+    def from_json(cls, told: Mapping[str, Any]) -> Model:
+        """Return the model that `to_json` wrote."""
         task = Task.from_json(told["task"])
         known = told["reading"]
         return cls(

@@ -98,13 +98,11 @@ class Release:
         return received(asked, told["n"], told["values"])
 
 
-def noise_of(task: Task, server: str, n: int) -> GaussianNoise | None:
-    """Return the noise of the release of ``server`` about ``n`` records, if any."""
-    if not task.servers[server].noised:
+def noise_of(asked: Task, n: int) -> GaussianNoise | None:
+    """Return the noise of a release about ``n`` records of the one server, if any."""
+    if not asked.servers[asked.server].noised:
         return None
-    budget = task.budget(server, n)
-    moved = form(task.release).sensitivity(task)
-    return GaussianNoise(moved, budget.epsilon, budget.delta)
+    return form(asked.release).noise(asked, asked.spends(n))
 
 
 def release(
@@ -122,10 +120,10 @@ def release(
     cube, codes = task.cube(X), task.codes(y)
     if not len(cube) or codes.shape != (len(cube),):
         raise UserError(f"{len(codes)} labels for {len(cube)} records.")
-    noise = noise_of(asked, server, len(cube))
+    noise = noise_of(asked, len(cube))
     sums = form(task.release).sums(asked, cube, codes)
     if noise:
-        sums = noise.add(sums, _own(entropy or SystemEntropy(), asked))
+        sums = noise.add(sums, own_stream(entropy or SystemEntropy(), asked))
     return _made(asked, len(cube), sums, noise)
 
 
@@ -136,26 +134,37 @@ def received(asked: Task, n: Any, values: Any) -> Release:
     values that no honest server can send.
     """
     n, given = validate.at_least(1, n=n), np.asarray(values)
-    noise, kind = noise_of(asked, asked.server, n), form(asked.release)
+    noise, kind = _fitting(asked, n), form(asked.release)
     length = kind.length(asked)
+    if given.dtype.kind != "i" or given.shape != (length,):
+        raise UserError(
+            f"no server can have sent these values: {length} whole numbers are asked"
+            f" for, and {given.size} values came."
+        )
     reach = noise.reach(RARE) if noise else 0
     most = math.ceil(n * kind.sensitivity(asked)) + reach
-    whole = given.dtype.kind == "i" and given.shape == (length,)
-    if not whole or not (np.abs(given) <= most).all():
+    if not (np.abs(given) <= most).all():
         raise UserError(
-            f"no server can have sent these values: {length} whole numbers of at most"
-            f" {most} in size are asked for."
+            f"no server can have sent these values: with {n} records and this noise"
+            f" none is above {most} in size."
         )
     return _made(asked, n, given.astype(np.int64), noise)
 
 
 def _made(asked: Task, n: int, steps: Steps, noise: GaussianNoise | None) -> Release:
-    budget = Budget(noise.epsilon, noise.delta) if noise else None
+    budget = asked.spends(n) if noise else None
     known = n, budget, asked.server, asked.digest(), asked.epsilon == OWN
     return Release(steps, noise.sigma if noise else 0.0, *known)
 
 
-def _own(entropy: Entropy, asked: Task) -> Entropy:
+def _fitting(asked: Task, n: int) -> GaussianNoise | None:
+    try:
+        return noise_of(asked, n)
+    except UserError as error:
+        raise UserError(f"n is {n}, which does not fit delta: {error}") from None
+
+
+def own_stream(entropy: Entropy, asked: Task) -> Entropy:
     """Return the server's own stream of a seeded source: others share no noise."""
     if isinstance(entropy, SystemEntropy):
         return entropy

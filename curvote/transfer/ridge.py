@@ -1,6 +1,6 @@
 """From pooled contrasts and a pooled second moment to slopes, knowing the noise.
 
-What `curvote.server.directions` does with the means of private reports, it does here
+What `curvote.server.directions` does with the means of private reports is done here
 with those of servers: both are unbiased, of known variance.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from curvote.server.directions import Known, shrunk, solve
+from curvote.shrinkage import Known, shrunk, solve
 from curvote.transfer.forms.base import Array, Refine
 
 if TYPE_CHECKING:

@@ -44,6 +44,8 @@ class Feature(NamedTuple):
 class Level(NamedTuple):
     """What a server spends on its release; a delta of None stands for n^-2.
 
+    That is the published study's (paper 002, section 6.1).
+
     Two words stand for no noise: ``public`` records are anybody's, a server's ``own``
     stay with it, and so does what is learnt from them.
     """
@@ -59,18 +61,15 @@ class Level(NamedTuple):
     def budget(self, n: int) -> Budget:
         """Return the budget for a table of ``n`` records.
 
-        A delta above 1/n is a UserError: publishing one record would keep it; so is a
-        level that has no budget.
+        A delta above 1/n is a UserError: publishing one record would keep it (a lone
+        record is as in local privacy: at most 1e-4); so is a level without a budget.
         """
         if isinstance(self.epsilon, str):
             raise UserError(f"epsilon is {self.epsilon}: nothing is spent there.")
-        delta = default_delta(n) if self.delta is None else self.delta
-        return Budget(self.epsilon, refuse_delta(delta, max(n, 2)))
-
-
-def default_delta(n: int) -> float:
-    """Return n^-2 (paper 002, section 6.1), 1/4 at most: n = 1 has no other promise."""
-    return 1 / max(n, 2) ** 2
+        if self.delta is None and n == 1:
+            raise UserError("n^-2 promises nothing to one record; state a delta.")
+        delta = 1 / n**2 if self.delta is None else self.delta
+        return Budget(self.epsilon, refuse_delta(delta, n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,10 +154,9 @@ class Task:
         validate.one_of(self.servers, server=server)
         return replace(self, servers={server: self.servers[server]})
 
-    def budget(self, server: str, n: int) -> Budget:
-        """Return what ``server`` spends on a release about ``n`` records."""
-        validate.one_of(self.servers, server=server)
-        return self.servers[server].budget(n)
+    def spends(self, n: int = 1) -> Budget:
+        """Return what the one server that is asked spends on ``n`` records."""
+        return self.servers[self.server].budget(n)
 
     def cube(self, X: ArrayLike) -> Array:
         """Return records (n, d) clipped to the bounds and scaled to [0, 1]^d.

@@ -16,6 +16,7 @@ import numpy as np
 from curvote.transfer.agreement import agreements
 from curvote.transfer.forms.base import Array
 from curvote.transfer.sides import Side
+from curvote.transfer.weights import best, best_between
 
 
 class Reading(Protocol):
@@ -64,17 +65,6 @@ def tar(sides: Sequence[Side], target: int) -> Array:
     return np.asarray(np.eye(1, len(sides), target)[0])
 
 
-def best(values: Array, variances: Array) -> Array:
-    """Return the w >= 0 (..., J) that maximise (w . t)^2 / sum w^2 s at t (..., J).
-
-    In closed form: t/s of one sign, of that whose sum of t^2/s is larger.
-    """
-    signed = np.stack([np.maximum(values, 0), np.maximum(-values, 0)])
-    ratio = (signed**2 / variances).sum(axis=-1)
-    chosen = np.where((ratio[0] >= ratio[1])[..., np.newaxis], *signed)
-    return normalised(chosen / variances)
-
-
 @dataclass(frozen=True)
 class ByQuery:
     """Weights of the largest ratio to the known ``variances`` (J,), at each query."""
@@ -94,7 +84,7 @@ class ByQuery:
 
     def weights(self, values: Array) -> Array:
         """Return weights (q, R, J) of all servers (paper 002, (21))."""
-        return best(values, np.array(self.variances))
+        return best(values, self.variances)[1]
 
     def to_json(self) -> dict[str, Any]:
         """Return the arguments that build it again."""
@@ -106,19 +96,14 @@ class Homogeneous(ByQuery):
 
     def weights(self, values: Array) -> Array:
         """Return weights (q, R, J): the target's, and the rest by precision."""
-        variances = np.array(self.variances)
-        among = 1 / variances
-        among[self.target] = 0
-        among = normalised(among)
-        if len(variances) == 1:
+        if len(self.variances) == 1:
             return np.ones_like(values)
-        own = values[..., self.target], variances[self.target]
-        rest = values @ among, variances @ among**2
-        both = (np.stack(pair, axis=-1) for pair in zip(own, rest, strict=True))
-        part = best(*both)
-        weights = part[..., 1:] * among
-        weights[..., self.target] = part[..., 0]
-        return np.asarray(weights)
+        order = np.argsort(np.arange(len(self.variances)) != self.target, kind="stable")
+        variances = np.array(self.variances)[order]
+        weights = np.empty_like(values)
+        found = best_between(values[..., order], variances, 1 / variances[1:])
+        weights[..., order] = found[1]
+        return weights
 
 
 Fixed = Callable[[Sequence[Side], int], Array]

@@ -67,6 +67,15 @@ CAUGHT_BY = {
     "few_not_shuffled": {"order"},
     "order_of_64_bits": {"order"},
     "telling_form": {"observables"},
+    "transfer_fresh_noise": {"queries"},
+    "transfer_centring_unscaled": {"sensitivity", "delta"},
+    "transfer_classes_without_sqrt2": {"sensitivity", "delta"},
+    "transfer_bounds_from_records": {"sensitivity", "delta"},
+    "transfer_delta_ignored": {"exact", "delta"},
+    "transfer_visited_cells_only": {"statistical", "law"},
+    "transfer_rate_beside": {"fields", "statistical"},
+    "transfer_bandwidths_full_budget": {"sensitivity", "delta"},
+    "transfer_printed_noise": {"exact", "delta"},
 }
 # Rare events, and blocks of 65,536 clients, take more draws.
 MORE = {"raw_echo": 120_000, "repeated_blocks": 80_000, "gaussian_halved": 80_000}

@@ -11,6 +11,7 @@ from scipy import stats
 from curvote import accounting
 from curvote.errors import UserError
 from curvote.mechanisms import make
+from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import ZCDP, Budget
 
 DELTA = 1e-6
@@ -34,6 +35,24 @@ def converted(rho: float, delta: float, order: float) -> float:
     """Return the epsilon of rho-zCDP by its Renyi divergence of one order."""
     rest = math.log(1 / delta) + order * math.log1p(-1 / order) - math.log(order - 1)
     return order * rho + rest / (order - 1)
+
+
+def test_what_releases_of_one_server_cost_together() -> None:
+    """The rho add, and never more than the sum of what each costs; deltas add up."""
+    noise = GaussianNoise(30.0, 2.0, 1e-5)
+    one = Budget(2.0, 1e-5), noise.rho
+    assert accounting.together([one]) == one[0]
+    for k in (2, 3, 10):
+        found = accounting.together([one] * k)
+        assert found.delta == pytest.approx(k * 1e-5)
+        known = ZCDP(k * noise.rho).to_budget(k * 1e-5)
+        assert found.epsilon == pytest.approx(known.epsilon)
+        assert found.epsilon < 2 * k
+        exact = gaussian_delta(found.epsilon, math.sqrt(2 * noise.rho * k))
+        assert exact <= found.delta
+        unknown = [*[one] * (k - 1), (one[0], None)]
+        assert accounting.together(unknown).epsilon == 2 * k
+    assert accounting.together([(Budget(1.0), None)] * 2) == Budget(2.0)
 
 
 def test_budgets_compose():

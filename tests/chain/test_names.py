@@ -47,7 +47,11 @@ ALLOWED: dict[str, dict[str, str]] = {
     "flows/card_table.py": {"clients": "a line of a data set's card"},
     "flows/headline.py": {"clients": "the section that says who takes part"},
     "curvote/task.py": {"candidates": "a field of every task"},
-    "flows/cli_ledger.py": {"clients": "a column of the ledger's tables"},
+    "flows/cli_ledger.py": {
+        "clients": "a column of the ledger's tables",
+        "releases": "what a ledger lists",
+    },
+    "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},
 }
 
 

@@ -28,12 +28,6 @@ from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES, payload, quiet
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return the folder of a client who was invited to report."""
-    return Home(tmp_path / "home", monkeypatch)
-
-
 def test_a_report_and_a_vote_travel_from_client_to_server(
     home: Home, project: Project
 ) -> None:

@@ -2,65 +2,30 @@
 
 from __future__ import annotations
 
-import math
-import os
-import pty
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from curvote import jws, signed
-from curvote.chain.registry import SYSTEMS
 from curvote.client import outbox, places, standing
 from curvote.client.consent import line, refuse_budget
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
 from curvote.client.register import books
 from curvote.client.standing import POPULATION, Standing
-from curvote.client.words import factor, printable
-from curvote.entropy import SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.described import described
-from curvote.protocols.message import knowledge, messages, row
 from curvote.signed import ServerKey
 from curvote.strict_json import canonical
 from curvote.task import Task
-from tests.invited import Home, envelopes, printed, refused, run
+from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES
 
 GAUSSIAN = replace(REPORTS, mechanism="gaussian", params={"delta": 0.5})
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return the folder of a client who was invited to report."""
-    return Home(tmp_path / "home", monkeypatch)
-
-
-@pytest.fixture
-def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Return the counts of system words that are asked for, while they are."""
-    counts: list[int] = []
-    words = SystemEntropy.words
-
-    def counting(self: SystemEntropy, n: int) -> Any:
-        counts.append(n)
-        return words(self, n)
-
-    monkeypatch.setattr(SystemEntropy, "words", counting)
-    return counts
-
-
-@pytest.fixture
-def other(tmp_path: Path) -> ServerKey:
-    """Return the key of another server."""
-    return ServerKey.at(tmp_path / "other.pem")
 
 
 def delta_of(delta: float, epsilon: float = 1.0) -> Task:
@@ -175,73 +140,6 @@ def test_the_house_default_never_changes_by_itself(
     assert "your cap is epsilon 2" in home.refusal("report")
 
 
-NUMBERS = ["1" + "0" * 400, "1e400", "-1e400", "NaN", "Infinity", "true", '"1"', "[]"]
-
-
-@pytest.mark.parametrize("number", NUMBERS)
-@pytest.mark.parametrize("key", ["epsilon", "params", "number"])
-def test_a_number_that_is_none_is_a_user_error(
-    home: Home, number: str, key: str
-) -> None:
-    """In a task whose signature is good: exit 2 and no traceback."""
-    asked = REPORTS.to_json()
-    value = "@" if key != "params" else {"delta": "@"}
-    document = canonical({"task": asked | {key: value}, "seal_to": None})
-    text = document.replace(b'"@"', number.encode())
-    header = signed._header(home.server._public)
-    (home.root / "task.json").write_bytes(jws.made(header, text, home.server._key.sign))
-    home.refusal("report")
-
-
-@pytest.mark.parametrize("number", ["1" + "0" * 400, "1e400", "nan", "inf", "0", "-1"])
-def test_a_cap_is_a_finite_number_above_zero(home: Home, number: str) -> None:
-    """Given to init or to raise-cap, and nothing is written."""
-    assert "cap is" in refused("init", "--cap", number)
-    if number != "0":
-        assert "delta is" in refused("init", "--cap-delta", number)
-    run("init")
-    assert "cap" in refused("raise-cap", "--cap", number)
-    assert run("init").stdout.count("epsilon 2, delta 0") == 1
-
-
-def test_a_ledger_is_set_up_once(home: Home, other: ServerKey) -> None:
-    """The same again is no error; anything else is refused, and raise-cap is named."""
-    mine = ["--name", "Ann", "--cap", "1.5", "--server", other.fingerprint]
-    first = run("init", *mine)
-    for words in ("Ann", "epsilon 1.5, delta 0", other.fingerprint):
-        assert words in first.stdout
-    for same in (mine, [], ["--server", other.fingerprint.upper()]):
-        assert run("init", *same).stdout == first.stdout
-    for less in ("1", "3"):
-        assert "raise-cap" in refused("init", "--cap", less)
-    assert "raise-cap" in refused("init", "--cap-delta", "1e-5")
-    assert "one person has one name" in refused("init", "--name", "ann")
-    assert "once and for all" in refused("init", "--server", home.server.fingerprint)
-    assert "64 digits" in refused("init", "--server", "abc")
-    assert run("init").stdout == first.stdout
-
-
-def test_a_cap_is_raised_by_a_command_of_its_own(home: Home) -> None:
-    """It says from what to what, and the chain of the ledger has a link for it."""
-    assert "curvote client init" in refused("raise-cap", "--cap", "3")
-    run("init")
-    with Ledger(places.ledger()) as ledger:
-        before = ledger.head()
-    for cap in ("2", "1"):
-        assert "does not raise it" in refused("raise-cap", "--cap", cap)
-    done = run("raise-cap", "--cap", "3", "--cap-delta", "1e-6", "--yes")
-    assert "from epsilon 2, delta 0: odds about you" in done.stderr
-    assert "factor of 7.39" in done.stderr
-    assert "to   epsilon 3, delta 1e-06" in done.stderr
-    assert "factor of 20.1" in done.stderr
-    with Ledger(places.ledger()) as ledger:
-        assert ledger.head() != before
-        assert ledger.knows(before)
-        assert ledger.cap(POPULATION) == Budget(3.0, 1e-6)
-    home.invite(replace(REPORTS, epsilon=3.0))
-    assert printed(home.client("report", "--json"))["left"] == 0
-
-
 def test_the_first_server_is_pinned_and_another_refused(
     home: Home, other: ServerKey, drawn: list[int]
 ) -> None:
@@ -323,43 +221,6 @@ def test_classes_that_were_agreed_to_hide_the_label(
     assert home.client("report", *agreed).exit_code == 0
 
 
-def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
-    """Run the command with a pseudo-terminal as its input; return exit and words."""
-    ours, theirs = pty.openpty()
-    os.write(ours, f"{answer}\n".encode())
-    command = [sys.executable, "-m", "flows", "client", *words]
-    done = subprocess.run(
-        command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
-    )
-    os.close(ours)
-    os.close(theirs)
-    assert done.stdout == "" or done.returncode == 0
-    return done.returncode, done.stderr
-
-
-def test_a_person_is_asked_on_a_terminal(home: Home) -> None:
-    """No, or nothing: nothing drawn, nothing pinned. Yes: one envelope."""
-    for answer in ("n", "", "maybe"):
-        code, said = on_a_terminal(home.words("report"), answer)
-        assert code == 2
-        assert said.count("Send it? [y/N]") == 1
-        assert "nothing was drawn" in said
-        assert (home.entries(), envelopes()) == ([], set())
-    code, said = on_a_terminal(home.words("report"), "y")
-    assert code == 0
-    assert "is new" in said  # a refused question has pinned nobody
-    assert len(envelopes()) == 1
-    code, said = on_a_terminal(home.words("report"), "n")
-    assert (code, said) == (0, "")  # released before: there is nothing to ask
-    assert on_a_terminal(["raise-cap", "--cap", "3"], "n")[0] == 2
-    assert "epsilon 2, delta 0" in run("init").stdout
-    assert on_a_terminal(["raise-cap", "--cap", "3"], "y")[0] == 0
-    home.invite(VOTES)
-    code, said = on_a_terminal([*home.words("vote"), "--yes"], "n")
-    assert code == 0
-    assert "Send it?" not in said
-
-
 def test_a_server_writes_no_line_of_consent(home: Home) -> None:
     """Line breaks, control sequences and marks of direction become question marks."""
     evil = "yes\nme sends nothing\x1b[2K\r\u202e" + "x" * 1000
@@ -368,41 +229,6 @@ def test_a_server_writes_no_line_of_consent(home: Home) -> None:
     shown = line(where, task.budget, "ab" * 32, described(task, None))
     assert shown.isprintable()
     assert len(shown) < 400
-
-
-def judge_of(about: int | None) -> np.ndarray | None:
-    """Return the candidate of one client, as an array."""
-    return None if about is None else np.array([about])
-
-
-@pytest.mark.parametrize("name", SYSTEMS)
-def test_what_is_sent_is_said_for_every_message(name: str, drawn: list[int]) -> None:
-    """From the task alone: not a word of entropy is used."""
-    for asks, message in messages(name).items():
-        task = message.rehearsal(replace(REPORTS, protocol=name, asks=asks))
-        about = None if task.candidates is None else 0
-        said = described(task, about)
-        assert said.startswith(f"{asks} (")
-        assert "no/yes" in said
-        known = knowledge(task, np.ones((1, 4)), np.ones(1), judge_of(about))
-        sent = row(message.draw(task, known, SeededEntropy(1)), 0)
-        counts = [len(each) for each in sent.values() if isinstance(each, list)]
-        assert sum(counts) == message.numbers(task)
-        assert ("number" in said) == bool(counts)
-        assert ("one bit" in said) == ("positive" in sent)
-    assert drawn == []
-
-
-def test_e_to_the_epsilon_is_said_for_every_epsilon() -> None:
-    """Never below the truth by more than its rounding, never an overflow."""
-    assert [factor(e) for e in (0.1, 1.0, 2.0, 5.0)] == ["1.11", "2.72", "7.39", "148"]
-    assert factor(10.0) == "22,027"
-    assert factor(50.0) == "10^22"
-    assert factor(1e308).startswith("10^")
-    assert math.isclose(
-        float(factor(20.0).replace(",", "")), math.exp(20), rel_tol=1e-6
-    )
-    assert printable("sh") == "sh"
 
 
 def test_the_library_refuses_delta_as_the_command_does(
@@ -417,7 +243,7 @@ def test_the_library_refuses_delta_as_the_command_does(
             dict,
             task=GAUSSIAN,
             invitation=home.invite(GAUSSIAN),
-            client="me",
+            sender="me",
             number=1,
             books=opened,
             outbox=tmp_path / "outbox",

@@ -14,6 +14,7 @@ from curvote.client import outbox
 from curvote.client.ledger import Ledger
 from curvote.client.outbox import latest, release
 from curvote.client.register import Register, books
+from curvote.client.standing import POPULATION
 from curvote.envelope import issue, read
 from curvote.errors import UserError
 from tests.releasing import ONE, Client, kill_round, undisturbed
@@ -52,7 +53,7 @@ def test_a_thousand_reruns_release_one_and_the_same(client: Client) -> None:
                 client.draw,
                 task=REPORTS,
                 invitation=invitation,
-                client="me",
+                sender="me",
                 number=1,
                 books=opened,
                 outbox=client.outbox,
@@ -122,16 +123,30 @@ def test_a_moved_outbox_still_holds_the_release(client: Client, tmp_path: Path) 
     assert client.draws == 1
 
 
+def refuse() -> dict[str, Any]:
+    """Stand for a mechanism that refuses."""
+    raise UserError("NaN")
+
+
 def test_a_refused_record_costs_nothing(client: Client) -> None:
     """A mechanism that refuses gives the reservation back and leaves no file."""
-
-    def refuse() -> dict[str, Any]:
-        raise UserError("NaN")
-
     with pytest.raises(UserError, match="NaN"):
         client.release(draw=refuse)
     assert client.state() == "cancelled"
     assert client.files() == set()
+    client.release()
+    assert client.state() == "confirmed"
+
+
+def test_ctrl_c_while_drawing_costs_nothing(client: Client) -> None:
+    """The reservation is given back at once, and no file is left."""
+
+    def interrupted() -> dict[str, Any]:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        client.release(draw=interrupted)
+    assert (client.state(), client.files()) == ("cancelled", set())
     client.release()
     assert client.state() == "confirmed"
 
@@ -191,6 +206,45 @@ def test_a_kill_at_any_step_is_settled_by_the_next_call(
         path, data = client.release()
         assert published == {path: data}
     assert client.draws <= 2
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "after", "settled"),
+    [
+        (Ledger, "reserve", True, "cancelled"),
+        (Path, "rename", False, "cancelled"),
+        (Path, "rename", True, "confirmed"),
+    ],
+)
+def test_a_release_about_many_is_settled_for_all_of_them(
+    client: Client, where: Any, name: str, after: bool, settled: str
+) -> None:
+    """Each record is charged once or not at all, whenever the process is killed."""
+    many = [f"patient {i}" for i in range(20)]
+    given: dict[str, Any] = {"sender": "a hospital", "clients": many}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, name, killing(getattr(where, name), after=after))
+        with pytest.raises(Killed):
+            client.release(**given)
+    with Ledger(client.path) as ledger:
+        assert ledger.spent(POPULATION).epsilon.tolist() == [1.0] * 20
+    left = {path: path.read_bytes() for path in client.outbox.glob("*.json")}
+    if settled == "cancelled":
+        with pytest.raises(UserError, match="NaN"):
+            client.release(draw=refuse, **given)
+        with Ledger(client.path) as ledger:
+            assert ledger.spent(POPULATION).epsilon.tolist() == []
+    path, data = client.release(**given)
+    assert left in ({}, {path: data})
+    assert client.draws == (1 if left or name == "reserve" else 2)
+    # Of other records by then: the release is the sender's, and it was made.
+    assert client.release(**given | {"clients": many[:3]})[1] == data
+    with Ledger(client.path) as ledger:
+        (entry,) = (e for e in ledger.entries() if e.counts)
+        assert ledger.members(entry.release).tolist() == sorted(many)
+        assert ledger.problems() == []
+    with pytest.raises(UserError, match="1 of 2 clients"):
+        client.release(task=VOTES, sender="a hospital", clients=[*many[:1], "new"])
 
 
 @pytest.mark.parametrize(

@@ -21,12 +21,6 @@ from tests.releasing import Client
 from tests.rounds import REPORTS, VOTES
 
 
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """Return the folder of a client who was invited to report."""
-    return Home(tmp_path / "home", monkeypatch)
-
-
 def files(ledger: Path) -> dict[str, bytes]:
     """Return a ledger that no process has open, as its files."""
     paths = (Path(f"{ledger}{end}") for end in ("", "-wal", "-shm"))

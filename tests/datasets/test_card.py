@@ -78,6 +78,33 @@ def test_missing_and_repeated_rows_are_those_of_the_facts() -> None:
     assert (made.rows, made.clients, made.points) == (60, 60, 3)
 
 
+def test_each_server_has_its_records_and_classes() -> None:
+    """Server c of the facts is code c of the group; one may lack a class, or all."""
+    given = columns()
+    given["group"] = np.repeat([0, 2], [40, 20])
+    given["label"][40:] = 1
+    sizes = {"here": 40, "nobody": 0, "there": 20}
+    made = make(facts(servers=sizes), given)
+    assert {each.name: each.clients for each in made.servers} == sizes
+    balance = [[*each.counts.items()] for each in made.servers]
+    assert balance[0] == [("well", 20), ("ill", 20)]
+    assert balance[1:] == [[("well", 0), ("ill", 0)], [("well", 0), ("ill", 20)]]
+    assert make(facts(), given).servers == ()
+
+
+def test_five_classes_are_drawn_apart(tmp_path: Path) -> None:
+    """Each has a colour of its own, in histograms and in curves."""
+    names = [*"abcde"]
+    given = columns() | {"label": np.arange(60) % 5}
+    for stated in (vectors(classes=names), facts(classes=names, bounds=BOUNDS)):
+        stated["counts"] = dict.fromkeys(names, 12)
+        figure = card_figure.figure(make(stated, given), given)
+        entries = figure.legends[0].get_texts()
+        assert [each.get_text() for each in entries[:5]] == [f"{n} (12)" for n in names]
+        colours = [handle.get_facecolor() for handle in figure.legends[0].get_patches()]
+        assert len({*colours}) == 5
+
+
 def test_it_says_whose_file_it_is_and_which_edition_is_here() -> None:
     """Licence, citation and address are the catalogue's; the digest is the file's."""
     (plain,) = make(facts(), columns()).files

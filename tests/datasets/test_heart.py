@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from curvote.datasets import heart, raw, sources
+from curvote.datasets import heart, lookup, raw, sources
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
 
@@ -51,7 +51,7 @@ def test_seven_features_in_the_order_of_the_paper(tmp_path: Path) -> None:
     clients = load(paths)
     assert clients["curve"][0].tolist() == [40, 1, 3, 0, 139, 1.4, 128]
     assert clients["label"].tolist() == [0, 1, 1, 1, 1, 0, 1]
-    assert clients["group"].tolist() == [0] * 5 + [3] * 2
+    assert clients["group"].tolist() == [0] * 5 + [1] * 2
     assert clients["client_id"].tolist() == [1, 2, 3, 4, 5, 3001, 3002]
 
 
@@ -144,6 +144,27 @@ def test_facts_and_clients_tell_the_same(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("rule", "duplicates", "missing", "sizes"),
+    [
+        ("complete_with_restecg", "keep", "centre", [303, 292, 116, 141]),
+        ("complete_with_restecg", "distinct", "centre", [303, 291, 116, 140]),
+        ("all", "keep", "centre", [303, 294, 123, 200]),
+        ("all", "keep", "drop", [303, 293, 117, 140]),
+    ],
+)
+def test_every_hospital_is_a_server(
+    rule: str, duplicates: str, missing: str, sizes: list[int]
+) -> None:
+    """Their sizes are published: known before any file is read."""
+    said = {"rule": rule, "duplicates": duplicates, "missing": missing}
+    source = {"name": "heart", **said, "hospitals": ["va", "switzerland", "cleveland"]}
+    every = dict(zip(heart.HOSPITALS, sizes, strict=True))
+    assert lookup.servers({"name": "heart"} | said) == every
+    del every["hungarian"]
+    assert [*(lookup.servers(source) or {}).items()] == [*every.items()]
+
+
+@pytest.mark.parametrize(
     ("hospital", "bad", "message"),
     [
         ("hungarian", line(num="2"), "num, not one of 0, 1: 1 (line 2 '2')"),
@@ -226,3 +247,5 @@ def test_the_size_is_known_before_loading(real: dict[str, Path]) -> None:
         for hospital, n in zip(heart.HOSPITALS, found, strict=True):
             assert heart.size(heart.Parameters(hospitals=(hospital,), **said)) == n
         assert heart.size(heart.Parameters(**said)) == sum(found)
+        whole = heart.facts(heart.Parameters(**said), real)
+        assert [*whole["servers"].values()] == found

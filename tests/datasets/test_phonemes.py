@@ -59,36 +59,67 @@ def test_one_phoneme_against_all_others(root: Path) -> None:
     assert phonemes.size(chosen) == 4509
 
 
+@pytest.mark.parametrize("names", [["sh", "aa", "iy"], ["aa", "ao", "dcl", "iy", "sh"]])
+def test_a_label_is_the_place_in_the_list(root: Path, names: list[str]) -> None:
+    """Two or more phonemes in any order; facts and clients tell the same."""
+    paths = {"phonemes": put(root, TEXT)}
+    chosen = phonemes.Parameters.model_validate({"classes": names, "groups": "speaker"})
+    whole = phonemes.load(paths["phonemes"], ["aa", "ao", "dcl", "iy", "sh"])
+    known = dict(zip(whole.ids.tolist(), whole.labels.tolist(), strict=True))
+    columns = phonemes.clients(chosen, paths)
+    spelled = [names[label] for label in columns["label"]]
+    assert spelled == [whole.classes[known[i]] for i in columns["client_id"].tolist()]
+    assert set(spelled) == set(names)
+    facts = phonemes.facts(chosen, paths)
+    assert facts["classes"] == list(phonemes.classes(chosen)) == names
+    assert facts["counts"] == dict.fromkeys(names, 4)
+    assert facts["rows"] == len(spelled)
+
+
 @pytest.mark.parametrize(
-    ("positive", "negative", "message"),
+    ("names", "message"),
     [
-        ("shh", "iy", "positive is 'shh'. Did you mean 'sh'"),
-        ("sh", "xx", "negative is 'xx'. Known: aa, ao"),
-        ("iy", "iy", "both 'iy'"),
+        (["iy", "shh"], "phoneme is 'shh'. Did you mean 'sh'"),
+        (["xx", "sh"], "phoneme is 'xx'. Known: aa, ao"),
+        (["iy", "iy"], "all different"),
+        (["iy"], "two or more"),
     ],
 )
 def test_an_unknown_phoneme_is_refused(
-    root: Path, positive: str, negative: str, message: str
+    root: Path, names: list[str], message: str
 ) -> None:
     """The message suggests what may have been meant."""
     with pytest.raises(UserError, match=message):
-        phonemes.load(put(root, TEXT), positive, negative)
+        phonemes.load(put(root, TEXT), names)
 
 
 @pytest.mark.parametrize(
-    "source", [{"positive": "shh"}, {"negative": "sh"}, {"positive": "iy"}, {"n": 1}]
+    ("source", "where"),
+    [
+        ({"positive": "shh"}, "positive"),
+        ({"negative": "sh"}, "negative"),
+        ({"positive": "iy"}, "negative"),
+        ({"classes": ["sh"]}, "classes"),
+        ({"classes": ["sh", "iy", "sh"]}, "classes"),
+        ({"classes": ["sh", "rest"]}, "classes"),
+        ({"classes": ["sh", "iy"], "positive": "sh"}, ""),
+        ({"n": 1}, "n"),
+    ],
 )
-def test_a_configuration_with_wrong_phonemes_is_refused(source: dict[str, str]) -> None:
+def test_a_configuration_with_wrong_phonemes_is_refused(
+    source: dict[str, object], where: str
+) -> None:
     """Unknown or equal classes and unknown keys never reach a run."""
     with pytest.raises(ValidationError) as error:
         phonemes.Parameters.model_validate({"name": "phonemes"} | source)
-    assert error.value.errors()[0]["loc"][0] in {"positive", "negative", "n"}
+    assert (*error.value.errors()[0]["loc"], "")[0] == where
 
 
 def test_the_number_of_clients_is_known_without_a_file() -> None:
     """A plan can refuse more clients than there are before it loads anything."""
     assert phonemes.size(phonemes.Parameters()) == 872 + 1163
     assert phonemes.size(phonemes.Parameters(positive="aa", negative="ao")) == 1717
+    assert phonemes.size(phonemes.Parameters(classes=("sh", "aa", "ao"))) == 1717 + 872
     assert simulated.size(simulated.Parameters()) is None
 
 

@@ -22,6 +22,7 @@ TABLE = {
     "bounds": {"age": [0, 120], "iron": [0, 9], "town": [0, 1]},
 }
 REMOTE = {"points": 7, "negative": "no", "positive": "yes"}
+TABLES = {"servers": ["a", "b"], "features": {"x": [0, 1]}, "classes": ["no", "yes"]}
 
 # What a pipeline says about its source: what there is no default for, or what could
 # change a record.
@@ -30,7 +31,12 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "uniform": [{}, {"d": 6}],
     "simulated_servers": [{}, {"points": 9}],
     "drifting": [{}, {"points": 11}],
-    "phonemes": [{}, {"positive": "aa", "negative": "rest"}],
+    "posterior_drift": [{"n": 3}, {"total": 5, "m": 3, "test": 0}],
+    "phonemes": [
+        {},
+        {"classes": ["sh", "aa", "iy"]},
+        {"positive": "aa", "negative": "rest"},
+    ],
     "heart": [{}, {"hospitals": ["va"], "rule": "all", "missing": "drop"}],
     "stroke": [{}, {"missing": "drop"}],
     "churn": [{}],
@@ -43,6 +49,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "table": [TABLE, TABLE | {"id": "who", "missing": "drop"}],
     "curves": [long_file.GIVEN],
     "remote": [REMOTE],
+    "remote_table": [TABLES],
 }
 CASES = [(name, said) for name, sayings in SAID.items() for said in sayings]
 MODULES = {name: lookup.module(name) for name in registry.DATASETS}
@@ -94,7 +101,7 @@ def test_the_width_is_stated_without_a_file(
 @of(SIMULATED)
 def test_it_is_that_of_simulated_clients(name: str, said: dict[str, Any]) -> None:
     """Whatever grid or d a pipeline asks for."""
-    instance = [0] if hasattr(MODULES[name], "servers") else []
+    instance = [0] if lookup.apart({"name": name} | said) else []
     given = (4, np.random.default_rng(1), *instance)
     assert width(name, said) in (None, found(name, said, *given))
 

@@ -8,14 +8,11 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from base64 import b64encode
 from collections.abc import Iterator
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
 
 import pytest
 from joblib import Parallel, delayed
@@ -31,69 +28,12 @@ from flows.server import PrefectServer, listen, served_by
 from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
+from tests.served import LONG_ENOUGH, Headers, Served, up
 
 ROOT = Path(__file__).parents[2]
-LONG_ENOUGH = 150.0
 # It never comes due: what runs here was ordered.
 NEVER = {"schedule": {"cron": "0 0 29 2 *"}}
 ELSEWHERE = {"Origin": "http://page.example"}
-Headers = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Served:
-    """A project under ``curvote serve``, and where its server listens."""
-
-    project: Project
-    port: int
-    log: Path
-
-    @property
-    def secret_file(self) -> Path:
-        return self.project.state / "serve.secret"
-
-    def ask(
-        self, method: str, path: str, body: Any = None, headers: Headers | None = None
-    ) -> tuple[int, Headers, Any]:
-        """Return status, headers in lower case, and the JSON or text of the answer.
-
-        A server whose database is busy says 503, and is asked again.
-        """
-        for _ in range(30):
-            answer = self._ask(method, path, body, headers)
-            if answer[0] != 503:
-                break
-            time.sleep(1)
-        return answer
-
-    def _ask(
-        self, method: str, path: str, body: Any, headers: Headers | None
-    ) -> tuple[int, Headers, Any]:
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=30)
-        said = {"Content-Type": "application/json"} | (headers or {})
-        text = None if body is None else json.dumps(body)
-        connection.request(method, f"/api{path}", text, said)
-        answer = connection.getresponse()
-        found = answer.read().decode()
-        connection.close()
-        named = {name.lower(): value for name, value in answer.getheaders()}
-        is_json = named.get("content-type") == "application/json"
-        return answer.status, named, json.loads(found) if is_json else found
-
-    def credentials(self) -> Headers:
-        secret = read_secret(self.secret_file)
-        return {"Authorization": f"Basic {b64encode(secret.encode()).decode()}"}
-
-    def logged_in(self) -> Headers:
-        """Return the headers of somebody who has the secret, and Prefect's token."""
-        known = self.credentials()
-        _, _, token = self.ask("GET", "/csrf-token?client=me", headers=known)
-        theirs = {"Prefect-Csrf-Token": token["token"], "Prefect-Csrf-Client": "me"}
-        return known | theirs
-
-    def deployments(self) -> list[dict[str, Any]]:
-        _, _, found = self.ask("POST", "/deployments/filter", {}, self.logged_in())
-        return list(found)
 
 
 @pytest.fixture(scope="module")
@@ -112,25 +52,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             stderr=file,
         )
     try:
-        yield _up(project, log)
+        yield up(project, log)
     finally:
         serving.send_signal(signal.SIGINT)
         serving.wait(30)
         for pid in processes_of(root):
             os.kill(pid, signal.SIGKILL)
-
-
-def _up(project: Project, log: Path) -> Served:
-    def entry() -> dict[str, str] | None:
-        return served_by(project.state / "prefect")
-
-    assert until(lambda: entry() is not None, LONG_ENOUGH), log.read_text()
-    found = entry()
-    assert found
-    port = int(found["url"].removesuffix("/api").rpartition(":")[2])
-    made = Served(project, port, log)
-    assert until(lambda: bool(made.deployments()), LONG_ENOUGH), log.read_text()
-    return made
 
 
 def test_an_order_without_the_secret_is_refused(served: Served) -> None:

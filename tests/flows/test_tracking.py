@@ -9,37 +9,28 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from curvote.chain.axis import Cell
-from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier, grid_names
 from curvote.errors import UserError
-from curvote.representation.basis import projection
-from curvote.representation.encoding import Encoding
 from curvote.run import history, results
-from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from flows import environment, tracking
 from flows.mlflow_view import address
-from tests.tracked_run import CLIENTS, EPSILONS, make_record, make_rows, store
-
-GRID = np.linspace(0.0, 1.0, 20)
-
-
-def _classifier(_cell: Cell | None = None) -> CurveClassifier:
-    constants = {"centre": np.zeros(4), "scale": np.ones(4)}
-    encoding = Encoding(projection("bspline", 4, GRID), "tanh", constants)
-    return CurveClassifier.of(
-        encoding,
-        GRID,
-        Linear(np.array([1.0, -1.0, 2.0, 0.5]), 0.1, encoding.feature_map),
-        ("no", "yes"),
-    )
+from tests.mlflow_runs import (
+    GRID,
+    a_classifier,
+    children_of,
+    count_models,
+    log,
+    mlflow_client,
+    runs_of,
+)
+from tests.tracked_run import CLIENTS, EPSILONS, make_record, make_rows
 
 
 @pytest.fixture(scope="module")
@@ -58,45 +49,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     os.environ.update(before)
 
 
-def _client() -> Any:
-    import mlflow
-
-    return mlflow.MlflowClient()
-
-
-def _log(project: Project, record: RunRecord, **changes: Any) -> str:
-    store(project, record)
-    given: dict[str, Any] = {"report": project.reports / "demo"}
-    given |= {"model_of": _classifier} | changes
-    return tracking.log_run(project, record, rows=make_rows(), **given)
-
-
-def _runs(where: str = "", name: str = "demo") -> list[Any]:
-    import mlflow
-
-    found = mlflow.search_runs(
-        experiment_names=[name], filter_string=where, output_format="list"
-    )
-    return list(found)
-
-
-def _children(parent: str, name: str = "demo") -> list[Any]:
-    return _runs(f"tags.`mlflow.parentRunId` = '{parent}'", name)
-
-
-def _models(name: str) -> int:
-    import mlflow
-
-    experiment = mlflow.get_experiment_by_name(name)
-    assert experiment is not None
-    client = mlflow.MlflowClient()
-    return len(client.search_logged_models([experiment.experiment_id]))
-
-
 def test_each_cell_is_a_child_with_what_its_system_reads(project: Project) -> None:
     """Parameters are named as --set names them; metrics stand at their epsilon."""
-    parent = _log(project, make_record())
-    children = {c.data.params["epsilon"]: c for c in _children(parent)}
+    parent = log(project, make_record())
+    children = {c.data.params["epsilon"]: c for c in children_of(parent)}
     assert set(children) == {"0.5", "2"}
     data = children["0.5"].data
     assert data.params == {
@@ -126,18 +82,18 @@ def test_each_cell_is_a_child_with_what_its_system_reads(project: Project) -> No
     info = children["2"].info
     assert info.run_name == "epsilon=2 learner=centroid"
     assert info.end_time - info.start_time == 60_000
-    history = _client().get_metric_history(info.run_id, "misclassification.mrma")
+    history = mlflow_client().get_metric_history(info.run_id, "misclassification.mrma")
     assert [point.step for point in history] == [2000]
 
 
 def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
     """Error against epsilon, what it is held against, sizes, effort, data and files."""
     record = make_record("told", pipeline="told", overrides=["train.size=50"])
-    parent = _client().get_run(_log(project, record))
+    parent = mlflow_client().get_run(log(project, record))
     data = parent.data
     known = {"misclassification.mrma": 0.25, "misclassification.majority": 0.25}
     for name, value in (known | {"misclassification.bayes": 0.1}).items():
-        history = _client().get_metric_history(parent.info.run_id, name)
+        history = mlflow_client().get_metric_history(parent.info.run_id, name)
         assert [(p.step, p.value) for p in history] == [(500, value), (2000, value)]
     assert data.metrics["epsilon"] == 2.0
     assert data.metrics["duration"] == 60.0
@@ -153,15 +109,15 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
     assert len(data.tags["pipeline_key"]) == 64
     (given,) = parent.inputs.dataset_inputs
     assert (given.dataset.name, given.dataset.digest) == ("simulated", "i")
-    listed = {e.path for e in _client().list_artifacts(parent.info.run_id)}
+    listed = {e.path for e in mlflow_client().list_artifacts(parent.info.run_id)}
     assert listed == {"report.html", "figures", "config.yaml", "plan.json"}
 
 
 def test_the_pages_open_where_numbers_are(project: Project) -> None:
     """A saved view has the columns; the address of the pages names it."""
     history.save(project, replace(make_record("a", pipeline="seen"), mlflow_run="x"))
-    _log(project, make_record("seen", pipeline="seen"))
-    experiment = _client().get_experiment_by_name("seen")
+    log(project, make_record("seen", pipeline="seen"))
+    experiment = mlflow_client().get_experiment_by_name("seen")
     tag = experiment.tags["mlflow.sharedViewState.headline"]
     state = json.loads(json.loads(tag)["state"])
     assert state["selectedColumns"][0] == "metrics.`misclassification.mrma`"
@@ -182,11 +138,11 @@ def test_every_completed_run_registers_one_version(project: Project) -> None:
     import mlflow
 
     for number in ("one", "two"):
-        _log(project, make_record(number, pipeline="kept"))
-    versions = _client().search_model_versions("name = 'kept'")
+        log(project, make_record(number, pipeline="kept"))
+    versions = mlflow_client().search_model_versions("name = 'kept'")
     assert {v.tags["curvote.run"] for v in versions} == {"one", "two"}
     assert {v.tags["cell"] for v in versions} == {"epsilon=2 learner=centroid"}
-    newest = _client().get_model_version_by_alias("kept", "current")
+    newest = mlflow_client().get_model_version_by_alias("kept", "current")
     assert newest.tags["curvote.run"] == "two"
     model = mlflow.pyfunc.load_model("models:/kept@current")
     curves = pd.DataFrame(np.zeros((2, len(GRID))), columns=grid_names(GRID))
@@ -200,17 +156,17 @@ def test_the_logged_model_judges_raw_curves(project: Project) -> None:
     """It names its columns after the grid, returns labels, and holds no real row."""
     import mlflow
 
-    parent = _log(project, make_record())
-    child = _children(parent)[0]
+    parent = log(project, make_record())
+    child = children_of(parent)[0]
     uri = child.data.tags["model_uri"]
-    kept = _client().get_logged_model(uri.removeprefix("models:/"))
+    kept = mlflow_client().get_logged_model(uri.removeprefix("models:/"))
     level = child.data.params["epsilon"].replace(".", ",")
     assert kept.name == f"demo epsilon={level} learner=centroid mrma"
     assert {m.key: m.value for m in kept.metrics} == child.data.metrics
     model = mlflow.pyfunc.load_model(uri)
     curves = np.random.default_rng(0).normal(size=(30, len(GRID)))
     table = pd.DataFrame(curves, columns=grid_names(GRID))
-    expected = _classifier().predict(curves)
+    expected = a_classifier().predict(curves)
     assert set(expected) == {"no", "yes"}
     assert list(model.predict(table)) == list(expected)
     assert list(model.predict(table.iloc[:, ::-1])) == list(expected)
@@ -223,20 +179,21 @@ def test_equal_artifacts_are_linked_and_a_logged_run_is_kept(project: Project) -
     import mlflow
 
     name = "repeated"
-    first = _log(project, make_record("first", pipeline=name))
-    models = _models(name)
-    second = _log(project, make_record("second", pipeline=name))
+    first = log(project, make_record("first", pipeline=name))
+    models = count_models(name)
+    second = log(project, make_record("second", pipeline=name))
     assert first != second
-    assert _models(name) == models == len(EPSILONS)
+    assert count_models(name) == models == len(EPSILONS)
     uris = [
-        {c.data.tags["model_uri"] for c in _children(p, name)} for p in (first, second)
+        {c.data.tags["model_uri"] for c in children_of(p, name)}
+        for p in (first, second)
     ]
     assert uris[0] == uris[1]
-    assert all(c.data.metrics for c in _children(second, name))
+    assert all(c.data.metrics for c in children_of(second, name))
     assert mlflow.get_run(second).data.tags["figures_run"] == first
     listed = {entry.path for entry in mlflow.MlflowClient().list_artifacts(second)}
     assert listed == {"config.yaml", "plan.json"}
-    assert _log(project, make_record("second", pipeline=name)) == second
+    assert log(project, make_record("second", pipeline=name)) == second
 
 
 def test_changed_artifacts_and_deleted_models_are_logged_anew(project: Project) -> None:
@@ -244,14 +201,14 @@ def test_changed_artifacts_and_deleted_models_are_logged_anew(project: Project) 
     import mlflow
 
     name = "changed"
-    first = _log(project, make_record("first", pipeline=name))
-    uri = _children(first, name)[0].data.tags["model_uri"]
+    first = log(project, make_record("first", pipeline=name))
+    uri = children_of(first, name)[0].data.tags["model_uri"]
     mlflow.MlflowClient().delete_logged_model(uri.removeprefix("models:/"))
-    _log(project, make_record("second", pipeline=name))
-    assert _models(name) == len(EPSILONS)
+    log(project, make_record("second", pipeline=name))
+    assert count_models(name) == len(EPSILONS)
     steps = [{**step, "key": f"{step['key']}-new"} for step in make_record().steps]
-    _log(project, make_record("third", pipeline=name, steps=steps))
-    assert _models(name) == 2 * len(EPSILONS)
+    log(project, make_record("third", pipeline=name, steps=steps))
+    assert count_models(name) == 2 * len(EPSILONS)
 
 
 def test_a_failure_halfway_leaves_no_run(project: Project) -> None:
@@ -260,12 +217,12 @@ def test_a_failure_halfway_leaves_no_run(project: Project) -> None:
     def broken(cell: Cell) -> CurveClassifier:
         if cell["epsilon"] == EPSILONS[-1]:
             raise OSError("disk full")
-        return _classifier()
+        return a_classifier()
 
     with pytest.raises(OSError, match="disk full"):
-        _log(project, make_record("half", pipeline="half"), model_of=broken)
-    assert not _runs(name="half")
-    assert not _client().search_model_versions("name = 'half'")
+        log(project, make_record("half", pipeline="half"), model_of=broken)
+    assert not runs_of(name="half")
+    assert not mlflow_client().search_model_versions("name = 'half'")
 
 
 def test_a_database_that_cannot_be_written_is_a_warning(
@@ -275,7 +232,7 @@ def test_a_database_that_cannot_be_written_is_a_warning(
 ) -> None:
     """The results stand; the next run logs what is missing, once."""
     monkeypatch.setattr(results, "summary", lambda *_: make_rows())
-    monkeypatch.setattr(results, "final_model", lambda *_: _classifier())
+    monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
     history.save(project, make_record("missed", pipeline="missed"))
     database = project.state / "mlflow.db"
     uri = f"sqlite:///file:{database}?mode=ro&uri=true"
@@ -288,7 +245,7 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     tracking.repair(project)
     assert capsys.readouterr().err == ""
     assert history.load_all(project, "missed")[0].mlflow_run
-    assert len(_runs(name="missed")) == 1 + len(EPSILONS)
+    assert len(runs_of(name="missed")) == 1 + len(EPSILONS)
 
 
 def test_runs_of_a_killed_process_are_marked_as_killed(project: Project) -> None:
@@ -316,10 +273,10 @@ def test_a_moved_project_logs_into_its_own_folder(
     project: Project, tmp_path: Path
 ) -> None:
     """MLflow keeps absolute paths; a copy never writes into the original."""
-    _log(project, make_record("before", pipeline="moving"))
+    log(project, make_record("before", pipeline="moving"))
     copy = Project(tmp_path / "copy")
     copy.state.mkdir(parents=True)
     (copy.state / "mlflow.db").write_bytes((project.state / "mlflow.db").read_bytes())
-    _log(copy, make_record("after", pipeline="moving"), report=project.reports / "demo")
+    log(copy, make_record("after", pipeline="moving"), report=project.reports / "demo")
     assert (copy.state / "mlartifacts" / "models").is_dir()
-    assert len(_runs(name="moving")) == 1 + len(EPSILONS)
+    assert len(runs_of(name="moving")) == 1 + len(EPSILONS)

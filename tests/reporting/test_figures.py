@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from curvote.classes import Classes
 from curvote.errors import InternalError
 from curvote.reporting import figures
 from curvote.reporting.methods import method_of
@@ -54,6 +55,19 @@ def test_at_most_sixty_curves_are_drawn_and_means_use_all() -> None:
     rows = [drawn(sample, k) for k in (0, 1)]
     assert sum(map(len, rows)) == MOST_CURVES
     assert all((sample.labels[r] == k).all() for k, r in enumerate(rows))
+
+
+def test_curves_of_five_classes_are_drawn_apart() -> None:
+    """A mean for each class, in a colour of its own."""
+    from curvote.reporting.sections.curves_figure import draw, drawn
+
+    few = make_sample(100)
+    labels, names = np.arange(100) % 5, Classes("abcde")
+    sample = dataclasses.replace(few, labels=labels, classes=names)
+    figure = draw(sample, narrow=False)
+    assert sum(len(drawn(sample, k)) for k in range(5)) == 60
+    lines = figure.legends[0].get_lines()
+    assert len({line.get_color() for line in lines}) == len(lines) == 5
 
 
 def test_smoothing_keeps_mass_and_hides_the_lattice() -> None:

@@ -12,6 +12,7 @@ import yaml
 
 from curvote.errors import UserError
 from curvote.reproduce import registry
+from curvote.reproduce.entry import QUANTITIES
 from curvote.reproduce.lookup import file_of, reproductions, wing_of
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
@@ -19,10 +20,12 @@ from tests import plain
 
 ROOT = Path(__file__).resolve().parents[2]
 WINGS = [ROOT / wing.replace(".", "/") for wing in registry.WINGS]
+FILES = [wing for wing in WINGS if (wing / "pipelines.yaml").is_file()]
+each_file = pytest.mark.parametrize("folder", FILES, ids=lambda folder: folder.name)
 each_wing = pytest.mark.parametrize("folder", WINGS, ids=lambda folder: folder.name)
 
 
-@each_wing
+@each_file
 def test_the_file_of_a_wing_is_right(folder: Path) -> None:
     """It passes its own check and that of editors, and shares no name with ours."""
     file = PipelinesFile(Project(folder))
@@ -38,7 +41,17 @@ def test_a_wing_holds_what_its_tables_take_and_nothing_else(folder: Path) -> Non
     wings = reproductions()
     mine = [n for n, wing in wings.items() if folder.name in wing.__name__.split(".")]
     taken = [p for n in mine for p in wings[n].REPRODUCTIONS[n].pipelines]
-    assert sorted(taken) == sorted(PipelinesFile(Project(folder)).names())
+    held = PipelinesFile(Project(folder)).names() if folder in FILES else []
+    assert sorted(taken) == sorted(held)
+
+
+def test_every_reproduction_names_its_paper_and_a_known_quantity() -> None:
+    """They stand in the heading of the command; rows may hold another quantity."""
+    for name, wing in reproductions().items():
+        entry = wing.REPRODUCTIONS[name]
+        assert entry.quantity in QUANTITIES
+        assert entry.heading.startswith(f"{entry.paper}, {entry.title}: ")
+        assert ("standard error" in entry.heading) == bool(entry.pipelines)
 
 
 def test_the_projects_own_pipeline_comes_first(tmp_path: Path) -> None:

@@ -13,10 +13,11 @@ from typer.testing import CliRunner, Result
 
 from curvote.datasets.sources import Source
 from curvote.errors import UserError
-from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.rows import COLUMNS, comparison
+from curvote.reproduce.mrma.rows import comparison
 from curvote.reproduce.mrma.words import agreement, laid_out
+from curvote.reproduce.rows import COLUMNS
 from flows.cli_reproduce import reproduce
 from tests.reproduce_rows import row, summaries
 
@@ -101,6 +102,20 @@ def test_a_pipeline_that_the_project_lacks_comes_from_the_wing(
     done = invoke(project, "figure-2", "--json")
     assert [one["pipeline"] for one in runs] == ["figure-2"]
     assert json.loads(done.stdout)
+
+
+def test_formulas_alone_run_nothing(project: Path, runs: list[dict[str, Any]]) -> None:
+    """Their rows hold values; files and last words are like those of the others."""
+    rows = json.loads(invoke(project, "table-1-dtk", "--json").stdout)
+    done = invoke(project, "table-1-dtk")
+    assert [list(one) for one in rows] == [list(COLUMNS)] * len(rows)
+    assert {one["quantity"] for one in rows} == {"value"}
+    assert runs == []
+    assert done.stdout.startswith("DTK, Table 1")
+    assert f"{len(rows)} of {len(rows)} ends" in done.stdout
+    written = done.stdout.split("written:\n")[1].split()
+    assert len(written) == 4
+    assert all(Path(path).is_file() for path in written)
 
 
 def not_to_be_had(_: object, source: Source) -> None:

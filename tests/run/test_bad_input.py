@@ -15,14 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 from curvote.chain.axis import EPSILON, Axis
-from curvote.chain.lookup import systems
+from curvote.chain.lookup import system, systems
 from curvote.chain.measure import Metric
-from curvote.chain.tables import SIDES, Table
+from curvote.chain.stage import Stage
+from curvote.chain.tables import SIDES, STAGE_SIDES, Table
 from curvote.errors import InternalError, UserError
 from curvote.run import history, results
 from curvote.run.config.file import PipelinesFile
 from curvote.run.plan.fingerprint import of_file
-from curvote.run.project import Project
+from curvote.run.project import Project, is_raw
 from curvote.run.store.arrow import to_columns
 from curvote.run.store.artifacts import MANIFEST, Artifact, write_json
 from tests import plain, production
@@ -146,6 +147,21 @@ def test_a_metric_or_method_that_a_system_does_not_have_is_our_bug() -> None:
         replace(one, main=("mrme",))
 
 
+def test_a_stage_repeats_over_the_first_of_its_system_s_index() -> None:
+    """Another part's numbers would name other repetitions of what it reads."""
+    one = system("federated")
+    *others, last = one.stages
+    for index in (("server",), ("server", "replicate"), ("replicat",)):
+        stages = (*others, replace(last, index=index))
+        with pytest.raises(InternalError, match="stage report repeats over"):
+            replace(one, stages=stages)
+        with pytest.raises(InternalError, match="which does not begin replicate, serv"):
+            replace(one, stages=one.stages, production=stages)
+    for index in (None, ("replicate", "server"), ("replicate",), ()):
+        stages = (*others, replace(last, index=index))
+        assert replace(one, stages=stages).stages == stages
+
+
 @pytest.mark.parametrize(
     ("side", "unit"),
     [
@@ -160,6 +176,30 @@ def test_a_unit_that_contradicts_its_side_is_our_bug(side: str, unit: str) -> No
     with pytest.raises(InternalError, match=f"table t: a row is a {unit}, but"):
         Table("t", {"x": "int64"}, side=side, unit=unit)
     assert unit not in SIDES.get(side, ())
+
+
+@pytest.mark.parametrize(
+    ("side", "table"),
+    [
+        ("client", "server"),
+        ("client (study)", "server"),
+        ("client (study)", "client"),
+        ("client -> server", "client"),
+        ("server", "client (study)"),
+        ("server -> servers", "client"),
+    ],
+)
+def test_a_table_stands_where_its_side_may_read(side: str, table: str) -> None:
+    """It stands in its stage's root of the store, whatever it says of itself."""
+    made = Table("t", {"x": "int64"}, side=table, unit=SIDES[table][0])
+    with pytest.raises(InternalError, match=r"stage s of side .* cannot make table t"):
+        Stage("s", "nowhere", side=side, tables=(made,))
+    own = STAGE_SIDES[side][0]
+    made = Table("t", {"x": "int64"}, side=own, unit=SIDES[own][0])
+    assert is_raw(side) == own.startswith("client")
+    assert Stage("s", "nowhere", side=side, tables=(made,)).tables == (made,)
+    with pytest.raises(InternalError, match="there is no side 'servers'"):
+        Stage("s", "nowhere", side="servers")
 
 
 # --------------------------------------------------------------- of the version before

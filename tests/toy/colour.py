@@ -11,10 +11,10 @@ def colour(pipeline: str, east: float, north: float) -> None:
 
     from curvote.run import history
     from curvote.run.project import find_project
-    from curvote.run.results import final_model, first_view
+    from curvote.run.results import final_model, views
 
     project = find_project()
     record = history.completed(project, pipeline)
-    model = final_model(project, record, first_view(project, record).cell)
+    model = final_model(project, record, views(project, record)[0].cell)
     place = pd.DataFrame({"east": [east], "north": [north]})
     typer.echo(str(model.predict(place)[0]))

@@ -7,6 +7,9 @@ from typing import Final
 from curvote.chain.measure import Look, Method, Metric
 
 ACCURACY: Final = Metric("accuracy", "right on new records", better="higher")
+CERTAINTY: Final = Metric(
+    "certainty", "chance of what is named", beside="accuracy", spread=True
+)
 LOG_LOSS: Final = Metric("log_loss", "log loss", shown="number")
 
 CENTRES: Final = Method(

@@ -10,7 +10,7 @@ from curvote.toy.tables import PARTIES
 
 
 def one(here: Here) -> Rows:
-    """Return the table ``scores``: two metrics of two methods."""
+    """Return the table ``scores``: two metrics of two methods, and one beside."""
     town = here.rows("gather", "town")
     test = town["party"] == PARTIES.index("test")
     places, colours = town["place"][test], town["colour"][test]
@@ -21,6 +21,7 @@ def one(here: Here) -> Rows:
         right = float((chances.argmax(axis=1) == colours).mean())
         own = np.maximum(chances[np.arange(len(colours)), colours], 1e-12)
         told += [(method, "accuracy", right)]
+        told += [(method, "certainty", float(chances.max(axis=1).mean()))]
         told += [(method, "log_loss", float(-np.log(own).mean()))]
     columns = zip(*told, strict=True)
     names = ("method", "metric", "value")

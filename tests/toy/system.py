@@ -13,7 +13,7 @@ from curvote.chain.view import View
 from curvote.errors import Problem
 from curvote.toy.asked import asked
 from curvote.toy.messages import MESSAGES
-from curvote.toy.methods import ACCURACY, CENTRES, LOG_LOSS, WEIGHTED
+from curvote.toy.methods import ACCURACY, CENTRES, CERTAINTY, LOG_LOSS, WEIGHTED
 from curvote.toy.model import Nearest
 from curvote.toy.settings import Settings
 from curvote.toy.tables import ANSWERS, MODELS, TALLY, TOWN
@@ -95,7 +95,7 @@ SYSTEM = System(
     x=SHRINK,
     messages=MESSAGES,
     asked=asked,
-    metrics=(ACCURACY, LOG_LOSS),
+    metrics=(ACCURACY, CERTAINTY, LOG_LOSS),
     methods=(CENTRES, WEIGHTED),
     main=("weighted",),
     checks=checks,

@@ -10,13 +10,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit.broken import choices, messages, noise, paths, records, tables
+from curvote.audit.broken import (
+    choices,
+    messages,
+    noise,
+    paths,
+    records,
+    servers,
+    tables,
+)
 from curvote.audit.examples import task
 from curvote.audit.leaving import Release
 from curvote.audit.mechanism_subject import MechanismSubject, built, subject_of
-from curvote.audit.message_subject import MessageSubject, of_message
+from curvote.audit.message_subject import MessageSubject, of_record
 from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN
+from curvote.audit.sent_subject import SentSubject
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.mechanisms.base import Mechanism
 from curvote.mechanisms.laplace import Laplace
@@ -24,7 +33,7 @@ from curvote.mechanisms.making import names
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
 
-Broken = MechanismSubject | MessageSubject | Memo | Release
+Broken = MechanismSubject | SentSubject | Memo | Release
 
 
 def _twin(
@@ -37,7 +46,7 @@ def _twin(
 
 
 def _sent(message: Any, protocol: str, epsilon: float) -> MessageSubject:
-    honest = of_message(task(protocol, message.name, epsilon))
+    honest = of_record(task(protocol, message.name, epsilon))
     return replace(honest, message=message)
 
 
@@ -112,6 +121,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     ),
     "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
     **tables.twins(),
+    **servers.twins(),
 }
 
 

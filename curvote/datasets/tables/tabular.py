@@ -192,7 +192,7 @@ def facts(
     p = len(schema.features)
     both = {"rows": prepared.rows, "distinct": prepared.distinct}
     return frames.facts(
-        frames.count(prepared.labels),
+        frames.count(prepared.labels, schema.classes),
         schema.classes,
         title=title,
         grid=list(range(p)),

@@ -7,7 +7,7 @@ from typing import Any
 
 from curvote.chain.axis import Settings
 from curvote.chain.system import Part
-from curvote.datasets.lookup import module
+from curvote.datasets.lookup import chosen
 from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 
@@ -61,8 +61,8 @@ def width(pipeline: Settings) -> int:
     """Return d as far as it is known before any file is read; else a UserError."""
     if pipeline.project.size is not None:
         return int(pipeline.project.size)
-    dataset = module(pipeline.source["name"])
-    known = dataset.width(dataset.Parameters.model_validate(pipeline.source))
+    dataset, parameters = chosen(pipeline.source)
+    known = dataset.width(parameters)
     if known is None:
         message = "how many numbers a record has is not known yet; name the arm."
         raise UserError(message, where=("protocol",))

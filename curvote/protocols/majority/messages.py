@@ -13,7 +13,8 @@ from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR, signs
-from curvote.protocols.message import Known, Message, Payload, Setting, check_fields
+from curvote.protocols.message import Known, Message, Setting, check_fields
+from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY
 from curvote.representation.encoding import Encoding
 from curvote.task import Task

@@ -23,12 +23,12 @@ from curvote.privacy import label_share
 from curvote.protocols.message import (
     Known,
     Message,
-    Payload,
     Read,
     Setting,
     check_fields,
 )
 from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
+from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.representation.encoding import Encoding, judged
 from curvote.task import Candidates, Task

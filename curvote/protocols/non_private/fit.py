@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from curvote.chain.stage import Here, Rows
-from curvote.protocols.mrma.train import Problem, facts, fitted, weak_table
+from curvote.protocols.mrma.train import Problem, facts, fitted
 from curvote.protocols.study import clients_of
 from curvote.server.weak import draw
 
@@ -15,12 +15,12 @@ __all__ = ["block", "facts"]
 
 
 def block(many: Sequence[Here]) -> Iterator[Rows]:
-    """Yield the table ``weak``: each learner on its own draw of training clients."""
+    """Yield the table ``fitted``: each learner on its own draw of training clients."""
     project = many[0].inputs["project"].facts
     public = {"gram": project["encoding"]["gram"], "roughness": project["roughness"]}
     each = [_problems(here) for here in many]
     for columns in fitted(each, public, many[0].facts):
-        yield {"weak": weak_table(np.zeros(len(columns["n"]), dtype=np.int8), columns)}
+        yield {"fitted": {"learner": np.arange(len(columns["n"]))} | columns}
 
 
 def _problems(here: Here) -> list[Problem]:

@@ -10,6 +10,6 @@ from curvote.protocols.study import clients_of
 def one(here: Here) -> Rows:
     """Return the table ``scores`` with the row ``clean``."""
     test = Test(*clients_of(here).judged(here.params["project.judge"], "test"))
-    weak = here.rows("fit", "weak")
-    error = test.error(test.decisions(weak["coef"], weak["intercept"])).mean()
+    made = here.rows("fit", "fitted")
+    error = test.error(test.decisions(made["coef"], made["intercept"])).mean()
     return score_rows({"clean": float(error)})

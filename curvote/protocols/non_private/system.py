@@ -10,16 +10,28 @@ from curvote.chain.measure import Look, Method
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
+from curvote.chain.tables import VECTOR, Table
 from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.spelled import spelled
-from curvote.protocols.mrma.tables import WEAK
 from curvote.protocols.non_private.settings import Settings
 from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
 
 _HERE = "curvote.protocols.non_private"
 _AXES = ("learner",)
 
+_FITTED = Table(
+    "fitted",
+    {
+        "learner": "int64",
+        "coef": VECTOR,
+        "intercept": "float64",
+        "n": "int64",
+        "flagged": "bool",
+    },
+    side="client (study)",
+    unit="classifier",
+)
 _FIT = Stage(
     "fit",  # not "train": what it makes is for the clients' side only
     f"{_HERE}.fit",
@@ -27,7 +39,7 @@ _FIT = Stage(
     axes=_AXES,
     params=("learner.name", "learner.params", "train.count", "train.size", *ROLES),
     plugins=(LEARNERS,),
-    tables=(WEAK,),
+    tables=(_FITTED,),
     side="client (study)",
 )
 _SCORE = scored(

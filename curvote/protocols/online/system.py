@@ -9,6 +9,7 @@ from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.axis import Settings as Given
 from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
+from curvote.datasets.lookup import chosen
 from curvote.errors import Problem
 from curvote.protocols import checks, finals
 from curvote.protocols.measures import ERRORS, LEARNER
@@ -72,7 +73,7 @@ _SCORE = scored(
 
 
 def _arriving(pipeline: Given) -> Iterator[Problem]:
-    _, source = checks.source_of(pipeline)
+    _, source = chosen(pipeline.source)
     periods = getattr(source, "periods", 0)
     if not periods:
         yield Problem("online takes a source whose clients arrive.", ("protocol",))

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from curvote.chain import tasks
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.message import rows
 from curvote.protocols.stages import released
 from curvote.server.intake import Intake
 from curvote.server.rounds import Payload
 from curvote.server.watch import fall
-from curvote.task import Task
+from curvote.task import Asked
+
+# A stage that states its task in another way has a ``task_of`` of its own.
+task_of = released.task_of
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -24,7 +28,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     probable the newest votes are if no classifier became worse (`watch.fall`); None
     where nothing compares.
     """
-    task = Task.from_json(params["intake.task"])
+    task = tasks.read(params["intake.task"])
     batches = _batches(params)
     known = {"batches": [len(batch) for batch in batches]}
     return released.described(task) | known | {"fall": _fall(task, params, batches)}
@@ -32,7 +36,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def one(here: Here) -> Rows:
     """Return the message's table from the accepted envelopes, in random order."""
-    task, kind = Task.from_json(here.facts["task"]), released.message(here.params)
+    task, kind = tasks.read(here.facts["task"]), released.message(here.params)
     return {kind.table: _table(task, here.params, _batches(here.params))}
 
 
@@ -45,12 +49,12 @@ def _batches(params: Params) -> list[list[Payload]]:
         return intake.payloads(params["intake.round"], params["accepted"])
 
 
-def _table(task: Task, params: Params, batches: list[list[Payload]]) -> Columns:
+def _table(task: Asked, params: Params, batches: list[list[Payload]]) -> Columns:
     every = [payload for batch in batches for payload in batch]
     return released.message(params).gather(task, rows(every))
 
 
-def _fall(task: Task, params: Params, batches: list[list[Payload]]) -> float | None:
+def _fall(task: Asked, params: Params, batches: list[list[Payload]]) -> float | None:
     *earlier, newest = batches
     if not earlier:
         return None

@@ -9,7 +9,7 @@ from curvote.chain.axis import Settings
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Stage
 from curvote.chain.tables import Table
-from curvote.datasets.lookup import module
+from curvote.datasets.lookup import chosen
 from curvote.protocols.stages.tables import CLIENTS, CONSTANTS, ENCODED
 
 Names = tuple[str, ...]
@@ -22,7 +22,7 @@ AXES = ("epsilon",)
 LEARNERS = ("curvote.server.learners.registry:LEARNERS", "learner.name")
 MECHANISMS = ("curvote.mechanisms.registry:MECHANISMS", "privatize.mechanism")
 
-_WHOLE_SIMULATION = ("clients", "seed", "replicates")
+_DRAWN = ("seed", "replicates")
 _CONSTANTS = {
     "tanh": ("project.centre", "project.scale"),
     "standard": ("project.centre", "project.scale"),
@@ -31,13 +31,17 @@ _CONSTANTS = {
 
 
 def _simulation(settings: Settings) -> tuple[str, ...]:
-    simulated = module(settings.source["name"]).SIMULATED
-    return _WHOLE_SIMULATION if simulated else ()
+    dataset, parameters = chosen(settings.source)
+    if not dataset.SIMULATED:
+        return ()
+    # How many are drawn, the source says itself, or who plays which role.
+    stated = dataset.size(parameters) is not None
+    return _DRAWN if stated else ("clients", *_DRAWN)
 
 
 def _constants(settings: Settings) -> tuple[str, ...]:
     project = settings.project
-    volunteers = (*_WHOLE_SIMULATION, "source.groups") if project.volunteers else ()
+    volunteers = ROLES if project.volunteers else ()
     return (*_CONSTANTS.get(project.rescale, ()), *volunteers)
 
 
@@ -74,6 +78,7 @@ _SECTIONS = "curvote.reporting.sections"
 SECTIONS = tuple(
     f"{_SECTIONS}.{name}" for name in ("curves", "data_set", "volunteers", "clients")
 )
+DATA_SET = f"{_SECTIONS}.data_set"
 UTILITIES = f"{_SECTIONS}.utilities"
 NONE_PASSED = f"{_SECTIONS}.none_passed"
 

@@ -48,7 +48,8 @@ def by(kind: Message, *, first: bool = False) -> tuple[Stated, Callable[[Here], 
 
 def asked(here: Here, kind: Message) -> Task:
     """Return the task of one repetition, what the server's tables say filled in."""
-    return kind.task(stated(kind, here.inputs, here.params), here.rows)
+    task: Task = kind.task(stated(kind, here.inputs, here.params), here.rows)
+    return task
 
 
 def noised(

@@ -13,7 +13,7 @@ from curvote.protocols.message import Message, dealt, knowledge, messages
 from curvote.protocols.roles import split
 from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
-from curvote.task import Task
+from curvote.task import Asked, Task
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -21,10 +21,12 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     return described(task_of(inputs, params))
 
 
-def described(task: Task) -> Facts:
+def described(task: Asked) -> Facts:
     """Return a task as facts: in whole, and what server-side stages read of it."""
-    rough = {"roughness": roughness(task.encoding.projection).tolist()}
     named = {"task": task.to_json(), "task_digest": task.digest()}
+    if not isinstance(task, Task):
+        return named
+    rough = {"roughness": roughness(task.encoding.projection).tolist()}
     return named | public(task) | rough
 
 
@@ -64,7 +66,8 @@ def task_of(inputs: Inputs, params: Params) -> Task:
     def read(stage: str, table: str) -> Columns:
         return inputs[stage].columns(table, (0,))
 
-    return message(params).task(given, read)
+    asked: Task = message(params).task(given, read)
+    return asked
 
 
 def _asked(source: Source) -> bool:

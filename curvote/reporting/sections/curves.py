@@ -11,6 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from curvote.chain.stage import Columns
+from curvote.classes import Classes
 from curvote.protocols.finals import encoding_of
 from curvote.reporting.data import percent
 from curvote.reporting.section import Section
@@ -160,7 +161,7 @@ def _drawn(view: RunView, who: str, rows: Columns, shown: Any) -> CurveSample:
         @ np.linalg.pinv(encoding.projection.matrix).T,
         z=rows["z"][shown],
         labels=rows["label"][shown],
-        classes=tuple(facts["classes"]),
+        classes=Classes(facts["classes"]),
         basis=_basis(project),
         rescale=_rescale(project),
         who=who,
@@ -196,8 +197,14 @@ def _public(view: RunView) -> list[str]:
         _where(facts),
         f"the basis: {_basis(project)}",
         f"the rescaling: {_rescale(project)}",
-        f"the classes: {facts['classes'][1]} (+1) against {facts['classes'][0]} (-1)",
+        f"the classes: {_told_apart(facts['classes'])}",
     ]
+
+
+def _told_apart(classes: Sequence[str]) -> str:
+    if len(classes) > 2:
+        return ", ".join(classes)
+    return f"{classes[1]} (+1) against {classes[0]} (-1)"
 
 
 def _where(facts: Mapping[str, Any]) -> str:

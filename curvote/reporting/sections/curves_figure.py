@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -16,6 +18,8 @@ MOST_CURVES = 60
 MOST_POINTS = 80
 MOST_COORDINATES = 12
 _GOLDEN = 0.6180339887498949
+_WIDTH = 0.76  # of a coordinate's strips, all classes together
+_LINES: tuple[Any, ...] = ("-", (0, (5, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 
 
 def draw(sample: CurveSample, narrow: bool) -> Figure:
@@ -32,7 +36,7 @@ def draw(sample: CurveSample, narrow: bool) -> Figure:
     _coefficient_panel(axes[2], sample)
     axes[2].set_title("3 · rescaled")
     figure.legend(
-        handles=[_class_line(sample, k) for k in (0, 1)],
+        handles=[_class_line(sample, k) for k in range(len(sample.classes))],
         loc="outside upper left",
         ncols=2,
         borderaxespad=0.2,
@@ -44,28 +48,32 @@ def _class_line(sample: CurveSample, k: int) -> Line2D:
     return Line2D(
         [],
         [],
-        color=style.CLASS_COLOURS[k],
+        color=_colours(sample)[k],
         lw=2.4,
-        ls=("-", (0, (5, 1.5)))[k],
+        ls=_LINES[k % len(_LINES)],
         label=f"{sample.classes[k]} (thick: mean)",
     )
+
+
+def _colours(sample: CurveSample) -> list[str]:
+    return style.class_colours(len(sample.classes))
 
 
 def drawn(sample: CurveSample, k: int) -> NDArray[np.int64]:
     """Return the rows of class ``k`` that are drawn: evenly spread over the table."""
     rows = np.flatnonzero(sample.labels == k)
-    keep = min(len(rows), MOST_CURVES // 2)
+    keep = min(len(rows), MOST_CURVES // len(sample.classes))
     return rows[np.linspace(0, len(rows) - 1, keep).astype(np.int64)]
 
 
 def _curve_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> None:
     every = -(-len(sample.grid) // MOST_POINTS)
-    for k, colour in enumerate(style.CLASS_COLOURS):
+    for k, colour in enumerate(_colours(sample)):
         thin = values[drawn(sample, k)]
         ax.plot(
             sample.grid[::every], thin[:, ::every].T, color=colour, lw=0.6, alpha=0.3
         )
-    for k in (0, 1):
+    for k in range(len(sample.classes)):
         mine = values[sample.labels == k]
         if len(mine):
             line = _class_line(sample, k)
@@ -79,15 +87,16 @@ def _curve_panel(ax: Axes, sample: CurveSample, values: FloatArray) -> None:
 
 def _coefficient_panel(ax: Axes, sample: CurveSample) -> None:
     d = min(sample.z.shape[1], MOST_COORDINATES)
-    for k in (0, 1):
+    width = _WIDTH / len(sample.classes)
+    for k, colour in enumerate(_colours(sample)):
         rows = drawn(sample, k)
         # A golden-ratio sequence spreads the points evenly, with no draw of chance.
         steps = np.arange(len(rows), dtype=np.float64) * _GOLDEN
-        jitter = np.asarray(0.22 * (steps % 1 - 0.5), dtype=np.float64)
+        jitter = np.asarray(0.58 * width * (steps % 1 - 0.5), dtype=np.float64)
         for j in range(d):
-            at = j + 1 + (-0.19, 0.19)[k]
-            _strip(ax, at + jitter, sample.z[rows, j], style.CLASS_COLOURS[k])
-            _mean_bar(ax, at, sample.z[sample.labels == k, j], k)
+            at = j + 1 + width * (k - (len(sample.classes) - 1) / 2)
+            _strip(ax, at + jitter, sample.z[rows, j], colour)
+            _mean_bar(ax, at, 0.45 * width, sample.z[sample.labels == k, j], colour)
     if sample.bounded:
         for edge in (-1, 1):
             ax.axhline(edge, color=style.INK, lw=0.8, ls=(0, (2, 2)))
@@ -104,9 +113,10 @@ def _strip(ax: Axes, at: FloatArray, values: FloatArray, colour: str) -> None:
     ax.plot(at, values, "o", color=colour, ms=3, mew=0, alpha=0.45)
 
 
-def _mean_bar(ax: Axes, at: float, values: FloatArray, k: int) -> None:
+def _mean_bar(
+    ax: Axes, at: float, half: float, values: FloatArray, colour: str
+) -> None:
     if len(values):
-        mean = float(values.mean())
-        colour = style.CLASS_COLOURS[k]
-        ax.plot([at - 0.17, at + 0.17], [mean, mean], color=style.PAPER, lw=4.4)
-        ax.plot([at - 0.17, at + 0.17], [mean, mean], color=colour, lw=2.6, zorder=4)
+        mean, ends = float(values.mean()), [at - half, at + half]
+        ax.plot(ends, [mean, mean], color=style.PAPER, lw=4.4)
+        ax.plot(ends, [mean, mean], color=colour, lw=2.6, zorder=4)

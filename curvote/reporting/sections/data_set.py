@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from curvote.datasets.lookup import module
+from curvote.datasets.lookup import chosen
 from curvote.reporting import card_figure
 from curvote.reporting.card import Card, card
 from curvote.reporting.section import Section
@@ -35,8 +35,7 @@ class DataSet(Section):
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> DataSet | None:
     """Return the card of a study's data set, if its files are published."""
     view, source = views[0], views[0].settings.source
-    dataset = module(source["name"])
-    parameters = dataset.Parameters.model_validate(source)
+    dataset, parameters = chosen(source)
     hidden = view.settings.production or given(source)
     if hidden or not dataset.files(parameters):
         return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.classes import Classes
 from curvote.errors import InternalError
 from curvote.reporting.data import FloatArray
 from curvote.representation.rescale import UNBOUNDED
@@ -18,7 +19,7 @@ class CurveSample:
 
     ``grid[T]`` in ``unit`` over ``domain``; ``curves[n, T]`` as recorded,
     ``fitted[n, T]`` their projections, ``z[n, d]`` before noise,
-    ``labels[n]`` 0 or 1 for ``classes`` (negative, positive). ``basis`` and
+    ``labels[n]`` the places in ``classes``, two or more. ``basis`` and
     ``rescale`` are words, such as "4 cubic B-splines".
     """
 
@@ -29,7 +30,7 @@ class CurveSample:
     fitted: FloatArray
     z: FloatArray
     labels: NDArray[np.int64]
-    classes: tuple[str, str]
+    classes: Classes
     basis: str
     rescale: str
     who: str

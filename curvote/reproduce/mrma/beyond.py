@@ -23,6 +23,7 @@ from curvote.reproduce.drawing import (
     log_axis,
     panels,
 )
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.contest import (
     AUTO,
     MAJORITY,
@@ -33,7 +34,6 @@ from curvote.reproduce.mrma.contest import (
     lines,
     published,
 )
-from curvote.reproduce.mrma.gather import Evidence
 from curvote.reproduce.rows import Row, having
 
 _CLEAN = "clean"

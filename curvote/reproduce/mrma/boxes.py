@@ -18,7 +18,7 @@ from curvote.reproduce.drawing import (
     label_left,
     panels,
 )
-from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.rows import Row
 
 _WIDTH = 0.34

@@ -20,7 +20,7 @@ from curvote.reproduce.drawing import (
     panels,
     points,
 )
-from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.rows import Row, having
 
 LIMIT = 3

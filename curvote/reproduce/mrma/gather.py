@@ -1,9 +1,9 @@
-"""What the runs of a reproduction found: means, and the values of single replicates."""
+"""What the runs of MRMA found besides their scores: useful groups, stated sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,50 +11,39 @@ import pandas as pd
 
 from curvote.protocols.measures import NONE_PASSED
 from curvote.protocols.settings import Representation
+from curvote.reproduce import gather
+from curvote.reproduce.gather import Evidence, Labels
 from curvote.reproduce.mrma.rows import USEFUL
 from curvote.reproduce.rows import Row
 from curvote.run.config.settings import labels_of, settings
 from curvote.run.config.settings import named as setting_name
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import plain, scores, summary
-
-Labels = Mapping[str | None, Mapping[str, str]]
+from curvote.run.results import plain
 
 # Group 2's slopes point anywhere: nothing can be learnt there.
 USEFUL_GROUPS = ("1", "3")
 _CELL = ["protocol", "setting", "epsilon", "learner", "method", "metric"]
 
 
-@dataclass(frozen=True, eq=False)
-class Evidence:
-    """The score rows of the runs, `useful` ones among them, and the single scores.
-
-    ``replicates`` has the columns of `curvote.run.results.scores` and one for each
-    axis of the pipelines' grids; ``configs`` are the runs' configurations.
-    """
-
-    summaries: list[Row]
-    replicates: pd.DataFrame
-    configs: list[dict[str, Any]] = field(default_factory=list)
-
-
 def evidence(project: Project, records: Iterable[RunRecord]) -> Evidence:
-    """Return what the completed runs of a reproduction's pipelines found."""
-    runs = list(records)
-    summaries: list[Row] = []
-    parts = []
-    for record in runs:
-        labels, table = labels_of(record.config), scores(project, record)
-        table = table[~table["metric"].isin([NONE_PASSED.name])]
-        found = [*summary(project, record), *useful(record.pipeline, table, labels)]
-        stated = _stated(record.config)
-        summaries += [
-            row | stated[setting_name(row.get("setting", {}))] for row in found
-        ]
-        parts.append(with_axes(table, labels))
-    together = pd.concat(parts, ignore_index=True)
-    return Evidence(summaries, together, [record.config for record in runs])
+    """Return what the completed runs of a reproduction's pipelines found.
+
+    Its score rows have the `useful` ones among them, and what each setting states.
+    """
+    found = gather.evidence(project, records, _refined)
+    return replace(found, replicates=_errors(found.replicates))
+
+
+def _errors(table: pd.DataFrame) -> pd.DataFrame:
+    return table[~table["metric"].isin([NONE_PASSED.name])]
+
+
+def _refined(record: RunRecord, rows: list[Row], table: pd.DataFrame) -> list[Row]:
+    table = _errors(table)
+    found = [*rows, *useful(record.pipeline, table, labels_of(record.config))]
+    stated = _stated(record.config)
+    return [row | stated[setting_name(row.get("setting", {}))] for row in found]
 
 
 def _stated(config: dict[str, Any]) -> dict[str | None, Row]:
@@ -67,16 +56,6 @@ def _stated(config: dict[str, Any]) -> dict[str | None, Row]:
         name: {"representation": project.rescale, "d": project.size}
         for name, project in projects.items()
     }
-
-
-def with_axes(table: pd.DataFrame, labels: Labels) -> pd.DataFrame:
-    """Add a column for each axis of a grid: the label of a row's setting."""
-    axes = sorted({axis for own in labels.values() for axis in own})
-    named: dict[str, Any] = {
-        axis: [labels[plain(setting)].get(axis) for setting in table["setting"]]
-        for axis in axes
-    }
-    return table.assign(**named)
 
 
 def useful(pipeline: str, table: pd.DataFrame, labels: Labels) -> Iterator[Row]:

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from curvote.chain.measure import Look
 from curvote.reporting import methods, style
 from curvote.reproduce.drawing import Line, against_epsilon, distinct
-from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.printed import cases
 from curvote.reproduce.mrma.rows import USEFUL
 from curvote.reproduce.rows import Row, having

@@ -24,6 +24,7 @@ class Shown(Reproduction):
     figure: str
     published: str | None = None
     _: KW_ONLY
+    paper: str = "MRMA"
     methods: tuple[str, ...] = ()
     contest: bool = False
     limit: float = 3.0
@@ -55,7 +56,8 @@ _ALL = (
         200,
         "weights",
         methods=("agreement",),
-        quantity="agreement g",
+        quantity="value",
+        measured="agreement g in %",
     ),
     Shown("figure-2", "Figure 2: simulated curves, one server", 200, "lines:by_method"),
     Shown(
@@ -81,7 +83,8 @@ _ALL = (
         200,
         "variation",
         methods=("total_variation",),
-        quantity="total variation",
+        quantity="value",
+        measured="total variation in %",
     ),
     Shown(
         "cases-a2",

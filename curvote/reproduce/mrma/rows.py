@@ -10,26 +10,9 @@ from curvote.errors import UserError
 from curvote.reporting import methods
 from curvote.reproduce.mrma.names import REPRODUCTIONS, Shown
 from curvote.reproduce.mrma.printed import Printed, printed
-from curvote.reproduce.rows import Row, having
+from curvote.reproduce.rows import Row, finished, having, percent
 from curvote.run.config.settings import PROTOCOL
 
-COLUMNS = (
-    "pipeline",
-    "setting",
-    "protocol",
-    "learner",
-    "representation",
-    "d",
-    "epsilon",
-    "method",
-    "split",
-    "group",
-    "published",
-    "curvote",
-    "corrected",
-    "se",
-    "z",
-)
 # Axes of a grid with a meaning of their own; the others make up ``setting``.
 _OWN_AXES = (PROTOCOL, "form", "d", "representation", "split")
 USEFUL = "useful"
@@ -59,10 +42,10 @@ def comparison(name: str, summaries: Iterable[Row]) -> list[Row]:
     shown = [row for row in rows if _is_shown(entry, row)]
     if entry.published:
         cells = printed(entry.published)
-        return _finished(_compared(entry, cell, shown) for cell in cells)
+        return finished(_compared(entry, cell, shown) for cell in cells)
     if entry.contest:
-        return _finished(_sorted(_without_baselines(shown), _CONTEST))
-    return _finished(_sorted(row for row in shown if row["form"] != "published"))
+        return finished(_sorted(_without_baselines(shown), _CONTEST))
+    return finished(_sorted(row for row in shown if row["form"] != "published"))
 
 
 def agreeing(entry: Shown, rows: Iterable[Row]) -> tuple[int, int]:
@@ -89,10 +72,11 @@ def _row(entry: Shown, summary: Row) -> Row:
         "method": _method(summary),
         "split": axes.get("split"),
         "group": summary.get("group"),
+        "quantity": entry.quantity,
         "published": None,
-        "curvote": _percent(summary["value"]),
+        "curvote": percent(summary["value"]),
         "corrected": None,
-        "se": _percent(summary["se"]),
+        "se": percent(summary["se"]),
         "z": None,
     }
 
@@ -114,10 +98,6 @@ def _representation(summary: Row, axes: Mapping[str, str]) -> str | None:
     if summary["pipeline"] == "table-a1-initial":
         return "initial"
     return axes.get("representation", summary.get("representation"))
-
-
-def _percent(value: float | None) -> float | None:
-    return None if value is None else 100 * value
 
 
 def _is_shown(entry: Shown, row: Row) -> bool:
@@ -161,10 +141,6 @@ def _compared(entry: Shown, cell: Printed, rows: list[Row]) -> Row:
 def _z(difference: float, se: float | None, variance: float) -> float | None:
     total = None if se is None else se**2 + variance
     return difference / math.sqrt(total) if total else None
-
-
-def _finished(rows: Iterable[Row]) -> list[Row]:
-    return [{name: row[name] for name in COLUMNS} for row in rows]
 
 
 def _sorted(rows: Iterable[Row], places: Sequence[str] = _PLACES) -> list[Row]:

@@ -14,7 +14,7 @@ from scipy.special import expit
 from curvote.privacy import label_share
 from curvote.reporting import methods, style
 from curvote.reproduce.drawing import distinct, panels, points
-from curvote.reproduce.mrma.gather import Evidence
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.rows import Row, having
 
 LEVELS = (10, 1, 0.1, 0.01)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from curvote.reporting.figures import write as write_file
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.figures import draw
-from curvote.reproduce.mrma.gather import Evidence, evidence
+from curvote.reproduce.mrma.gather import evidence
 from curvote.reproduce.mrma.names import REPRODUCTIONS
-from curvote.reproduce.mrma.rows import COLUMNS, comparison
-from curvote.reproduce.rows import Row, to_csv, to_json
+from curvote.reproduce.mrma.rows import comparison
+from curvote.reproduce.rows import Row
+from curvote.reproduce.write import folder_of
+from curvote.reproduce.write import write as write_files
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 
@@ -24,8 +26,7 @@ def compare(
     """
     found = evidence(project, records)
     rows = comparison(name, found.summaries)
-    folder = project.reports / name / "reproduce"
-    return rows, write(name, rows, folder, found)
+    return rows, write(name, rows, folder_of(project, name), found)
 
 
 def write(
@@ -38,16 +39,10 @@ def write(
 
     A contest whose runs were ``found`` has a page as well, results.md.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    content = {
-        "comparison.csv": to_csv(rows, COLUMNS),
-        "comparison.json": to_json(rows).encode(),
-    }
+    others = dict(draw(name, rows, "svg", "png", found=found))
     if REPRODUCTIONS[name].contest and found and found.configs:
-        content["results.md"] = _page(rows, found).encode()
-    drawn = draw(name, rows, "svg", "png", found=found)
-    content |= {f"{name}.{kind}": image for kind, image in drawn.items()}
-    return [write_file(folder / file, data) for file, data in content.items()]
+        others = {"results.md": _page(rows, found).encode()} | others
+    return write_files(folder, name, rows, others)
 
 
 def _page(rows: Sequence[Row], found: Evidence) -> str:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import yaml
-from pydantic import BaseModel, ValidationError
 
 from curvote.chain.lookup import system
-from curvote.errors import Problem, UserError, Where, did_you_mean
+from curvote.errors import Problem, UserError, Where, closest, did_you_mean
 from curvote.run.config import schema
+from curvote.run.config.form import validated
 from curvote.run.config.meaning import meaning_problems, unknown
 from curvote.run.config.overrides import refuse_in_production
 from curvote.run.config.settings import named, put, settings
@@ -91,16 +91,18 @@ class PipelinesFile:
         if not isinstance(pipelines[name], dict):
             problem = Problem(f"{name} must be a mapping of settings.", where)
             raise self.located(UserError.several([problem]))
-        stated = self._with_defaults(pipelines[name])
+        defaults = self._defaults()
+        stated = {**defaults, **pipelines[name]}
         merged = deepcopy(stated)
         for override in overrides:
             _override(merged, override)
         given = {key: value for key, value in fixed.items() if value is not None}
         merged |= given
         asked = [*overrides, *(f"{key}={value}" for key, value in given.items())]
+        inherited = set(defaults) - set(pipelines[name]) - {_key(one) for one in asked}
         try:
             refuse_in_production(stated, merged, where)
-            return _configured(name, merged, where, tuple(overrides))
+            return _configured(name, merged, where, tuple(overrides), inherited)
         except UserError as error:
             raise self.located(error, asked) from None
 
@@ -115,16 +117,13 @@ class PipelinesFile:
         if problems:
             raise UserError.several(problems)
 
-    def _with_defaults(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _defaults(self) -> dict[str, Any]:
         defaults = self.values.get("defaults") or {}
         try:
-            _validate(schema.Defaults, defaults, ("defaults",))
+            validated(schema.Defaults, defaults, ("defaults",))
         except UserError as error:
             raise self.located(error) from None
-        stated = {**deepcopy(defaults), **deepcopy(dict(given))}
-        # Defaults are for whoever reads them.
-        unread = schema.foreign(schema.mentioned(stated))
-        return {k: v for k, v in stated.items() if k in given or k not in unread}
+        return dict(defaults)
 
     @contextmanager
     def placing(self, name: str) -> Iterator[None]:
@@ -155,7 +154,9 @@ class PipelinesFile:
             return ""
         path = _dotted(problem.where)
         for override in overrides:
-            if f"{path}.".startswith(f"{override.partition('=')[0]}."):
+            given = override.partition("=")[0]
+            made = problem.where not in self.lines and _within(given, path)
+            if made or _within(path, given):
                 return f"--set {override}: {path}: "
         line = line_of(self.lines, problem.where)
         place = f"{self.called}:{line}" if line else self.called
@@ -163,7 +164,6 @@ class PipelinesFile:
 
 
 _TOP = ("defaults", "pipelines")
-Model = TypeVar("Model", bound=BaseModel)
 
 
 def _dotted(where: Where) -> str:
@@ -172,13 +172,30 @@ def _dotted(where: Where) -> str:
     return ".".join(str(part) for part in inside)
 
 
+def _within(path: str, outer: str) -> bool:
+    return f"{path}.".startswith(f"{outer}.")
+
+
+def _key(override: str) -> str:
+    """Return the key of a pipeline that ``a.b=v`` sets or changes."""
+    return override.partition("=")[0].partition(".")[0]
+
+
 def _configured(
-    name: str, merged: dict[str, Any], where: Where, overrides: tuple[str, ...]
+    name: str,
+    merged: dict[str, Any],
+    where: Where,
+    overrides: tuple[str, ...],
+    inherited: Set[str],
 ) -> Configured:
     with _inside(where):
         each = [(named(labels), own) for labels, own in settings(merged)]
     systems = schema.named_in(own for _, own in each)
-    problems = _unread(merged, systems, where)
+    # Defaults are for whoever reads them.
+    unread = inherited & schema.foreign(systems).keys()
+    merged = {key: value for key, value in merged.items() if key not in unread}
+    stated = {key for _, own in each for key in own} - unread
+    problems = _unread(stated, systems, where)
     try:
         made = tuple(Setting(at, _checked(own, systems, where)) for at, own in each)
     except UserError as error:
@@ -190,7 +207,7 @@ def _configured(
         raise UserError(message, where=(*where, "grid"))
     if len(made) == 1:
         return Configured(name, made[0].pipeline, overrides, made)
-    whole = _validate(schema.model(systems), merged, where)
+    whole = validated(schema.model(systems), merged, where)
     return Configured(name, whole, overrides, made)
 
 
@@ -206,9 +223,7 @@ def _inside(where: Where) -> Iterator[None]:
         ) from None
 
 
-def _unread(
-    merged: Mapping[str, Any], systems: frozenset[str], where: Where
-) -> list[Problem]:
+def _unread(stated: Set[str], systems: frozenset[str], where: Where) -> list[Problem]:
     """Return sections that no system here reads; one that is none is a UserError."""
     problems = [problem for name in sorted(systems) for problem in unknown(name)]
     if problems:
@@ -217,7 +232,7 @@ def _unread(
     return [
         Problem(_foreign(section, reader, systems), (*where, section))
         for section, reader in schema.foreign(systems).items()
-        if section in merged
+        if section in stated
     ]
 
 
@@ -227,7 +242,7 @@ def _foreign(section: str, reader: str, systems: frozenset[str]) -> str:
     reads = f"none of {names} reads" if len(systems) > 1 else f"{names} never reads"
     return (
         f"{reads} it: it belongs to {reader}."
-        f"{did_you_mean(section, known)} Take it out, or name {reader}."
+        f"{closest(section, known)} Take it out, or name {reader}."
     )
 
 
@@ -237,7 +252,7 @@ def _checked(
     (name,) = names = schema.named_in([merged])
     mine = {k: v for k, v in merged.items() if k not in schema.foreign(names)}
     known = schema.own(mine, name, systems)
-    pipeline = _validate(schema.model(names), known, where)
+    pipeline = validated(schema.model(names), known, where)
     with _inside(where):
         problems = meaning_problems(pipeline)
         if problems:
@@ -245,41 +260,6 @@ def _checked(
     # Releases go by the concrete protocol; production leaves nothing open.
     (first, *_) = system(pipeline.protocol).parts(pipeline)
     return first.settings if pipeline.production else pipeline
-
-
-def _validate(model: type[Model], values: Any, where: Where) -> Model:
-    try:
-        return model.model_validate(values)
-    except ValidationError as error:
-        raise UserError.several(_problems(model, error, where)) from None
-
-
-def _problems(
-    model: type[BaseModel], error: ValidationError, where: Where
-) -> Iterable[Problem]:
-    for detail in error.errors(include_url=False):
-        inside = tuple(p for p in detail["loc"] if p not in _UNION_TAGS)
-        yield Problem(_message(model, detail, inside), (*where, *inside))
-
-
-# pydantic names the branch of a union in the path; the file has no such key.
-_UNION_TAGS = {"float", "list[float]", "function-after", "constrained-float"}
-
-
-def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:
-    given = detail["input"]
-    if detail["type"] == "extra_forbidden":
-        return f"not known.{did_you_mean(str(inside[-1]), _fields(model, inside[:-1]))}"
-    if detail["type"] == "missing":
-        return "is missing."
-    return f"{detail['msg'].removeprefix('Value error, ')} (given: {given!r})."
-
-
-def _fields(model: type[BaseModel], inside: Where) -> list[str]:
-    """Return the keys that are known at a place inside ``model``."""
-    for part in inside:
-        model = schema.form(model, str(part)) or model
-    return list(model.model_fields)
 
 
 def _override(values: dict[str, Any], text: str) -> None:

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from pydantic import ValidationError
 
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
-from curvote.datasets.lookup import module
+from curvote.datasets.lookup import module, remote
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.privacy import refuse_delta
 from curvote.run.config.schema import Pipeline
 
-REMOTE = "remote"
-
 
 def meaning_problems(pipeline: Pipeline) -> list[Problem]:
     """Return everything that is wrong although each key is well formed."""
-    problems = [*_source(pipeline), *_repeats(pipeline)]
-    if not problems:  # a system's own checks need a source that is right
+    problems = [*_source(pipeline)]
+    if not problems:  # axes may be those of the source, such as its servers
+        problems += _repeats(pipeline)
+    right = not problems
+    if right:  # a system's own checks need a source that is right
         problems += system(pipeline.protocol).checks(pipeline)
         told = {problem.where for problem in problems}
         problems += (each for each in _empty(pipeline) if each.where not in told)
-    return [*problems, *_production(pipeline)]
+    return [*problems, *_production(pipeline, right)]
 
 
 def unknown(name: str) -> Iterator[Problem]:
@@ -46,12 +48,19 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
     except ValidationError as error:
         known = list(dataset.Parameters.model_fields)
         for detail in error.errors(include_url=False):
-            key = str((*detail["loc"], "name")[0])
+            where = ("source", *map(str, detail["loc"]))
             unknown = detail["type"] == "extra_forbidden"
-            hint = did_you_mean(key, known) if unknown else f" {detail['msg']}."
-            yield Problem(f"{key} is not right.{hint}", ("source", key))
+            hint = did_you_mean(where[-1], known) if unknown else f" {_said(detail)}."
+            yield Problem(f"{where[:2][-1]} is not right.{hint}", where[:2])
     except UserError as error:
         yield Problem(str(error), ("source",))
+
+
+def _said(detail: Any) -> str:
+    """Return what pydantic says, and of which part of the value."""
+    inside = ".".join(map(str, detail["loc"][1:]))
+    said = detail["msg"].removeprefix("Value error, ").rstrip(".")
+    return f"{inside}: {said}" if inside else str(said)
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:
@@ -70,13 +79,16 @@ def _empty(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem("is empty; list one value at least.", (axis.key,))
 
 
-def _production(pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield what would make a release ambiguous, unbounded or impossible."""
+def _production(pipeline: Pipeline, right: bool) -> Iterator[Problem]:
+    """Yield what would make a release ambiguous, unbounded or impossible.
+
+    What a rule would choose is asked only where source and axes are ``right``.
+    """
     if not pipeline.production:
         yield from _study_only(pipeline)
         return
     own = system(pipeline.protocol)
-    if any(part.reason for part in own.parts(pipeline)):
+    if right and any(part.reason for part in own.parts(pipeline)):
         message = (
             "a release names its arm, so that no later rule makes another one of it:"
             " `curvote advise` says which."
@@ -114,6 +126,9 @@ def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
             yield Problem(message, (key,))
     own = system(pipeline.protocol)
     used = {name for stage in own.production for name in stage.axes}
+    # What a later stage reads for all values at once tells senders apart, no more.
+    every = (name for stage in own.production for name in stage.inputs)
+    used -= {name.partition("@")[2] for name in every}
     for axis in own.axes:
         count = len(axis.values(pipeline))
         if axis.name in used and count != 1:
@@ -147,7 +162,7 @@ def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
-    remote = pipeline.source.get("name") == REMOTE
-    if remote == (pipeline.intake is None):
-        message = "source remote and intake go together: envelopes bring the messages."
+    away = pipeline.source.get("name") in DATASETS and remote(pipeline.source)
+    if away == (pipeline.intake is None):
+        message = "a remote source and intake go together: envelopes bring messages."
         yield Problem(message, ("source", "name"))

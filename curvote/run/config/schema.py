@@ -189,14 +189,6 @@ def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
     return frozenset(str(own.get("protocol", DEFAULT)) for own in settings)
 
 
-def mentioned(values: Mapping[str, Any]) -> frozenset[str]:
-    """Return the systems that a pipeline names, as far as it is well formed."""
-    listed = values.get("protocols") or [values.get("protocol", DEFAULT)]
-    entries = listed if isinstance(listed, list) else []
-    names = (e.get("name") if isinstance(e, Mapping) else e for e in entries)
-    return frozenset(map(str, names)) & frozenset(SYSTEMS)
-
-
 class Defaults(Strict):
     """What every pipeline may inherit; whoever reads it says what it may be."""
 

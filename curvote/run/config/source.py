@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from curvote.datasets import raw
-from curvote.datasets.lookup import module
+from curvote.datasets.lookup import chosen, module
 from curvote.errors import UserError
 from curvote.run.config.schema import Pipeline
 from curvote.run.keyed import keyed
@@ -55,8 +55,7 @@ def unpublished(pipeline: Pipeline) -> bool:
 
 def files_of(pipeline: Pipeline) -> tuple[str, ...]:
     """Return the names of the raw files that the pipeline's source reads."""
-    dataset = module(pipeline.source["name"])
-    parameters = dataset.Parameters.model_validate(pipeline.source)
+    dataset, parameters = chosen(pipeline.source)
     if given(pipeline.source):
         return (str(parameters.path),)
     return tuple(dataset.files(parameters))
@@ -69,8 +68,7 @@ def raw_files(
 
     Without ``fetch`` files that are not here are `Absent`; with it, they are fetched.
     """
-    dataset = module(pipeline.source["name"])
-    parameters = dataset.Parameters.model_validate(pipeline.source)
+    dataset, parameters = chosen(pipeline.source)
     if given(pipeline.source):
         return (_given(project, Path(parameters.path)),)
     found = {

@@ -10,8 +10,10 @@ from typing import Any
 
 from curvote.chain.axis import Cell, combinations
 from curvote.chain.lookup import system
-from curvote.chain.stage import SHARED, Place, Stage
+from curvote.chain.measure import SCORES
+from curvote.chain.stage import PREVIOUS, SHARED, Place, Stage
 from curvote.chain.system import Part, System
+from curvote.protocols.message import Message, messages
 from curvote.run.config.file import Configured, Setting
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
@@ -28,6 +30,13 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     if pipeline.intake is None:
         return own.production
     return tuple(replace(s, module=s.collected or s.module) for s in own.production)
+
+
+def ends_of(pipeline: Pipeline) -> set[str]:
+    """Return the names of the stages that no other one of the chain reads."""
+    stages = stages_of(pipeline)
+    read = {name.partition("@")[0] for stage in stages for name in stage.inputs}
+    return {stage.name for stage in stages} - read
 
 
 def expand(
@@ -78,11 +87,13 @@ def _cells(
     own: System, stage: Stage, setting: str | None, part: Part
 ) -> Iterator[Cell]:
     here = Cell.of({"setting": setting})
-    if not stage.axes:
+    if not stage.axes and SCORES not in stage.tables:  # scores are one system's
         yield here
         return
     mine = [a for a in own.axes if a.name in stage.axes and not a.successive]
     for values in combinations(mine, part.settings):
+        if not stage.when(part.settings, values):
+            continue
         yield Cell.of({"protocol": part.settings.called, **here.to_json(), **values})
 
 
@@ -94,13 +105,28 @@ def _inputs(
 ) -> Iterator[tuple[str, Step]]:
     """Yield (input, step); what the first of successive values lacks is left out."""
     for name in stage.inputs:
-        source, _, previous = name.partition("@")
-        wanted = _before(cell, stage, pipeline) if previous else cell
-        if wanted is None:
-            continue
+        source = name.partition("@")[0]
         there = [c for (stage_name, c) in made if stage_name == source]
-        found = wanted.narrowest(there)
-        yield name, made[source, found or wanted]
+        for called, wanted in _wanted(name, stage, cell, pipeline):
+            found = wanted.narrowest(there)
+            yield called, made[source, found or wanted]
+
+
+def _wanted(
+    name: str, stage: Stage, cell: Cell, pipeline: Pipeline
+) -> Iterator[tuple[str, Cell]]:
+    """Yield what an input is called, and of which cell it is: see `Stage`."""
+    source, _, over = name.partition("@")
+    if not over:
+        yield name, cell
+    elif over == PREVIOUS:
+        before = _before(cell, stage, pipeline)
+        if before is not None:
+            yield name, before
+    else:
+        axes = {axis.name: axis for axis in system(pipeline.protocol).axes}
+        for value in axes[over].values(pipeline):
+            yield f"{source}@{value}", cell.with_(**{over: value})
 
 
 def _before(cell: Cell, stage: Stage, pipeline: Pipeline) -> Cell | None:
@@ -177,14 +203,20 @@ def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> St
     named: dict[str, Any] = {
         "stage": step.stage.name,
         "asked": {name: value for name, value in asked.items() if value is not None},
-        "inputs": step.inputs,
     }
+    # Its stage reads all that one sender is asked: another sender more is none for it.
+    if not (step.stage.message and _kind(pipeline, step).whole):
+        named["inputs"] = step.inputs
     if step.stage.raw:
         named["cohort"] = standing.cohort
     step = replace(step, frozen=True, key=identity.key(named))
     if not step.stage.message:
         return step
     return _numbered(name, pipeline, step, named, standing)
+
+
+def _kind(pipeline: Pipeline, step: Step) -> Message:
+    return messages(pipeline.protocol)[step.stage.message]
 
 
 def _numbered(

@@ -44,17 +44,7 @@ def standing(
         return known + 1 if new_release and known else max(known, 1)
 
     def accepted(round_id: str) -> str | None:
-        found = round_of(project, round_id)
-        if found is None or not found.complete:
-            return None
-        if found.closed:
-            return found.accepted_digest
-        least = _batch(configured, found)
-        with Intake(project.intake) as intake:
-            if not closing:
-                ready = found.waiting >= (least or 1)
-                return "complete" if ready else intake.folded(round_id)
-            return intake.fold(round_id, least) if least else intake.close(round_id)
+        return _accepted(project, configured, round_id, closing=closing)
 
     cohort = "by envelope"
     if pipeline.intake is None:
@@ -64,6 +54,23 @@ def standing(
         )
         cohort = people.cohort
     return Standing(cohort, number, accepted)
+
+
+def _accepted(
+    project: Project, configured: Configured, round_id: str, *, closing: bool
+) -> str | None:
+    """Return what names the envelopes of a complete round."""
+    found = round_of(project, round_id)
+    if found is None or not found.complete:
+        return None
+    if found.closed:
+        return found.accepted_digest
+    least = _batch(configured, found)
+    with Intake(project.intake) as intake:
+        if not closing:
+            ready = found.waiting >= (least or 1)
+            return "complete" if ready else intake.folded(round_id)
+        return intake.fold(round_id, least) if least else intake.close(round_id)
 
 
 def _numbers(project: Project, configured: Configured) -> dict[str, int]:
@@ -194,9 +201,33 @@ def minimum(configured: Configured, step: Step) -> int:
     """Return how many envelopes a round waits for."""
     pipeline = configured.pipeline
     name = needed(step).message
-    senders = messages(pipeline.protocol)[name].senders
     stated = pipeline.intake.least(name) if pipeline.intake else None
-    return int(stated or senders.count(pipeline.clients.model_dump()))
+    return int(stated or messages(pipeline.protocol)[name].invited(configured.values()))
+
+
+def count_together(
+    project: Project, configured: Configured, steps: Sequence[Step]
+) -> list[Step]:
+    """Say of rounds that ask one sender each how many envelopes are in, of all."""
+    kinds = messages(configured.pipeline.protocol)
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for step in steps:
+        if step.release and step.release.by_envelope:
+            found = round_of(project, step.release.id)
+            invited = minimum(configured, step)
+            count = (found.accepted, found.needed) if found else (0, invited)
+            counts.setdefault(step.release.message, []).append(count)
+    words = {
+        name: f"{name}s {sum(n for n, _ in own)} of {sum(of for _, of in own)}"
+        for name, own in counts.items()
+        if kinds[name].whole
+    }
+    return [
+        replace(step, reason=words[step.release.message])
+        if step.action == "blocked" and step.release and step.release.message in words
+        else step
+        for step in steps
+    ]
 
 
 def block_what_waits(steps: Sequence[Step]) -> list[Step]:

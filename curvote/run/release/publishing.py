@@ -7,15 +7,16 @@ lets that client answer, once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from curvote.envelope import Invitation, issue
 from curvote.errors import InternalError, UserError
 from curvote.protocols.judging import judged
-from curvote.protocols.message import messages
-from curvote.protocols.stages import released
+from curvote.protocols.message import message_of, messages
 from curvote.run.config.file import Configured
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -25,7 +26,7 @@ from curvote.sealed import new_key, public
 from curvote.server.intake import Intake
 from curvote.server.rounds import Round
 from curvote.signed import ServerKey
-from curvote.task import Task
+from curvote.task import Asked
 
 
 @dataclass(frozen=True)
@@ -44,17 +45,33 @@ def publish(
 
     Only clients elsewhere are invited: a release of clients that are here publishes
     nothing, whatever blocks it. An open round whose task is not there as this server
-    signs it, such as one of an earlier version, is published again.
+    signs it, such as one of an earlier version, is published again. Rounds that ask
+    one sender each are published together: one task, and one file of invitations.
     """
+    for mine in _together(configured, steps):
+        known = [round_of(project, needed(step).id) for step in mine]
+        new = [
+            step
+            for step, found in zip(mine, known, strict=True)
+            if found is None and step.action == "blocked" and _ready(project, step)
+        ]
+        if new:
+            yield _open(project, configured, new, [r for r in known if r])
+        elif all(known) and (published := _sign(project, [r for r in known if r])):
+            yield published
+
+
+def _together(configured: Configured, steps: Sequence[Step]) -> Iterable[list[Step]]:
+    """Return the steps whose releases come by envelope, as they are published."""
+    found: dict[tuple[Any, ...], list[Step]] = {}
+    kinds = messages(configured.pipeline.protocol)
     for step in steps:
-        if step.release is None or not step.release.by_envelope:
-            continue
-        known = round_of(project, step.release.id)
-        if known is None:
-            if step.action == "blocked" and _ready(project, step):
-                yield _open(project, configured, step)
-        elif not known.closed and _sign(project, known):
-            yield Published(*_places(project, known.pipeline, known.task), known.needed)
+        if step.release and step.release.by_envelope:
+            release = step.release
+            apart = "" if kinds[release.message].whole else step.key
+            name = release.message, release.number, apart
+            found.setdefault(name, []).append(step)
+    return found.values()
 
 
 def close_early(project: Project, configured: Configured) -> Round:
@@ -90,49 +107,78 @@ def _ready(project: Project, step: Step) -> bool:
     )
 
 
-def _open(project: Project, configured: Configured, step: Step) -> Published:
-    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    task = judged(released.task_of(inputs, step.params).to_json())  # as clients will
-    waits, name = configured.pipeline.intake, needed(step).id
-    signed, secret = _places(project, configured.name, task)
-    signed.parent.mkdir(parents=True, exist_ok=True)
-    senders = messages(task.protocol)[task.asks].senders
-    invited = senders.count(configured.pipeline.clients.model_dump())
-    server = server_key(project).fingerprint
-    seal = new_key() if waits is not None and waits.sealed else None
-    invitations = _invitations(secret, task, invited, server, seal)
+def _open(
+    project: Project, configured: Configured, new: list[Step], known: list[Round]
+) -> Published:
+    """Open rounds beside those that are ``known``, and publish all of them."""
+    tasks = [_task(project, step) for step in new]
+    _, secret = _places(project, configured.name, tasks[0])
+    secret.parent.mkdir(parents=True, exist_ok=True)
+    seal = _seal(project, configured, known)
+    invited = _invitations(project, configured, tasks, known, seal)
     with Intake(project.intake) as intake:
-        intake.open_round(
-            name,
-            pipeline=configured.name,
-            task=task,
-            needed=minimum(configured, step),
-            invitations=invitations,
-            seal=seal,
-        )
-        opened = intake.round(name)
-    if opened is None:
-        raise InternalError(f"round {name} is gone")
-    _sign(project, opened)  # last: only now it is known what to seal to
-    return Published(signed, secret, opened.needed)
+        for step, task in zip(new, tasks, strict=True):
+            intake.open_round(
+                needed(step).id,
+                pipeline=configured.name,
+                task=task,
+                needed=minimum(configured, step),
+                invitations=[one for one in invited if one.task == task.digest()],
+                seal=seal,
+            )
+    opened = [found for step in new if (found := round_of(project, needed(step).id))]
+    if len(opened) < len(new):
+        raise InternalError("a round is gone that was just opened")
+    places = _places(project, configured.name, tasks[0])
+    # Last: only now it is known what to seal to.
+    return _sign(project, [*known, *opened]) or _published(*places, opened)
 
 
-def _places(project: Project, pipeline: str, task: Task) -> tuple[Path, Path]:
+def _task(project: Project, step: Step) -> Asked:
+    """Return the task of a step, judged as clients will."""
+    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
+    stage = import_module(step.stage.module)
+    return judged(stage.task_of(inputs, step.params).to_json())
+
+
+def _seal(project: Project, configured: Configured, known: list[Round]) -> str | None:
+    """Return the key that new rounds are sealed to: that of open ones beside them."""
+    waits = configured.pipeline.intake
+    if waits is None or not waits.sealed:
+        return None
+    with Intake(project.intake) as intake:
+        there = (intake.seal(each.id) for each in known if not each.closed)
+        return next(filter(None, there), None) or new_key()
+
+
+def _places(project: Project, pipeline: str, task: Asked) -> tuple[Path, Path]:
     """Return where a round's task and its invitations are published."""
     stem = project.published(pipeline) / f"{task.asks}-{task.number}"
     return Path(f"{stem}.task.json"), Path(f"{stem}.invitations.jsonl")
 
 
-def _sign(project: Project, opened: Round) -> bool:
-    """Publish a round's task with the server's signature; False: it is there."""
-    place, _ = _places(project, opened.pipeline, opened.task)
-    document = {"task": opened.task.to_json(), "seal_to": opened.seal_to}
+def _published(task: Path, invitations: Path, rounds: list[Round]) -> Published:
+    waits_for = sum(each.needed for each in rounds if not each.complete)
+    return Published(task, invitations, waits_for)
+
+
+def _sign(project: Project, rounds: list[Round]) -> Published | None:
+    """Publish the task of rounds with the server's signature; None: it is there.
+
+    Nothing is published for rounds that are all closed.
+    """
+    still_open = [each for each in rounds if not each.closed]
+    if not still_open:
+        return None
+    task = message_of(rounds[0].task).together([each.task for each in rounds])
+    places = _places(project, rounds[0].pipeline, task)
+    document = {"task": task.to_json(), "seal_to": still_open[0].seal_to}
     text = server_key(project).sign(document).decode()
-    if place.is_file() and place.read_bytes() == text.encode():
-        return False
-    place.parent.mkdir(parents=True, exist_ok=True)
-    write_text(place, text)
-    return True
+    if places[0].is_file() and places[0].read_bytes() == text.encode():
+        return None
+    places[0].parent.mkdir(parents=True, exist_ok=True)
+    write_text(places[0], text)
+    return _published(*places, rounds)
 
 
 def server_key(project: Project) -> ServerKey:
@@ -141,21 +187,36 @@ def server_key(project: Project) -> ServerKey:
 
 
 def _invitations(
-    path: Path, task: Task, count: int, server: str, seal: str | None
+    project: Project,
+    configured: Configured,
+    tasks: list[Asked],
+    known: list[Round],
+    seal: str | None,
 ) -> list[Invitation]:
     """Issue invitations, or go on with those that a killed run has written down.
 
-    Sealed ones are issued anew: the key that those name went with the killed run.
+    Sealed ones are issued anew: the key that those name went with the killed run. The
+    lines of rounds that are ``known`` stay as they are.
     """
-    if path.exists() and seal is None:
-        lines = path.read_text(encoding="utf-8").splitlines()
-        known = [Invitation.from_json(json.loads(line)) for line in lines]
-        if known and all(_answers(invitation, task) for invitation in known):
-            return known
-    issued = issue(task, count, server, public(seal) if seal else None)
-    write_lines(path, [invitation.to_json() for invitation in issued])
-    return issued
+    kind, signer = message_of(tasks[0]), server_key(project).fingerprint
+    count = kind.invited(configured.values())
+    _, path = _places(project, configured.name, tasks[0])
+    there = _written(path)
+    stay = {each.digest for each in known}
+    invited = [each for each in there if each.task in stay]
+    for task in tasks:
+        mine = [each for each in there if each.task == task.digest()]
+        if seal or not mine or any(each.seal_to for each in mine):
+            to = public(seal) if seal else None
+            mine = issue(task, count, signer, to, kind.sender(task))
+        invited += mine
+    if invited != there:
+        write_lines(path, [invitation.to_json() for invitation in invited])
+    return invited
 
 
-def _answers(invitation: Invitation, task: Task) -> bool:
-    return invitation.task == task.digest() and invitation.seal_to is None
+def _written(path: Path) -> list[Invitation]:
+    if not path.exists():
+        return []
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return [Invitation.from_json(json.loads(line)) for line in lines]

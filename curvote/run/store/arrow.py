@@ -117,8 +117,9 @@ def _numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarray:
     if kind in (VECTOR, MATRIX):
         return np.asarray(array.flatten().to_numpy()).reshape(-1, *shape)
     if kind == BITS:
-        packed = np.array([np.frombuffer(row, np.uint8) for row in array.to_pylist()])
-        return np.unpackbits(packed, axis=1, count=shape[0]).astype(bool)
+        packed = np.frombuffer(b"".join(array.to_pylist()), np.uint8)
+        rows = packed.reshape(-1, array.type.byte_width)
+        return np.unpackbits(rows, axis=1, count=shape[0]).astype(bool)
     if isinstance(kind, tuple):
         codes = {category: code for code, category in enumerate(kind)}
         found = np.array([codes[c] for c in array.dictionary.to_pylist()], np.int8)

@@ -8,7 +8,7 @@ take their steps together, written with ``matmul``; one leaves when it has conve
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import Self
 
@@ -118,6 +118,24 @@ class _Batch(Batch):
     loss: FloatArray
     damping: FloatArray
 
+    def tried(
+        self,
+        theta: FloatArray,
+        step: FloatArray,
+        loss: FloatArray,
+        worse: BoolArray,
+        most: float,
+    ) -> Self:
+        """Return them where they stand now; what became ``worse`` tries half as far."""
+        relief = np.where(worse, 1 / RELIEF, RELIEF)
+        return replace(
+            self,
+            base=theta[self.index],
+            step=np.where(worse[:, None], self.step / 2, step),
+            loss=np.where(worse, self.loss, loss),
+            damping=np.minimum(self.damping * relief, most),
+        )
+
 
 def minimise(
     loss: Loss,
@@ -139,9 +157,8 @@ def minimise(
     """
     theta = np.zeros(design.shape[:2]) if start is None else start.copy()
     converged = np.zeros(len(design), dtype=bool)
-    nowhere = np.full(len(design), np.inf)
+    index, nowhere = np.arange(len(design)), np.full(len(design), np.inf)
     least = np.full(len(design), damping)
-    index = np.arange(len(design))
     batch = _Batch(index, design, penalty, theta, 0 * theta, nowhere, least)
     for _ in range(iterations):
         at = batch.base + batch.step
@@ -153,15 +170,8 @@ def minimise(
         last = done[:, None] * step  # free, and squares the remaining error
         theta[batch.index] = np.where(worse[:, None], batch.base, at + last)
         converged[batch.index] = done
-        batch = _Batch(
-            batch.index,
-            batch.design,
-            batch.penalty,
-            theta[batch.index],
-            np.where(worse[:, None], batch.step / 2, step),
-            np.where(worse, batch.loss, value),
-            np.minimum(batch.damping * np.where(worse, 1 / RELIEF, RELIEF), damping),
-        ).only(~(done | separated))
+        batch = batch.tried(theta, step, value, worse, damping)
+        batch = batch.only(~(done | separated))
         if not batch.index.size:
             break
     return theta, converged

@@ -15,6 +15,7 @@ FORMS = {
     "cells": "curvote.transfer.forms.cells:Cells",
     "moments": "curvote.transfer.forms.moments:Moments",
     "kernel": "curvote.transfer.forms.kernel:Kernel",
+    "printed": "curvote.transfer.forms.printed:Printed",
     "counts": "curvote.transfer.forms.counts:Counts",
 }
 

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ValidationError
 
 from curvote.errors import UserError
-from curvote.server.directions import kept
+from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.privacy import Budget
+from curvote.shrinkage import kept
 from curvote.strict_json import said
 
 if TYPE_CHECKING:
     from curvote.transfer.release import Release
+    from curvote.transfer.setup import Setup
     from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 
@@ -36,17 +39,26 @@ class Form(ABC):
     name: str
     Parameters: type[BaseModel]
     # The module whose rules weigh the servers (`curvote.transfer.weighing`).
-    rules = "curvote.transfer.weighing"
+    rules: ClassVar[str] = "curvote.transfer.weighing"
     # How such a release must decide, whatever is asked.
-    decides: str | None = None
+    decides: ClassVar[str | None] = None
+    # True: not private as it claims; no client answers such a task.
+    study: ClassVar[bool] = False
 
     def filled(self, task: Task) -> dict[str, Any]:
         """Return the parameters of a task with defaults filled in; checked."""
+        return self.settled(task, self.checked(task.params))
+
+    def checked(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return parameters with defaults; unknown or wrong ones are a UserError."""
         try:
-            given = self.Parameters.model_validate(dict(task.params))
+            return self.Parameters.model_validate(dict(params)).model_dump(mode="json")
         except ValidationError as error:
             raise UserError(f"release {self.name}: {said(error)}.") from None
-        return self.settled(task, given.model_dump(mode="json"))
+
+    def planned(self, params: dict[str, Any], setup: Setup) -> dict[str, Any]:
+        """Return ``params`` with what follows from all servers together filled in."""
+        return params
 
     def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as they stand for this task's features and classes."""
@@ -64,6 +76,10 @@ class Form(ABC):
     def sensitivity(self, task: Task) -> float:
         """Return the largest L2 distance, in steps, of the sums of two neighbours."""
 
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return the noise of a release at ``budget``."""
+        return GaussianNoise(self.sensitivity(task), budget.epsilon, budget.delta)
+
     @abstractmethod
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         """Return the numbers of a table, (length,), without noise."""
@@ -79,6 +95,10 @@ class Form(ABC):
     def products(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return `product` at each of the release's bandwidths, (B, q, r); B is 1."""
         return self.product(task, cube, weights)[np.newaxis]
+
+    def several(self, task: Task) -> bool:
+        """Say whether a release has several bandwidths to choose from."""
+        return False
 
     @abstractmethod
     def side(self, task: Task, told: Release) -> Side:

@@ -10,9 +10,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.contest import ASKED, cells, lines
 from curvote.reproduce.mrma.figures import draw
-from curvote.reproduce.mrma.gather import Evidence, _stated
+from curvote.reproduce.mrma.gather import _stated
 from curvote.reproduce.mrma.names import REPRODUCTIONS
 from curvote.reproduce.mrma.results import counts, markdown, told
 from curvote.reproduce.mrma.rows import Row, comparison

@@ -11,11 +11,12 @@ import pandas as pd
 import pytest
 
 from curvote.errors import UserError
-from curvote.reproduce.mrma.gather import useful, with_axes
+from curvote.reproduce.gather import with_axes
+from curvote.reproduce.mrma.gather import useful
 from curvote.reproduce.mrma.names import REPRODUCTIONS
 from curvote.reproduce.mrma.printed import cases, printed
-from curvote.reproduce.mrma.rows import COLUMNS, agreeing, comparison
-from curvote.reproduce.rows import to_json
+from curvote.reproduce.mrma.rows import agreeing, comparison
+from curvote.reproduce.rows import COLUMNS, to_json
 from tests.reproduce_rows import row, summaries
 
 NAMES = list(REPRODUCTIONS)
@@ -29,6 +30,7 @@ def test_rows_keep_the_contract(name: str) -> None:
     assert rows
     assert all(list(one) == list(COLUMNS) for one in rows)
     assert all(isinstance(one["curvote"], float) for one in rows)
+    assert {one["quantity"] for one in rows} == {REPRODUCTIONS[name].quantity}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -138,14 +138,6 @@ def test_a_run_s_configuration_gives_back_each_systems_form(tmp_path: Path) -> N
     assert [part.settings.online for part in parts] == [one, other]
 
 
-def test_defaults_are_for_whoever_reads_them(tmp_path: Path) -> None:
-    """Learners of all pipelines are no error where one has none."""
-    project = plain.write(tmp_path, tiny=plain.of("direct") | {"protocols": ["direct"]})
-    file = PipelinesFile(project)
-    file.values["defaults"] = {"learners": ["cg"], "seed": 3}
-    assert file.configured("tiny").pipeline.seed == plain.TINY["seed"]
-
-
 def test_more_clients_than_there_are_is_refused_before_anything_is_read(
     tmp_path: Path,
 ) -> None:
@@ -207,6 +199,39 @@ def test_the_pipelines_of_this_project_are_right() -> None:
     file = PipelinesFile(Project(root))
     file.check()
     assert {"demo", "simulated", "phonemes"} <= set(file.names())
+
+
+@pytest.mark.parametrize("mode", ["study", "production"])
+def test_each_part_of_a_wrong_source_is_named(tmp_path: Path, mode: str) -> None:
+    """Unquoted no and an infinite bound of a remote table: key, line and way out."""
+    source = {
+        "name": "remote_table",
+        "servers": ["here"],
+        "features": {"age": [20, 90], "dose": [0, float("inf")]},
+        "classes": [False, True],
+    }
+    changes = {"source": source, "protocol": "direct", "mode": mode}
+    said = problems(tmp_path, **changes).split("\n")
+    line = "pipelines.yaml:{}: source.{}: {} is not right."
+    for at, key, why in (
+        (7, "features", "dose.1: Input should be a finite number."),
+        (14, "classes", "0: put no, false or off in quotes to make it a text."),
+        (14, "classes", "1: put yes, true or on in quotes to make it a text."),
+    ):
+        assert f"{line.format(at, key, key)} {why}" in said
+
+
+@pytest.mark.parametrize("protocol", ["mrma", "direct", "clean", "majority", "auto"])
+def test_signs_are_made_of_two_classes_only(tmp_path: Path, protocol: str) -> None:
+    """More are refused at their line, before a file is looked for."""
+    source = {"name": "phonemes", "classes": ["aa", "iy", "sh"]}
+    own = {"source": source, "project": {"basis": "bspline", "size": 4}}
+    project = plain.write(tmp_path, tiny=plain.of(protocol) | own)
+    with pytest.raises(UserError) as error:
+        PipelinesFile(project).configured("tiny")
+    said = f"source.classes: {protocol} tells two classes apart, not 3."
+    assert f"pipelines.yaml:5: {said}" in str(error.value)
+    PipelinesFile(project).configured("tiny", ["source.classes=[sh, iy]"])
 
 
 def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> None:

@@ -261,7 +261,7 @@ def test_what_is_real_says_so(released: Project) -> None:
         ({"ledger": None}, "production needs a cap"),
         ({"epsilon": 5}, "more than a client has"),
         ({"mode": "study"}, "only a pipeline with mode: production"),
-        ({"intake": {}}, "source remote and intake go together"),
+        ({"intake": {}}, "remote source and intake go together"),
         ({"privatize": {"mechanism": "k_rr"}}, "takes labels"),
     ],
 )

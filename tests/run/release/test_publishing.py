@@ -72,7 +72,7 @@ def test_tasks_are_signed_and_invitations_name_the_signer(server: Server) -> Non
     found = signed.opened(task.read_bytes())
     words = ["key", "--project", str(server.project.root)]
     told = CliRunner().invoke(cli_intake.app, words).stdout.strip()
-    assert {i.server for i in invited} == {found.fingerprint} == {told}
+    assert {i.signer for i in invited} == {found.fingerprint} == {told}
     assert {i.format for i in invited} == {2}
     assert found.document["seal_to"] is None
     assert server_key(server.project).fingerprint == told

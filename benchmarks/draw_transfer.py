@@ -1,0 +1,86 @@
+"""Draw docs/transfer.png: accuracy against epsilon, each of four hospitals the target.
+
+Run with ``python -m benchmarks.draw_transfer FOLDER``. FOLDER has a file TARGET.json
+for each hospital, the output of ``curvote scores heart --json`` after
+
+    curvote run heart --set transfer.target=TARGET --set transfer.test=N
+
+with N 150 for hungarian and cleveland, 70 for va, 58 for switzerland.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from curvote.chain.measure import Look
+from curvote.protocols.transfer.methods import METHODS
+from curvote.reporting import figures, style
+from curvote.reproduce import drawing
+from curvote.reproduce.rows import Row, levels, scored
+
+FIGURE = Path(__file__).parents[1] / "docs" / "transfer.png"
+TITLES = {
+    "hungarian": "Hungary",
+    "cleveland": "Cleveland",
+    "switzerland": "Switzerland",
+    "va": "Long Beach",
+}
+LOOKS = {each.name: each.look for each in METHODS}
+CLEAN = "clean"
+# (protocol, method or None: whichever it took) and how it is drawn.
+DRAWN: dict[tuple[str, str | None], tuple[str, Look]] = {
+    ("auto", None): ("auto", LOOKS["aligned"]),
+    ("moments", "precision"): ("moments, precision", LOOKS["precision"]),
+    ("cells", "precision"): ("cells, precision", LOOKS["adapt_all"]),
+    ("kernel", "adapt_samp"): ("the paper's AdaptSamp", LOOKS["adapt_samp"]),
+    ("kernel", "adapt_tar"): ("the target alone", LOOKS["adapt_tar"]),
+    ("majority", None): ("majority", LOOKS["majority"]),
+    (CLEAN, "pooled"): ("no privacy, pooled", Look(style.INK, "", line=(0, (4, 2)))),
+}
+
+
+def drawn(folder: Path) -> Figure:
+    """Return the figure of the files in ``folder``."""
+    chart = {
+        title: _lines(json.loads((folder / f"{target}.json").read_text("utf-8")))
+        for target, title in TITLES.items()
+    }
+    figure = drawing.against_epsilon(chart)
+    drawing.label_left(figure.axes, "accuracy on new patients (%)")
+    return figure
+
+
+def _lines(found: list[Row]) -> list[drawing.Line]:
+    """Return what is drawn of one target's scores, as far as it is there."""
+    rows = [scored(row, "accuracy") for row in found]
+    own = {key: _of(rows, *key) for key in DRAWN}
+    return [drawing.Line(*DRAWN[key], rows) for key, rows in own.items() if rows]
+
+
+def _of(rows: list[Row], protocol: str, method: str | None) -> list[Row]:
+    """Return the rows of one line; what knows no epsilon is the same at each."""
+    own = [
+        row
+        for row in rows
+        if row["protocol"] == protocol and method in {None, row["method"]}
+    ]
+    every = [level for level in levels(rows) if level is not None]
+    return [
+        row | {"epsilon": level}
+        for row in own
+        for level in ([row["epsilon"]] if row["epsilon"] is not None else every)
+    ]
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    with mpl.rc_context(style.RC):
+        made = drawn(parser.parse_args().folder)
+        figures.write(FIGURE, figures.saved(made, "png"))
+    print(f"wrote {FIGURE}")

@@ -1,0 +1,1 @@
+"""The audit of releases about tables: neighbours are tables that differ in a record."""

@@ -1,0 +1,299 @@
+"""One noised release a server, combined for the target, as a scikit-learn class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from curvote import validate
+from curvote.classes import Classes
+from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.privacy import Budget
+from curvote.transfer import rules
+from curvote.transfer.choosing import choose
+from curvote.transfer.combine import combine
+from curvote.transfer.decision import DECIDE
+from curvote.transfer.forms import FORMS, form
+from curvote.transfer.release import Release, release
+from curvote.transfer.setup import Setup
+from curvote.transfer.task import WITHOUT_NOISE, Feature, Level, Task
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+AUTO = "auto"
+ALONE = "server"
+OF_TWO = "kernel"
+
+
+class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
+    """A classifier for one of several servers, from one noised release of each.
+
+    `fit` plays all servers and the target: each server's rows become one release, which
+    is (epsilon, delta)-private for each of them (replace-one), and the target combines
+    what it gets (Auddy, Cai & Chakraborty 2024, and what `curvote.transfer` adds).
+
+    Parameters
+    ----------
+    epsilon : float, "public", "own", or a mapping from server to one of these
+        Budget of a server's one release, 0 < epsilon < inf. ``public`` and ``own`` are
+        without noise: records that are anybody's, or that stay where the model stays.
+    delta : float, None, or a mapping from server to one of these
+        At most 1/n for a server of n rows; None stands for n^-2.
+    release : "auto", "cells", "moments", "kernel" or "counts"
+        The form of a release. ``auto`` decides by what is public: the number of
+        features and classes, the servers' sizes and budgets. ``kernel`` is for two
+        classes; ``counts`` holds class frequencies only.
+    target : str or None
+        The server that the classifier is for; None takes the first in sorted order.
+    weights : str or mapping from server to a number of at least 0
+        ``aligned``, ``precision``, or a rule of the paper: ``adapt_tar``,
+        ``adapt_samp``, ``adapt_homog``, ``adapt_all``.
+    decide : "balanced" or "prior"
+        As if all classes were equally frequent, or as they are at the target.
+    bounds : (lower, upper), numbers or arrays by feature
+        Public; values beyond count as lying on them. Never taken from X.
+    random_state : int or None
+        None draws from the operating system, by exact samplers. An int makes a study
+        that protects nobody: whoever knows the seed can remove the noise.
+
+    Attributes:
+    ----------
+    classes_, n_features_in_ : as in scikit-learn; the classes count as public
+    target_ : the server that the classifier is for
+    task_ : the `curvote.transfer.task.Task`, with the form taken and its parameters;
+        class k is called by the text of ``classes_[k]``
+    reason_ : why ``auto`` took this form, None where one was named
+    releases_ : list of `curvote.transfer.release.Release`, one of each server
+    model_ : the `curvote.transfer.model.Model`; ``model_.servers`` has each server's
+        weight and agreement with the target, ``model_.inside`` says that a server's
+        ``own`` records stand in it without noise
+
+    spent_ : a `Budget` for each server that added noise: what a row that stood in every
+        fit of this object has spent there, as a fit draws anew. A row in several
+        servers has spent their sum.
+    private_ : False as soon as one of these fits had a ``random_state``
+
+    Raises `UserError` (a ValueError) for parameters or data that are out of range.
+
+    Notes:
+    -----
+    Names of servers are compared as text. Scikit-learn's searches fit clones, which
+    cannot count together: see `curvote.DirectClassifier`. For them to hand over
+    ``server``, enable metadata routing and call ``set_fit_request(server=True)``.
+
+    Examples:
+    --------
+    >>> import numpy as np
+    >>> X, y = np.tile([[-0.5], [0.5]], (200, 1)), np.tile(["no", "yes"], 200)
+    >>> hospital = np.repeat(["here", "there"], 200)
+    >>> model = TransferKernelClassifier(epsilon={"here": 1, "there": 2}, target="here")
+    >>> print(model.fit(X, y, server=hospital).spent_["there"])
+    epsilon 2, delta 2.5e-05
+    >>> print(*model.predict([[-0.4], [0.6]]))
+    no yes
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: float | str | Mapping[Any, float | str] = 1.0,
+        delta: float | Mapping[Any, float | None] | None = None,
+        release: str = AUTO,
+        target: Any = None,
+        weights: str | Mapping[str, float] = "aligned",
+        decide: str = "balanced",
+        bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1, 1),
+        random_state: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.release = release
+        self.target = target
+        self.weights = weights
+        self.decide = decide
+        self.bounds = bounds
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = self.release != OF_TWO
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike, server: ArrayLike | None = None) -> Self:
+        """Draw and combine the releases on X (n, d), labels y (n,) and servers (n,).
+
+        Without ``server`` all rows are one server's. Each call draws anew: ``spent_``
+        says what a row of all of them has spent.
+        """
+        X, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        tables = _Tables(X, codes, _servers(server, len(codes)))
+        target = _target(self.target, tables.sizes)
+        self.task_, self.reason_ = self._asked(tables, _texts(classes), target)
+        weights = self._checked_weights()
+        self._count(tables.sizes)
+        self.releases_ = tables.released(self.task_, self._entropy)
+        self.model_ = combine(self.task_, self.releases_, target, weights, self.decide)
+        self.classes_, self.target_ = classes, target
+        return self
+
+    def decision_function(self, X: Any) -> Array:
+        """Return scores: (n,) of the second of two classes, else (n, K)."""
+        records = self._records(X)
+        return np.asarray(self.model_.decision_function(records))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each row."""
+        records = self._records(X)
+        return np.asarray(self.classes_[self.model_.codes(records)])
+
+    def _records(self, X: Any) -> Array:
+        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
+        return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
+
+    def _asked(
+        self, tables: _Tables, classes: Classes, target: str
+    ) -> tuple[Task, str | None]:
+        """Return what all servers are asked, and why in this form."""
+        levels = {name: self._level(name) for name in tables.sizes}
+        task = Task(self._features(tables.X.shape[1]), classes, levels)
+        setup = Setup(task.d, len(classes), tables.sizes, task.servers, target)
+        wanted = _wanted(self.release, len(classes))
+        if wanted != AUTO:
+            params = form(wanted).planned({}, setup)
+            return replace(task, release=wanted, params=params), None
+        choice = choose(setup)
+        made = replace(task, release=choice.release, params=choice.params)
+        return made, choice.reason
+
+    def _level(self, server: str) -> Level:
+        epsilon = _of(self.epsilon, server, "epsilon")
+        if epsilon in WITHOUT_NOISE:
+            return Level(epsilon)
+        return Level(epsilon, _of(self.delta, server, "delta"))
+
+    def _features(self, d: int) -> tuple[Feature, ...]:
+        names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
+        lower, upper = (_by_feature(each, d) for each in self.bounds)
+        return tuple(Feature(*each) for each in zip(names, lower, upper, strict=True))
+
+    def _checked_weights(self) -> str | dict[str, float]:
+        """Return the weights; what `combine` would refuse spends nothing."""
+        validate.one_of(DECIDE, decide=self.decide)
+        if self.random_state is not None:
+            validate.at_least(0, random_state=self.random_state)
+        if isinstance(self.weights, str):
+            rules.fixed(form(self.task_.release), self.weights)
+            return self.weights
+        return {str(name): weight for name, weight in self.weights.items()}
+
+    def _count(self, sizes: Mapping[str, int]) -> None:
+        """Add what this fit spends; to be called before anything is drawn."""
+        levels, before = self.task_.servers, getattr(self, "spent_", {})
+        noised = [name for name in sizes if levels[name].noised]
+        now = {name: levels[name].budget(sizes[name]) for name in noised}
+        added = {name: before[name] + now[name] for name in before.keys() & now}
+        self.spent_: dict[str, Budget] = before | now | added
+        # One fit with known noise is enough to know the record.
+        self.private_ = getattr(self, "private_", True) and self.random_state is None
+
+    def _entropy(self) -> Entropy:
+        if self.random_state is None:
+            return SystemEntropy()
+        return SeededEntropy(np.random.SeedSequence(self.random_state))
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Rows X (n, d) with the places of their classes, and the server of each."""
+
+    X: Array
+    codes: Codes
+    server: list[str]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """How many rows each server has, in sorted order."""
+        names, counts = np.unique(self.server, return_counts=True)
+        return dict(zip(names.tolist(), counts.tolist(), strict=True))
+
+    def released(self, task: Task, entropy: Callable[[], Entropy]) -> list[Release]:
+        """Return what each server releases."""
+        named, labels = np.array(self.server), np.array(task.classes)[self.codes]
+        return [
+            release(task, each, self.X[named == each], labels[named == each], entropy())
+            for each in task.servers
+        ]
+
+
+def _servers(server: ArrayLike | None, n: int) -> list[str]:
+    """Return the name of each row's server as text."""
+    if server is None:
+        return [ALONE] * n
+    given = np.asarray(server, dtype=object)
+    if given.shape != (n,):
+        raise UserError(f"server has shape {given.shape}; X has {n} rows: ({n},).")
+    if pd.isna(given).any():
+        row = int(np.flatnonzero(pd.isna(given))[0])
+        raise UserError(f"server: row {row} has none.")
+    return [str(name) for name in given]
+
+
+def _target(wanted: Any, sizes: Mapping[str, int]) -> str:
+    if wanted is None:
+        return next(iter(sizes))
+    return validate.one_of(sizes, target=str(wanted))
+
+
+def _wanted(release: str, classes: int) -> str:
+    """Return the form that is asked for, checked."""
+    known = [name for name in FORMS if not form(name).study]
+    if validate.one_of((AUTO, *known), release=release) == OF_TWO and classes > 2:
+        raise UserError(
+            "Only binary classification is supported by release kernel, and y has"
+            f" {classes} classes; take cells or moments."
+        )
+    return release
+
+
+def _texts(classes: NDArray[Any]) -> Classes:
+    """Return the classes' names; fewer than two is a UserError."""
+    if len(classes) < 2:
+        raise UserError("Classifier can't train when only one class is present.")
+    return Classes(str(label) for label in classes.tolist())
+
+
+def _of(given: Any, server: str, called: str) -> Any:
+    """Return what is stated for a server; nothing is a UserError."""
+    if not isinstance(given, Mapping):
+        return given
+    stated = {str(name): value for name, value in given.items()}
+    if server not in stated:
+        raise UserError(
+            f"{called} is stated for {', '.join(stated) or 'no server'}; server"
+            f" {server} has none."
+        )
+    return stated[server]
+
+
+def _by_feature(bound: float | ArrayLike, d: int) -> list[float]:
+    values = validate.finite(bounds=bound)
+    if values.shape not in {(), (d,)}:
+        raise UserError(
+            f"bounds has shape {values.shape}; give a number, or one for each of the"
+            f" {d} features."
+        )
+    return [float(each) for each in np.broadcast_to(values, (d,))]

@@ -1,0 +1,1 @@
+"""What only pages on transfer between servers show."""

@@ -1,0 +1,81 @@
+"""Rows of a reproduction laid out as text: beside what is printed, or by epsilon."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from curvote.reproduce.rows import Row, levels, number, with_error
+
+Lines = tuple[list[dict[str, str]], list[str]]
+
+NAMES = (
+    "group",
+    "representation",
+    "d",
+    "protocol",
+    "learner",
+    "split",
+    "method",
+    "setting",
+    "quantity",
+)
+
+
+def laid_out(rows: Sequence[Row]) -> Lines:
+    """Return a comparison as lines of text and the columns to show.
+
+    Where values are printed, a line a cell: paper, curvote with one standard error,
+    corrected, z. Elsewhere a line a method, with a column for each epsilon, if any.
+    """
+    printed = any(row["published"] is not None for row in rows)
+    return _beside(rows) if printed else _by_epsilon(rows)
+
+
+def _beside(rows: Sequence[Row]) -> Lines:
+    names = varying(rows, ("epsilon", *NAMES))
+    values = ("paper", "curvote", "corrected", "z")
+    lines = [
+        named(row, names)
+        | {
+            "paper": number(row, "published"),
+            "curvote": with_error(row),
+            "corrected": number(row, "corrected"),
+            "z": "" if row["z"] is None else f"{row['z']:+.1f}",
+        }
+        for row in rows
+    ]
+    return lines, [*names, *values]
+
+
+def _by_epsilon(rows: Sequence[Row]) -> Lines:
+    known = levels(rows)
+    title = level if any(known) else lambda _: "curvote"
+    names, columns = varying(rows, NAMES), list(map(title, known))
+    found: dict[tuple[str, ...], dict[str, str]] = {}
+    for row in rows:
+        mine = named(row, names)
+        empty = mine | dict.fromkeys(columns, "")
+        line = found.setdefault(tuple(mine.values()), empty)
+        line[title(row["epsilon"])] = with_error(row)
+    return list(found.values()), [*names, *columns]
+
+
+def varying(rows: Sequence[Row], names: Iterable[str]) -> list[str]:
+    """Return those of the columns that tell rows apart."""
+    return [name for name in names if len({row[name] for row in rows} - {None}) > 1]
+
+
+def named(row: Row, names: Iterable[str]) -> dict[str, str]:
+    """Return the columns of a row as text."""
+    return {name: _text(row[name]) for name in names}
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return ""
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def level(epsilon: float | None) -> str:
+    """Return an epsilon as a column is called."""
+    return "no privacy" if epsilon is None else f"epsilon {epsilon:g}"

@@ -1,0 +1,134 @@
+"""A table that somebody gives, CSV or Parquet: read by names, every problem at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote import validate
+from curvote.errors import Problem, UserError, did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHOWN = 10  # lines that a problem names, of however many
+Array = NDArray[np.float64]
+
+
+class Problems:
+    """What is wrong with the table at ``path``, gathered until `check`."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._found: list[str] = []
+
+    def add(self, words: str) -> None:
+        """Note one problem."""
+        self._found.append(words if words.endswith("?") else f"{words}.")
+
+    def at(self, frame: pd.DataFrame, wrong: NDArray[np.bool_], words: str) -> None:
+        """Note what is wrong with some rows of a table, if any are."""
+        if wrong.any():
+            self.add(f"{words} in {_lines(frame, wrong)}")
+
+    def check(self) -> None:
+        """Refuse (UserError) the table with all its problems."""
+        if self._found:
+            every = (Problem(f"{self._path}: {words}") for words in self._found)
+            raise UserError.several(every)
+
+
+def read(path: Path) -> pd.DataFrame:
+    """Return the table at ``path``: its cells as they stand there.
+
+    The index counts lines (CSV, whose first is the header) or rows (Parquet), as its
+    name says. UserError: no such file, of another kind, or no table.
+    """
+    reader = _READERS[validate.one_of(_READERS, suffix=path.suffix.lower())]
+    try:
+        frame = reader(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
+    except Exception as error:  # noqa: BLE001 - a reader's errors are of any kind
+        words = f"{type(error).__name__}, {error}".strip().replace("\n", " ")
+        raise UserError(f"{path} is no such table: {words}.") from None
+    frame.columns = [str(name).strip() for name in frame.columns]
+    return frame
+
+
+def _csv(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    cells = pd.read_csv(
+        path,
+        header=None,  # a name that stands twice must not be changed
+        dtype=str,
+        keep_default_na=False,
+        skip_blank_lines=False,
+        skipinitialspace=True,
+        encoding="utf-8-sig",
+    ).fillna("")
+    frame = cells[1:].set_axis(cells.iloc[0], axis=1)
+    frame.index = pd.RangeIndex(2, len(cells) + 1, name="line")
+    return frame[(frame != "").any(axis=1)]
+
+
+def _parquet(path: Path) -> pd.DataFrame:
+    import pandas as pd
+
+    frame = pd.read_parquet(path)
+    return frame.set_index(pd.RangeIndex(1, len(frame) + 1, name="row"))
+
+
+_READERS = {".csv": _csv, ".parquet": _parquet}
+
+
+def missing(frame: pd.DataFrame, names: Iterable[str], problems: Problems) -> bool:
+    """Note which of the ``names`` are not those of one column each; say if any."""
+    there, wrong = list(map(str, frame.columns)), False
+    for name in names:
+        count = there.count(name)
+        if count != 1:
+            wrong = True
+            hint = did_you_mean(name, there) if there else ""
+            words = f"{count} columns are called {name!r}" if count else None
+            problems.add(words or f"there is no column {name!r}.{hint}".rstrip("."))
+    return wrong
+
+
+def numbers(frame: pd.DataFrame, names: Sequence[str], problems: Problems) -> Array:
+    """Return columns as numbers (n, d), in this order; what is none is noted: NaN."""
+    import pandas as pd
+
+    found = np.empty((len(frame), len(names)))
+    for place, name in enumerate(names):
+        column = pd.to_numeric(frame[name], errors="coerce")
+        values = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        found[:, place] = np.where(np.isfinite(values), values, np.nan)
+        problems.at(frame, ~np.isfinite(values), f"{name}: no finite number")
+    return found
+
+
+def texts(frame: pd.DataFrame, name: str, problems: Problems) -> list[str]:
+    """Return a column as text without margins; an empty place is noted."""
+    found = [_text(cell) for cell in frame[name].tolist()]
+    empty = np.array([not text for text in found], dtype=bool)
+    problems.at(frame, empty, f"{name}: nothing")
+    return found
+
+
+def _text(cell: Any) -> str:
+    if cell is None or cell != cell:  # noqa: PLR0124 - NaN, NaT
+        return ""
+    return str(cell).strip()
+
+
+def _lines(frame: pd.DataFrame, wrong: NDArray[np.bool_]) -> str:
+    places = frame.index.to_numpy()[wrong]
+    shown = ", ".join(map(str, places[:SHOWN]))
+    more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
+    return f"{frame.index.name}{'s' * (len(places) > 1)} {shown}{more}"

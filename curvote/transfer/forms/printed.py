@@ -1,0 +1,69 @@
+"""Form `printed`: the kernel release as paper 002 prints it; for studies, not private.
+
+Each bandwidth is noised by equation (16) for epsilon / |H| and delta / |H|, as if one
+record moved the sum by 1. By the own rate it moves it by sqrt 2, and from an epsilon of
+about 9 on the equation is too little noise even for 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from scipy import optimize
+
+from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
+from curvote.mechanisms.gaussian_noise import GaussianNoise, loss_deviation
+from curvote.privacy import Budget
+from curvote.transfer.forms.kernel import Kernel
+
+if TYPE_CHECKING:
+    from curvote.transfer.task import Task
+
+
+@dataclass(frozen=True)
+class PrintedNoise(GaussianNoise):
+    """Noise of ``unit`` sqrt(2 ln(2 |H| / delta)) |H| / epsilon: equations (9), (16).
+
+    ``parts`` is |H|. ``sensitivity`` is the true one, so that what is told of the noise
+    is what it delivers.
+    """
+
+    unit: float
+    parts: float = 1.0
+
+    def __post_init__(self) -> None:
+        delta, epsilon = self.delta / self.parts, self.epsilon / self.parts
+        sigma = self.unit * math.sqrt(2 * math.log(2 / delta)) / epsilon
+        object.__setattr__(self, "law", DiscreteGaussian(0.5 / sigma**2))
+
+    def worst_log_ratio(self) -> float:
+        """Return the least epsilon' with (epsilon', ``delta``): it may be above."""
+        if self.delta_at(0.0) <= self.delta:
+            return 0.0
+        far = loss_deviation(self.sigma, self.sensitivity)
+        return float(
+            optimize.brentq(
+                lambda epsilon: (
+                    math.log(max(self.delta_at(epsilon), 1e-300)) - math.log(self.delta)
+                ),
+                *(0.0, far * (40 + far / 2)),
+            )
+        )
+
+
+class Printed(Kernel):
+    """The centred sum with the published noise."""
+
+    name = "printed"
+    study = True
+
+    def parts(self, task: Task) -> float:
+        """Return |H|: a bandwidth has that part of epsilon."""
+        return float(len(task.params["bandwidths"]))
+
+    def noise(self, task: Task, budget: Budget) -> GaussianNoise:
+        """Return the noise of (16)."""
+        known = budget.epsilon, budget.delta, self.unit(task), self.parts(task)
+        return PrintedNoise(self.sensitivity(task), *known)

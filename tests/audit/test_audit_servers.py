@@ -1,0 +1,358 @@
+"""Releases about tables: what one record moves, the exact delta, twins that are wrong.
+
+That the audit catches each twin stands in `test_audit_gallery`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from curvote.audit import choice, run
+from curvote.audit.broken.gallery import gallery
+from curvote.audit.broken.servers import Formed
+from curvote.audit.message_subject import of_message
+from curvote.audit.servers import examples, gaussian_law, leaving, neighbours
+from curvote.audit.servers.subject import TableSubject
+from curvote.chain.axis import Cell
+from curvote.entropy import SeededEntropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.mechanisms import discrete_gaussian
+from curvote.mechanisms.gaussian_noise import GaussianNoise, delta_bound, loss_deviation
+from curvote.protocols.message import Known
+from curvote.protocols.transfer.messages import MESSAGES, ReleaseMessage
+from curvote.run import audited
+from curvote.run.plan import fingerprint
+from curvote.transfer import release
+from curvote.transfer.forms.kernel import Kernel
+from curvote.transfer.task import Level, Task
+from tests.noise import SEED
+
+SENT: Any = MESSAGES["release"]
+FEW = 2000
+
+
+def asked(form: str, d: int, classes: str, **params: Any) -> Task:
+    """Return a task about d features in [0, 1]."""
+    features: Any = [(f"x{i}", 0, 1) for i in range(d)]
+    known: Any = tuple(classes)
+    return Task(features, known, {"one": Level(1.0)}, form, params)
+
+
+def moved(task: Task, message: Any = SENT) -> float:
+    """Return the most that one record moves, in units of the stated sensitivity."""
+    sizes = [n for n in neighbours.sizes(message, task) if n != 4]
+    squares = [neighbours.worst(message, task, n).square for n in sizes]
+    return math.sqrt(max(squares)) / message.form(task).sensitivity(task)
+
+
+def named(task: Task) -> str:
+    """Return a task's name in the tests' report."""
+    return f"{task.release}-{task.d}-{len(task.classes)}"
+
+
+TIGHT = [
+    asked("cells", d, classes, grids=20, order=order, pitch=pitch)
+    for d, classes, order, pitch in ((1, "ab", 1, 0.4), (2, "abc", 2, 1.0))
+]
+TIGHT += [asked("cells", 3, "ab", grids=20, order=3, cells=120)]
+TIGHT += [asked("moments", d, c) for d, c in ((1, "ab"), (3, "abc"))]
+TIGHT += [asked("moments", 3, "ab", arm="joint", share=s) for s in (0.2, 0.6)]
+TIGHT += [asked("counts", 2, "abc"), asked("kernel", 2, "ab", centre="half", grids=8)]
+TIGHT += [asked("kernel", 2, "ab", bandwidths=[0.5, 0.2], grids=8, cells=1600)]
+_WAVES: dict[str, Any] = {"kernel": "gaussian", "grids": 40, "cells": 80}
+LOOSE = [asked("kernel", 2, "ab", centre=c, **_WAVES) for c in ("own", "half")]
+
+
+@pytest.mark.parametrize("task", TIGHT, ids=named)
+def test_no_neighbours_are_further_apart_than_stated_and_some_are_so_far(
+    task: Task,
+) -> None:
+    """Tables of 1, 2, 3 and 500 records, in whole numbers; one class only, too."""
+    assert 0.99 < moved(task) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize("task", LOOSE, ids=named)
+def test_waves_stay_within_what_is_stated(task: Task) -> None:
+    """They are seldom opposed, so that the bound is not reached."""
+    assert 0.2 < moved(task) <= 1
+
+
+def test_every_table_of_few_records_is_among_those_searched() -> None:
+    """Against all pairs of tables, written out: they differ in one record or none."""
+    task = asked("moments", 1, "ab")
+    records = neighbours.pool(task)
+    tables = list(product(range(len(records.z)), repeat=2))
+    sums = np.array([SENT.sums(task, records.of(np.array(t))) for t in tables])
+    pairs = np.array([[sum(np.array(a) != b) <= 1 for a in tables] for b in tables])
+    apart = ((sums[:, None] - sums) ** 2).sum(axis=-1)
+    assert neighbours.worst(SENT, task, 2).square == apart[pairs].max()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0, 20.0])
+@pytest.mark.parametrize("deviation", [0.2, 1.0, 4.0])
+def test_delta_is_that_of_the_normal_law(epsilon: float, deviation: float) -> None:
+    """By integration of max(0, p - e^epsilon q); its inverses give the same back."""
+    found = gaussian_law.delta(epsilon, deviation)
+    x = np.linspace(-45, 45, 2_000_001)
+    p, q = stats.norm.pdf(x, deviation), stats.norm.pdf(x)
+    by_hand = np.trapezoid(np.maximum(p - np.exp(epsilon) * q, 0), x)
+    assert found == pytest.approx(by_hand, rel=1e-5, abs=1e-13)
+    if found > 1e-12:
+        assert gaussian_law.allowed(epsilon, found) == pytest.approx(deviation)
+        assert gaussian_law.least_epsilon(deviation, found) == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("apart", [[3], [0, 2, -2], [5, 5, 5, 0]])
+def test_the_discrete_delta_is_that_of_all_outcomes(apart: list[int]) -> None:
+    """Against a sum over the grid, and below the bound that the product uses."""
+    sigma, epsilon, steps = 16.5, 0.4, np.array(apart)
+    found = gaussian_law.of_difference(steps, sigma, epsilon)
+    k = np.arange(-300, 301)
+    one = np.exp(-(k**2) / (2 * sigma**2))
+    law = np.array([1.0])
+    for size in steps[steps != 0]:
+        spread = np.zeros(abs(size) * 600 + 1)
+        spread[:: abs(size)] = one / one.sum()
+        law = np.convolve(law, spread)
+    inner = np.arange(len(law)) - len(law) // 2
+    loss = (2 * inner + steps @ steps) / (2 * sigma**2)
+    assert found == pytest.approx(law @ np.maximum(0, 1 - np.exp(epsilon - loss)))
+    bound = delta_bound(epsilon, loss_deviation(sigma, math.sqrt(steps @ steps)))
+    assert found <= bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "epsilon", "delta"),
+    [
+        (name, examples.LEVELS[i % 3], examples.DELTAS[i % 2])
+        for i, name in enumerate(examples.names())
+    ],
+)
+def test_shipped_releases_pass(name: str, epsilon: float, delta: float | None) -> None:
+    """Every form, and the draws prove no more than the law loses."""
+    (row,) = run(choice.table(name, epsilon, delta), samples=FEW)
+    assert (row.mechanism, row.verdict) == (name, "pass"), row.checks
+    assert row.delta == (delta or 1 / 16)
+    assert row.exact is not None
+    assert row.lower_bound is not None
+    assert row.lower_bound <= row.exact <= epsilon
+    assert {"sensitivity", "delta", "fields", "path", "streams", "queries"} < {
+        *row.checks
+    }
+
+
+def test_an_honest_form_under_a_twin_s_roof_passes() -> None:
+    """So what is caught is the fault, not how twins are made."""
+    twin = gallery("broken.transfer_centring_unscaled")
+    (row,) = run(replace(twin, message=Formed(Kernel())), samples=FEW)
+    assert (row.verdict, row.caught_by) == ("missed", ())
+
+
+def test_jobs_hold_each_release_at_all_levels() -> None:
+    """At both deltas; a star stands for all of them."""
+    jobs = choice.jobs(["transfer.*"], [], 1000)
+    claims = {(s.name, s.budget) for s, _ in jobs if isinstance(s, TableSubject)}
+    assert len(claims) == len(jobs) == 6 * len(examples.names())
+    assert len(choice.checked(["broken.transfer_*"])) == 9
+    with pytest.raises(UserError, match="transfr"):
+        choice.checked(["transfr.*"])
+
+
+# ------------------------------------------------------------------- twins are wrong
+def twin_of(name: str) -> TableSubject:
+    """Return a twin."""
+    found = gallery(f"broken.transfer_{name}")
+    assert isinstance(found, TableSubject)
+    return found
+
+
+def table(subject: TableSubject, *records: tuple[float, float, int]) -> Known:
+    """Return a table of (a, b, class), features in [0, 1]."""
+    rows = np.array(records, dtype=float)
+    return neighbours.known(subject.task, rows[:, :2], rows[:, 2])
+
+
+LOW, HIGH, ILL = (0.0, 0.0, 0), (1.0, 1.0, 0), (0.0, 0.0, 1)
+MIDDLE = (0.4, 0.4, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "one", "other"),
+    [
+        ("classes_without_sqrt2", [LOW], [ILL]),
+        ("bandwidths_full_budget", [LOW], [ILL]),
+        ("centring_unscaled", [ILL] + [LOW] * 99, [(1, 1, 1)] + [LOW] * 99),
+        ("bounds_from_records", [LOW] + [MIDDLE] * 3, [HIGH] + [MIDDLE] * 3),
+    ],
+)
+def test_two_neighbours_tell_more_than_the_twin_claims(
+    name: str, one: list[Any], other: list[Any]
+) -> None:
+    """By the textbook formula, at the noise that is really added."""
+    subject = twin_of(name)
+    first, second = (table(subject, *rows) for rows in (one, other))
+    sums = [subject.message.sums(subject.task, x) for x in (first, second)]
+    apart = math.sqrt(((sums[0] - sums[1]) ** 2).sum())
+    assert apart > 1.05 * subject.message.form(subject.task).sensitivity(subject.task)
+    sigma = subject.message.noise(subject.task, len(one)).sigma
+    assert gaussian_law.delta(0.5, apart / sigma) > 1.2 * subject.budget.delta
+
+
+@pytest.mark.parametrize("name", ["delta_ignored", "printed_noise"])
+def test_the_noise_is_too_little_for_the_delta(name: str) -> None:
+    """Though its sensitivity is right."""
+    subject = twin_of(name)
+    form = subject.message.form(subject.task)
+    noise = subject.message.noise(subject.task, subject.records)
+    deviation = form.sensitivity(subject.task) / noise.sigma
+    claimed = subject.budget
+    assert gaussian_law.delta(claimed.epsilon, deviation) > 50 * claimed.delta
+
+
+def test_the_mean_of_fresh_answers_is_the_truth_that_one_release_hides() -> None:
+    """1,000 questions about one point: the honest error stays, the other goes."""
+    twin, points = twin_of("fresh_noise"), np.full((1000, 2), 0.3)
+    honest = choice.table("transfer.moments", 0.5)
+    x = honest.worst.one
+    truth = honest.told(honest.message.sums(honest.task, x)[None], points)[0, :2]
+    errors = []
+    for subject in (honest, twin):
+        told = subject.answers(x, points, 20, SeededEntropy(SEED))
+        mean = told.reshape(20, 1000, -1).mean(axis=1)
+        errors.append(np.sqrt(((mean - truth) ** 2).mean()))
+    assert errors[1] < errors[0] / 20
+
+
+def test_empty_cells_stand_as_zeros_in_the_twin_alone() -> None:
+    """So they tell that nobody is there."""
+    twin, honest = twin_of("visited_cells_only"), choice.table("transfer.cells", 0.5)
+    x = honest.worst.one
+    empty = honest.message.sums(honest.task, x) == 0
+    told, hidden = (
+        s.message.draw(s.task, x, SeededEntropy(1))["values"][0] for s in (twin, honest)
+    )
+    assert (told[empty] == 0).all()
+    assert (hidden[empty] == 0).mean() < 0.2
+
+
+def test_the_rate_beside_is_exact() -> None:
+    """To the last record."""
+    subject = twin_of("rate_beside")
+    known = table(subject, LOW, LOW, ILL)
+    sent = subject.message.draw(subject.task, known, SystemEntropy())
+    assert sent["rate"].tolist() == [pytest.approx(1 / 3)]
+
+
+# --------------------------------------------------------------- what ships, if broken
+def caught(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, made: Any) -> set:
+    """Return what sees it if one line of the product is another."""
+    monkeypatch.setattr(place, name, made)
+    (row,) = run(choice.table("transfer.moments", 0.5), samples=FEW)
+    assert row.verdict == "violated"
+    return set(row.caught_by)
+
+
+def test_noise_that_servers_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One seed is one stream for all."""
+    found = caught(monkeypatch, release, "own_stream", lambda entropy, asked: entropy)
+    assert "streams" in found
+
+
+def test_a_seed_that_depends_on_records_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever knows the seed could tell records by the noise."""
+    add = GaussianNoise.add
+
+    def telling(self: GaussianNoise, steps: Any, entropy: Any) -> Any:
+        return add(self, steps, SeededEntropy(abs(int(steps.ravel()[0]))))
+
+    assert "streams" in caught(monkeypatch, GaussianNoise, "add", telling)
+
+
+def test_half_the_noise_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever law is declared."""
+    sample = discrete_gaussian.DiscreteGaussian.sample
+
+    def halved(self: Any, n: int, entropy: Any) -> Any:
+        return sample(self, n, entropy) // 2
+
+    found = caught(monkeypatch, discrete_gaussian.DiscreteGaussian, "sample", halved)
+    assert {"law", "interior"} <= found
+
+
+def test_a_release_that_is_noised_in_another_way_than_declared_is_seen(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server's own call is held against the declared noise, word for word."""
+    draw = ReleaseMessage.draw
+
+    def shifted(self: Any, task: Any, known: Any, entropy: Any) -> Any:
+        sent = draw(self, task, known, entropy)
+        return sent | {"values": sent["values"] + 1}
+
+    assert "path" in caught(monkeypatch, ReleaseMessage, "draw", shifted)
+
+
+# ------------------------------------------------------------------- what a run audits
+@pytest.mark.parametrize("label", [np.nan, -1, 0.5, 2, np.inf])
+def test_a_label_that_is_none_is_refused(label: float) -> None:
+    """Before it stands for another class."""
+    task = examples.task("cells", Level(1.0))
+    z = np.zeros((2, 2))
+    with pytest.raises(UserError, match="label"):
+        SENT.draw(task, Known(z, z, np.array([0, label])), SystemEntropy())
+
+
+@pytest.mark.parametrize("form", ["cells", "moments", "kernel", "counts"])
+def test_a_verdict_counts_for_the_code_of_the_form(form: str) -> None:
+    """And of all that a release is made by."""
+    task = examples.task(form, Level(1.0))
+    package = "curvote.protocols.transfer"
+    code = fingerprint.of_code([f"{package}.messages", *SENT.code(task)])
+    needed = {f"forms.{form}", "release", "task"}
+    assert {f"curvote.transfer.{name}" for name in needed} <= set(code)
+    assert "curvote.mechanisms.gaussian_noise" in code
+
+
+def test_of_a_pipeline_each_server_s_release_is_a_subject() -> None:
+    """About a hundred records, whatever its form; the printed one claims too much."""
+    tasks = {
+        name: examples.task(name, Level(8.0, 1e-3), **more)
+        for name, more in (("moments", {}), ("printed", {"grids": 8, "cells": 128}))
+    }
+    rows = {name: run(of_message(task), samples=0)[0] for name, task in tasks.items()}
+    assert {row.mechanism for row in rows.values()} == {"transfer.release"}
+    assert [row.verdict for row in rows.values()] == ["pass", "violated"]
+    assert SENT.worst_loss(tasks["moments"]) == pytest.approx(8.0)
+    assert SENT.worst_loss(tasks["printed"]) > 8.5
+
+
+def test_a_pipeline_s_tasks_are_those_of_the_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One for each server; the loss of the worst is what is shown for a level."""
+    level = Level(2.0, 1e-3)
+    tasks = [examples.task(name, level) for name in ("cells", "moments", "cells")]
+    monkeypatch.setattr(audited, "tasks_of", lambda *_: audited._once(tasks))  # noqa: SLF001
+    project: Any = Cell()
+    (loss,) = audited.exact_losses(project, project)
+    assert (loss.message, loss.claimed, loss.holds) == ("release", 2.0, True)
+    assert loss.exact == pytest.approx(2.0)
+
+
+def test_neighbours_get_the_same_fields() -> None:
+    """Only the values differ, and a stored release adds the task."""
+    subject = choice.table("transfer.kernel", 2.0)
+    assert leaving.fields(subject) is None
+    made = release.release(
+        subject.task, "one", np.zeros((4, 2)), ["no"] * 4, SeededEntropy(1)
+    )
+    assert set(made.to_json()) == {"server", "n", "values", "task"}

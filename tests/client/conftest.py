@@ -1,0 +1,38 @@
+"""What tests of a client's side share: its folder, its entropy, another server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.entropy import SystemEntropy
+from curvote.signed import ServerKey
+from tests.invited import Home
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """Return the folder of a client who was invited to report."""
+    return Home(tmp_path / "home", monkeypatch)
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return the counts of system words that are asked for, while they are."""
+    counts: list[int] = []
+    words = SystemEntropy.words
+
+    def counting(self: SystemEntropy, n: int) -> Any:
+        counts.append(n)
+        return words(self, n)
+
+    monkeypatch.setattr(SystemEntropy, "words", counting)
+    return counts
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> ServerKey:
+    """Return the key of another server."""
+    return ServerKey.at(tmp_path / "other.pem")

@@ -1,0 +1,82 @@
+"""Tables that stay away: what a pipeline may state of them, in clear."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from curvote.datasets import lookup, remote_table
+from curvote.reporting.source_words import record_of
+
+SOURCE = """
+name: remote_table
+servers: [cleveland, va-2, s_3]
+features: {age: [20, 90], sex: [0, 1], "ST depression": [-3, 7.5]}
+classes: ["no", "yes"]
+record: patient
+"""
+
+
+def wrong(**said: Any) -> str:
+    """Return what is wrong with a source that says something else."""
+    with pytest.raises(ValidationError) as error:
+        remote_table.Parameters.model_validate(yaml.safe_load(SOURCE) | said)
+    details = error.value.errors()
+    assert {detail["loc"][0] for detail in details} == {*said}
+    return str(details[0]["msg"])
+
+
+def test_what_is_stated_is_public() -> None:
+    """Servers without sizes, features with bounds, classes in order; no record."""
+    source = yaml.safe_load(SOURCE)
+    _, stated = lookup.chosen(source)
+    facts = json.loads(json.dumps(remote_table.facts(stated)))
+    assert facts["servers"] == {"cleveland": None, "va-2": None, "s_3": None}
+    assert facts["servers"] == lookup.servers(source)
+    bounds = {f["name"]: (f["lower"], f["upper"]) for f in facts["features"]}
+    assert bounds == {"age": (20, 90), "sex": (0, 1), "ST depression": (-3, 7.5)}
+    assert facts["classes"] == ["no", "yes"] == [*(lookup.classes(source) or ())]
+    assert record_of(facts) == "patient"
+    assert lookup.remote(source)
+    assert not lookup.apart(source)
+    columns = remote_table.clients(stated, 7, np.random.default_rng(1))
+    assert columns["curve"].shape == (0, remote_table.width(stated))
+
+
+@pytest.mark.parametrize("text", ["[no, yes]", "[off, on]", "[true, false]", "[0, 1]"])
+def test_yaml_words_that_are_no_texts_want_quotes(text: str) -> None:
+    """An unquoted no is false to YAML; a number is no class either."""
+    assert "in quotes" in wrong(classes=yaml.safe_load(text))
+    assert "in quotes" in wrong(record=yaml.safe_load(text)[0])
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"servers": []}, "give 1 or more"),
+        ({"servers": ["a", "b", "a"]}, "a stands twice"),
+        ({"servers": ["a.b"]}, "letters, digits"),
+        ({"servers": ["-a"]}, "not - or _ first"),
+        ({"servers": [True]}, "in quotes"),
+        ({"features": {}}, "at least 1"),
+        ({"features": {"age": [90, 20]}}, "below the second: age"),
+        ({"features": {"age": [20, 20]}}, "below the second: age"),
+        ({"features": {"age": [20, float("inf")]}}, "finite"),
+        ({"features": {"age": [20, float("nan")]}}, "finite"),
+        ({"features": {"age": [20]}}, "required"),
+        ({"features": {False: [0, 1]}}, "no, false or off in quotes"),
+        ({"features": {" age": [0, 1]}}, "without margins"),
+        ({"classes": ["no", "x" * 61]}, "1 to 60 characters"),
+        ({"classes": ["no"]}, "give 2 or more"),
+        ({"classes": ["no", "no"]}, "no stands twice"),
+        ({"rows": 5}, "not permitted"),
+    ],
+)
+def test_what_is_not_right_is_refused(said: dict[str, Any], message: str) -> None:
+    """The key that is wrong is named, and what is wrong with it."""
+    assert message in wrong(**said)
