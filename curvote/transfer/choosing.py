@@ -18,7 +18,6 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from curvote import validate
 from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.transfer.setup import Setup
 from curvote.transfer.task import Level
@@ -48,6 +47,7 @@ class Choice(NamedTuple):
 
 
 def choose(setup: Setup) -> Choice:
+<<<<<<< HEAD
     """Return the form for what is public of several servers; unknown sizes: UserError.
 
     An unknown target is a UserError, too.
@@ -57,6 +57,14 @@ def choose(setup: Setup) -> Choice:
     v = pooled_variance(setup.known_sizes(), setup.levels)
     weights = "aligned" if len(setup.sizes) > 1 else "adapt_tar"
     if d <= FEW:
+=======
+    """Return the form for what is public; sizes that nobody knows are a UserError."""
+    sizes, d = setup.known_sizes(), setup.d
+    v = pooled_variance(sizes, setup.levels)
+    weights = "aligned" if len(sizes) > 1 else "adapt_tar"
+    if d <= FEW:
+        params = _cells(d, setup.classes)
+>>>>>>> main
         reason = f"{d} features: cells of {PITCH} see any boundary (v = {v:.2g})"
         return Choice("cells", _cells(d, setup.classes), weights, reason)
     energy = (d + 1) * v

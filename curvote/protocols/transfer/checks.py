@@ -96,8 +96,10 @@ def _promised(pipeline: Settings, servers: list[str]) -> Problems:
     """Ask for a delta that is a promise to every record, as far as sizes are known."""
     delta, known = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
     for name, n in known.items():
+        if n is None:
+            continue  # a table that stays away: its release says n
         try:
-            refuse_delta(delta or 0.0, n or 1)
+            refuse_delta(delta or 0.0, n)
         except UserError as error:
             yield Problem(f"{name}: {error}", ("transfer", "delta"))
             return

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from curvote.transfer.task import Task
 
 
+# Steps to a record: sigma is 16 steps at least, which must not be much.
+ONE = 1 << 10
+
+
 class Parameters(Strict):
     """None: phi(x) is 1 whatever x is."""
 
@@ -30,20 +34,20 @@ class Counts(ClassSums):
         return len(task.classes)
 
     def unit(self, task: Task) -> float:
-        """Return 1: a record is one step."""
-        return 1.0
+        """Return 2^10: so many steps is a record."""
+        return float(ONE)
 
     def sensitivity(self, task: Task) -> float:
-        """Return sqrt 2."""
-        return math.sqrt(2)
+        """Return 2^10 sqrt 2."""
+        return ONE * math.sqrt(2)
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
-        """Return the counts."""
-        return np.bincount(codes, minlength=len(task.classes)).astype(np.int64)
+        """Return the counts, in steps."""
+        return np.bincount(codes, minlength=len(task.classes)).astype(np.int64) * ONE
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the counts as released, (K, 1)."""
-        return np.asarray(values[:, np.newaxis], dtype=np.float64)
+        return np.asarray(values[:, np.newaxis] / self.unit(task))
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return w for every query, (q, r)."""
