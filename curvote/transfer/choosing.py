@@ -47,26 +47,14 @@ class Choice(NamedTuple):
 
 
 def choose(setup: Setup) -> Choice:
-<<<<<<< HEAD
-    """Return the form for what is public of several servers; unknown sizes: UserError.
-
-    An unknown target is a UserError, too.
-    """
-    validate.one_of(setup.sizes, target=setup.target)
-    d = setup.d
-    v = pooled_variance(setup.known_sizes(), setup.levels)
-    weights = "aligned" if len(setup.sizes) > 1 else "adapt_tar"
-    if d <= FEW:
-=======
     """Return the form for what is public; sizes that nobody knows are a UserError."""
     sizes, d = setup.known_sizes(), setup.d
     v = pooled_variance(sizes, setup.levels)
     weights = "aligned" if len(sizes) > 1 else "adapt_tar"
     if d <= FEW:
         params = _cells(d, setup.classes)
->>>>>>> main
         reason = f"{d} features: cells of {PITCH} see any boundary (v = {v:.2g})"
-        return Choice("cells", _cells(d, setup.classes), weights, reason)
+        return Choice("cells", params, weights, reason)
     energy = (d + 1) * v
     arm = "joint" if energy < SECOND else "mean"
     sign = "below" if arm == "joint" else "above"

@@ -7,35 +7,23 @@ from collections.abc import Mapping
 import pytest
 
 from curvote.errors import UserError
-from curvote.transfer.choosing import Choice, choose, pooled_variance
+from curvote.transfer.choosing import choose, pooled_variance
 from curvote.transfer.setup import Setup
 from curvote.transfer.task import Level, Task
 
 HEART = {"cleveland": 303, "hungarian": 142, "switzerland": 116, "va": 141}
 
 
-def _choice(
-    d: int, sizes: Mapping[str, int | None], target: str = "va", classes: int = 2
-) -> Choice:
-    return choose(Setup(d, classes, sizes, _levels(1.0), target))
-
-
 def _levels(epsilon: float | str) -> dict[str, Level]:
     return {name: Level(epsilon) for name in HEART}
 
 
+def _setup(d: int, classes: int, sizes: Mapping[str, int | None], target: str) -> Setup:
+    return Setup(d, classes, sizes, _levels(1.0), target)
+
+
 def test_a_few_features_are_cells_and_more_a_line() -> None:
     """Two: cells at half the range; seven: sums; a large crowd: its second moment."""
-<<<<<<< HEAD
-    two = _choice(2, HEART)
-    assert (two.release, two.params["pitch"]) == ("cells", 0.5)
-    heart = _choice(7, HEART)
-    assert (heart.release, heart.params["arm"]) == ("moments", "mean")
-    many = {name: 100 * n for name, n in HEART.items()}
-    assert _choice(7, many).params["arm"] == "joint"
-    assert "p v" in heart.reason
-    assert _choice(7, {"va": 141}).weights == "adapt_tar"
-=======
     two = choose(_setup(2, 2, HEART, "va"))
     assert (two.release, two.params["pitch"]) == ("cells", 0.5)
     heart = choose(_setup(7, 2, HEART, "va"))
@@ -44,18 +32,13 @@ def test_a_few_features_are_cells_and_more_a_line() -> None:
     assert choose(_setup(7, 2, many, "va")).params["arm"] == "joint"
     assert "p v" in heart.reason
     assert choose(_setup(7, 2, {"va": 141}, "va")).weights == "adapt_tar"
->>>>>>> main
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 4, 30])
 @pytest.mark.parametrize("classes", [2, 5, 20])
 def test_a_task_can_be_made_of_it(d: int, classes: int) -> None:
     """The parameters fit, and a release fits one envelope."""
-<<<<<<< HEAD
-    choice = _choice(d, HEART, classes=classes)
-=======
     choice = choose(_setup(d, classes, HEART, "va"))
->>>>>>> main
     features = [(f"x{k}", 0, 1) for k in range(d)]
     names = [str(k) for k in range(classes)]
     task = Task(features, names, {"va": 1.0}, choice.release, choice.params)
@@ -67,11 +50,5 @@ def test_more_trust_is_less_variance() -> None:
     falling = [pooled_variance(HEART, _levels(e)) for e in (0.25, 1.0, 10.0, "public")]
     assert falling == sorted(falling, reverse=True)
     assert falling[-1] == pytest.approx(1 / (4 * sum(HEART.values())))
-    with pytest.raises(UserError, match="target"):
-<<<<<<< HEAD
-        _choice(7, HEART, "basel")
-    with pytest.raises(UserError, match="not known yet"):
-        _choice(7, HEART | {"va": None})
-=======
-        choose(_setup(7, 2, HEART, "basel"))
->>>>>>> main
+    with pytest.raises(UserError, match="va holds is not known"):
+        choose(_setup(7, 2, HEART | {"va": None}, "va"))

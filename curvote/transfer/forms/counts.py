@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from curvote.transfer.task import Task
 
 
-# Steps to a record: sigma is 16 steps at least, which must not be much.
+# Steps of one record: exact noise needs many of them, as its sigma is 16 or more.
 ONE = 1 << 10
 
 
@@ -23,7 +23,7 @@ class Parameters(Strict):
 
 
 class Counts(ClassSums):
-    """The count of each class; replacing a record moves two of them by 1."""
+    """The count of each class; replacing a record moves two of them by `ONE` steps."""
 
     name = "counts"
     Parameters = Parameters
@@ -34,20 +34,20 @@ class Counts(ClassSums):
         return len(task.classes)
 
     def unit(self, task: Task) -> float:
-        """Return 2^10: so many steps is a record."""
+        """Return `ONE`."""
         return float(ONE)
 
     def sensitivity(self, task: Task) -> float:
-        """Return 2^10 sqrt 2."""
-        return ONE * math.sqrt(2)
+        """Return sqrt 2, in steps."""
+        return math.sqrt(2) * ONE
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
-        """Return the counts, in steps."""
-        return np.bincount(codes, minlength=len(task.classes)).astype(np.int64) * ONE
+        """Return the counts in steps."""
+        return ONE * np.bincount(codes, minlength=len(task.classes)).astype(np.int64)
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the counts as released, (K, 1)."""
-        return np.asarray(values[:, np.newaxis] / self.unit(task))
+        return np.asarray(values[:, np.newaxis] / ONE, dtype=np.float64)
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return w for every query, (q, r)."""
