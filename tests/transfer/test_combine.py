@@ -13,7 +13,7 @@ from curvote.errors import UserError
 from curvote.transfer.combine import combine
 from curvote.transfer.model import Model
 from curvote.transfer.release import Release, received
-from curvote.transfer.task import Task
+from curvote.transfer.task import Level, Task
 from tests.transfer.hospitals import releases, table, task
 
 RULES = ["precision", "aligned", "adapt_samp", "adapt_tar", "adapt_all", "adapt_homog"]
@@ -125,7 +125,8 @@ def test_a_class_may_be_missing_and_a_record_alone(form: str, n: int) -> None:
     """Finite scores whatever the noise, from one server or beside another."""
     tables = {"here": table(n, 0), "there": table(5, 1)}
     tables["here"][1][:] = "c0"
-    asked = task(dict.fromkeys(tables, 0.1), form, 3)
+    level = Level(0.1, 1e-4)  # one record has no default
+    asked = task(dict.fromkeys(tables, level), form, 3)
     told = releases(asked, tables)
     for rule in RULES:
         for some in (told, told[:1]):
