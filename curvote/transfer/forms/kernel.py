@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Steps to the entry of one record at one grid or frequency.
 ONE = 1 << 12
 
-Bandwidth = Annotated[float, Field(gt=0, le=64)]
+Bandwidth = Annotated[float, Field(ge=2**-20, le=64)]
 
 
 class Features(Protocol):
@@ -76,7 +76,7 @@ class Parameters(Strict):
     """
 
     kernel: Literal["triangular", "gaussian", "histogram", "jittered"] = "triangular"
-    span: Annotated[float, Field(gt=0, le=64)] = 1.0
+    span: Annotated[float, Field(ge=2**-20, le=64)] = 1.0
     bandwidths: list[Bandwidth] = Field(default=[1.0], min_length=1, max_length=32)
     centre: Literal["own", "half"] = "own"
     grids: Whole = 400
