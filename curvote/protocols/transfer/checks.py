@@ -94,7 +94,8 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
 
 def _promised(pipeline: Settings, servers: list[str]) -> Problems:
     """Ask for a delta that is a promise to every record, as far as sizes are known."""
-    delta, known = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    delta, sizes = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    known = {name: n for name, n in sizes.items() if n is not None}
     for name, n in known.items():
         if n is None:
             continue  # a table that stays away: its release says n
