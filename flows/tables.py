@@ -41,16 +41,16 @@ def print_plan(rows: Sequence[dict[str, Any]]) -> None:
 
 
 def print_scores(
-    record: RunRecord, rows: Sequence[dict[str, Any]], metric: str | None = None
+    record: RunRecord, rows: Sequence[dict[str, Any]], name: str | None = None
 ) -> None:
     """Print scores with standard errors, a table a metric, a block a learner.
 
-    With ``metric`` that one alone, which may stand beside another; UserError where the
+    With ``name`` that metric alone, which may stand beside another; UserError where the
     run has none of this name.
     """
     scores = scores_of(record, rows)
-    if metric is not None:
-        scores = list(_only(scores, metric))
+    if name is not None:
+        scores = list(_only(scores, name))
     for metric in dict.fromkeys(score.metric for score in scores):
         percent = " in %" if metric.shown == "percent" else ""
         title = f"{record.pipeline}: {metric.name}{percent}"

@@ -61,8 +61,9 @@ class Message(ABC):
     A ``whole`` one is about a table: all n records are those of one sender, who draws
     one row; replacing any one of them is what it hides. Else n is 1 for each client.
 
-    ``party`` is what a sender is called. ``senders`` are who sends it, ``stage`` is where it is drawn, ``table`` the server's
-    table that it becomes, ``payload`` its form in an envelope. ``bounded`` says that a
+    ``party`` is what a sender is called. ``senders`` are who sends it, ``stage`` is
+    where it is drawn, ``table`` the server's table that it becomes, ``payload`` its
+    form in an envelope. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
     table in random order and stay tied to nothing that tells whose they are. ``who``
     sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.

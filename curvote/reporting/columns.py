@@ -34,18 +34,18 @@ def columns(rows: Iterable[Row], x: str = "epsilon") -> list[dict[str, Any]]:
     ]
 
 
-def _held_against(row: Row, beside: set[str]) -> bool:
+def _held_against(row: Row, beside: set[str | None]) -> bool:
     """Say whether a score holds for all columns: it has no learner and no grid."""
     alone = not row["learner"] and set(row.get("setting", {})) <= {PROTOCOL}
-    return alone and row["protocol"] in beside
+    return alone and row.get("protocol") in beside
 
 
-def _beside(rows: Iterable[Row]) -> set[str]:
+def _beside(rows: Iterable[Row]) -> set[str | None]:
     """Return the protocols that measure only what all others are held against."""
     references = {m.name for one in systems() for m in one.methods if m.reference}
-    found: dict[str, set[str]] = {}
+    found: dict[str | None, set[str]] = {}
     for row in rows:
-        found.setdefault(row["protocol"], set()).add(row["method"])
+        found.setdefault(row.get("protocol"), set()).add(row["method"])
     alone = {name for name, methods in found.items() if methods <= references}
     others = {m for name in found.keys() - alone for m in found[name]}
     return {name for name in alone if others and not found[name] & others}

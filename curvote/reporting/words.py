@@ -139,10 +139,10 @@ def headline(data: PageData) -> str:
     if row is None:
         known_of = [s.estimates for s in data.sections if s.estimates]
         beyond = f", beyond {known_of[0]}" if known_of else ""
-        who = "clients" if promises.local(data) else f"{data.record}s"
+        who = promises.party(data) if promises.local(data) else data.record
         return (
             "No true error is known: real releases say nothing about how often the"
-            f" classifier errs on new {who}{beyond}."
+            f" classifier errs on new {who}s{beyond}."
         )
     metric = data.measured[0]
     se = "" if pd.isna(row["se"]) else f" (± {number(row['se'], metric)})"

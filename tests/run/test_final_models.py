@@ -24,8 +24,11 @@ from mlflow.models import Model
 from numpy.typing import NDArray
 
 from curvote.chain.lookup import system
+from curvote.chain.stage import Here
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.roles import split
+from curvote.protocols.transfer import stated
+from curvote.protocols.transfer.stages import score
 from curvote.reproduce.lookup import file_of, reproductions
 from curvote.run.config.file import Configured, PipelinesFile
 from curvote.run.config.source import Absent, raw_files
@@ -46,6 +49,14 @@ HANDFUL = {
     "arrivals": ("epsilon=[2]",),
     "phonemes": ("epsilon=[5]", "learners=[centroid]"),
     "diabetes": ("epsilon=[1]", "learners=[centroid]"),
+    "transfer-simulated": (
+        "epsilon=[1]",
+        "source.n=60",
+        "source.test=80",
+        "transfer.test=80",
+        "grid={source.gamma: [0.5]}",
+        "protocols=[{name: transfer, release: moments}]",
+    ),
 }
 # Reads lines of [model, file of clients], writes one line of labels for each.
 ELSEWHERE = """
@@ -190,6 +201,9 @@ def kept(view: RunView, path: Path, uri: str) -> Kept:
 def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
     """Return the raw curves of a cell's test clients, and their labels 0 and 1."""
     rows = view.columns("ingest", "clients", place)
+    if view.system.name == "transfer":
+        mine = tested_of(view, place)
+        return rows["curve"][mine], rows["label"][mine].astype(int)
     groups = rows["group"] if view.setting("source.groups") else None
     sizes = view.settings.clients.model_dump()
     n = len(rows["label"])
@@ -197,6 +211,14 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
     if view.cell["arrival"] is not None:
         mine = mine[rows["group"][mine] == view.cell["arrival"]]
     return rows["curve"][mine], rows["label"][mine].astype(int)
+
+
+def tested_of(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
+    """Return the rows of the target that a transfer is tested on."""
+    asked = (*stated.WHO, "target", "transfer.test")
+    params = {name: view.setting(name) for name in asked}
+    inputs = {"project": view.artifact("project")}
+    return score.tested_of(Here("report", place, (1,), inputs, params, {}))
 
 
 def scores_of(view: RunView) -> list[float]:

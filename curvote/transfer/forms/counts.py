@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from curvote.transfer.task import Task
 
 
+# Steps of one record: exact noise needs many of them, as its sigma is 16 or more.
+ONE = 1 << 10
+
+
 class Parameters(Strict):
     """None: phi(x) is 1 whatever x is."""
 
 
 class Counts(ClassSums):
-    """The count of each class; replacing a record moves two of them by 1."""
+    """The count of each class; replacing a record moves two of them by `ONE` steps."""
 
     name = "counts"
     Parameters = Parameters
@@ -30,20 +34,20 @@ class Counts(ClassSums):
         return len(task.classes)
 
     def unit(self, task: Task) -> float:
-        """Return 1: a record is one step."""
-        return 1.0
+        """Return `ONE`."""
+        return float(ONE)
 
     def sensitivity(self, task: Task) -> float:
-        """Return sqrt 2."""
-        return math.sqrt(2)
+        """Return sqrt 2, in steps."""
+        return math.sqrt(2) * ONE
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
-        """Return the counts."""
-        return np.bincount(codes, minlength=len(task.classes)).astype(np.int64)
+        """Return the counts in steps."""
+        return ONE * np.bincount(codes, minlength=len(task.classes)).astype(np.int64)
 
     def weights(self, task: Task, values: Array) -> Array:
         """Return the counts as released, (K, 1)."""
-        return np.asarray(values[:, np.newaxis], dtype=np.float64)
+        return np.asarray(values[:, np.newaxis] / ONE, dtype=np.float64)
 
     def product(self, task: Task, cube: Array, weights: Array) -> Array:
         """Return w for every query, (q, r)."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ONE = 1 << 20
 # How many points stand for the uniform distribution.
 _REFERENCE = 4096
+_BLOCK = 1 << 14  # records that are summed at once
 
 
 class Parameters(Strict):
@@ -82,6 +83,13 @@ class Moments(ClassSums):
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         """Return the sums of rounded records, class after class, then the pairs."""
+        total = np.zeros(self.length(task), dtype=np.int64)
+        for start in range(0, len(cube), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            total += self._sums(task, cube[part], codes[part])
+        return total
+
+    def _sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         u = self.directions(task, cube)
         steps = np.rint(u * self.unit(task)).astype(np.int64)
         own = [steps[codes == k].sum(axis=0) for k in range(len(task.classes))]

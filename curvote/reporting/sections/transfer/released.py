@@ -51,11 +51,11 @@ class Released(Section):
     def public(self) -> Sequence[str]:
         """What a release rests on, and what it tells without noise."""
         sizes = ", ".join(f"{row.server} {row.n}" for row in self.groups[0][1])
-        return (
+        task = (
             "The task: features with their bounds, classes, the form of a release, who"
-            " is asked, and what each of them spends.",
-            f"How many {self.record}s each server holds: {sizes}.",
+            " is asked, and what each of them spends."
         )
+        return task, f"How many {self.record}s each server holds: {sizes}."
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Released:
@@ -86,7 +86,7 @@ def _row(task: Task, n: int) -> Row:
     return Row(
         *known,
         f"{budget.epsilon:g}",
-        f"{budget.delta:.2g}",
+        f"{budget.delta:.3g}",
         f"{noise.sigma:.4g}",
         f"{noise.sigma / kind.unit(task):.3g}",
         numbers,

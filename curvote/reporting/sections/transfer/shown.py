@@ -52,7 +52,8 @@ def compares(view: RunView) -> bool:
 
 def asked(view: RunView, server: str) -> Task:
     """Return what one server was asked."""
-    return Task.from_json(view.at(server=server).facts("privatize")["task"])
+    told = view.at(server=server).facts("privatize")["task"]
+    return Task.from_json(told).only(server)
 
 
 def records(view: RunView, server: str) -> int | None:
