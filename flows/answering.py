@@ -110,7 +110,9 @@ class Owner:
             )
             entry = outbox.released_before(ledger, asked.task, sender, number)
             done = _summary(asked, path, ledger, entry) | {"new": draw.done}
-            return done | ({"notes": [*draw.held.notes]} if draw.held else {})
+            if draw.held and asked.invitation.server:
+                done["notes"] = [*draw.held.notes]
+            return done
 
     def _standing(self, opened: Books, asked: Question) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 Names = Annotated[
     list[str] | None,
     typer.Argument(
-        help="Mechanisms, messages, broken.NAME; transfer.* (default: all)."
+        help="Mechanisms, messages, broken.NAME; * stands for any (default: all)."
     ),
 ]
 PipelineOption = Annotated[

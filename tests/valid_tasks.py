@@ -70,10 +70,11 @@ def encodings() -> list[Encoding]:
 
 @lru_cache
 def tasks() -> dict[str, Task]:
-    """Return tasks by name: each message of each protocol that asks clients."""
+    """Return tasks by name: each message of each protocol that asks single clients."""
     found: dict[str, Task] = {}
     for protocol in SYSTEMS:
-        for asks, message in messages(protocol).items():
+        kinds = messages(protocol).items()
+        for asks, message in ((k, m) for k, m in kinds if not m.whole):
             for i, encoding in enumerate(encodings()):
                 stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol, asks)
                 task = message.rehearsal(stated)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
@@ -17,21 +16,19 @@ from curvote import validate
 from curvote.classes import Classes
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
+from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.privacy import Budget
 from curvote.transfer import rules
 from curvote.transfer.choosing import choose
 from curvote.transfer.combine import combine
 from curvote.transfer.decision import DECIDE
 from curvote.transfer.forms import FORMS, form
-from curvote.transfer.release import Release, release
 from curvote.transfer.setup import Setup
 from curvote.transfer.task import WITHOUT_NOISE, Feature, Level, Task
 
 Array = NDArray[np.float64]
-Codes = NDArray[np.int64]
 
 AUTO = "auto"
-ALONE = "server"
 OF_TWO = "kernel"
 
 
@@ -48,7 +45,8 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         Budget of a server's one release, 0 < epsilon < inf. ``public`` and ``own`` are
         without noise: records that are anybody's, or that stay where the model stays.
     delta : float, None, or a mapping from server to one of these
-        At most 1/n for a server of n rows; None stands for n^-2.
+        At most 1/n for a server of n rows; None stands for n^-2. A server of one row
+        needs one of its own, at most 1e-4.
     release : "auto", "cells", "moments", "kernel" or "counts"
         The form of a release. ``auto`` decides by what is public: the number of
         features and classes, the servers' sizes and budgets. ``kernel`` is for two
@@ -140,11 +138,11 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        tables = _Tables(X, codes, _servers(server, len(codes)))
+        tables = Tables(X, codes, servers(server, len(codes)))
         target = _target(self.target, tables.sizes)
         self.task_, self.reason_ = self._asked(tables, _texts(classes), target)
         weights = self._checked_weights()
-        self._count(tables.sizes)
+        self._count(tables.budgets(self.task_))
         self.releases_ = tables.released(self.task_, self._entropy)
         self.model_ = combine(self.task_, self.releases_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
@@ -165,7 +163,7 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _asked(
-        self, tables: _Tables, classes: Classes, target: str
+        self, tables: Tables, classes: Classes, target: str
     ) -> tuple[Task, str | None]:
         """Return what all servers are asked, and why in this form."""
         levels = {name: self._level(name) for name in tables.sizes}
@@ -180,10 +178,10 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         return made, choice.reason
 
     def _level(self, server: str) -> Level:
-        epsilon = _of(self.epsilon, server, "epsilon")
+        epsilon = stated_for(self.epsilon, server, "epsilon")
         if epsilon in WITHOUT_NOISE:
             return Level(epsilon)
-        return Level(epsilon, _of(self.delta, server, "delta"))
+        return Level(epsilon, stated_for(self.delta, server, "delta"))
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
@@ -200,13 +198,11 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
             return self.weights
         return {str(name): weight for name, weight in self.weights.items()}
 
-    def _count(self, sizes: Mapping[str, int]) -> None:
+    def _count(self, now: dict[str, Budget]) -> None:
         """Add what this fit spends; to be called before anything is drawn."""
-        levels, before = self.task_.servers, getattr(self, "spent_", {})
-        noised = [name for name in sizes if levels[name].noised]
-        now = {name: levels[name].budget(sizes[name]) for name in noised}
+        before: dict[str, Budget] = getattr(self, "spent_", {})
         added = {name: before[name] + now[name] for name in before.keys() & now}
-        self.spent_: dict[str, Budget] = before | now | added
+        self.spent_ = before | now | added
         # One fit with known noise is enough to know the record.
         self.private_ = getattr(self, "private_", True) and self.random_state is None
 
@@ -214,42 +210,6 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         if self.random_state is None:
             return SystemEntropy()
         return SeededEntropy(np.random.SeedSequence(self.random_state))
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """Rows X (n, d) with the places of their classes, and the server of each."""
-
-    X: Array
-    codes: Codes
-    server: list[str]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """How many rows each server has, in sorted order."""
-        names, counts = np.unique(self.server, return_counts=True)
-        return dict(zip(names.tolist(), counts.tolist(), strict=True))
-
-    def released(self, task: Task, entropy: Callable[[], Entropy]) -> list[Release]:
-        """Return what each server releases."""
-        named, labels = np.array(self.server), np.array(task.classes)[self.codes]
-        return [
-            release(task, each, self.X[named == each], labels[named == each], entropy())
-            for each in task.servers
-        ]
-
-
-def _servers(server: ArrayLike | None, n: int) -> list[str]:
-    """Return the name of each row's server as text."""
-    if server is None:
-        return [ALONE] * n
-    given = np.asarray(server, dtype=object)
-    if given.shape != (n,):
-        raise UserError(f"server has shape {given.shape}; X has {n} rows: ({n},).")
-    if pd.isna(given).any():
-        row = int(np.flatnonzero(pd.isna(given))[0])
-        raise UserError(f"server: row {row} has none.")
-    return [str(name) for name in given]
 
 
 def _target(wanted: Any, sizes: Mapping[str, int]) -> str:
@@ -274,19 +234,6 @@ def _texts(classes: NDArray[Any]) -> Classes:
     if len(classes) < 2:
         raise UserError("Classifier can't train when only one class is present.")
     return Classes(str(label) for label in classes.tolist())
-
-
-def _of(given: Any, server: str, called: str) -> Any:
-    """Return what is stated for a server; nothing is a UserError."""
-    if not isinstance(given, Mapping):
-        return given
-    stated = {str(name): value for name, value in given.items()}
-    if server not in stated:
-        raise UserError(
-            f"{called} is stated for {', '.join(stated) or 'no server'}; server"
-            f" {server} has none."
-        )
-    return stated[server]
 
 
 def _by_feature(bound: float | ArrayLike, d: int) -> list[float]:

@@ -18,6 +18,7 @@ from scipy.spatial.distance import cdist
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise
+from curvote.transfer.forms.kernel import HALVES
 from curvote.transfer.task import Task
 
 Array = NDArray[np.float64]
@@ -95,4 +96,5 @@ def _noise(task: Task, n: int, length: int) -> GaussianNoise:
     apart = math.sqrt(2) if task.params["centre"] == "own" else 1.0
     moved = ONE * apart * math.sqrt(len(task.params["bandwidths"]))
     budget = task.spends(n)
-    return GaussianNoise(moved + math.sqrt(length), budget.epsilon, budget.delta)
+    rounded = HALVES * math.sqrt(length)
+    return GaussianNoise(moved + rounded, budget.epsilon, budget.delta)

@@ -17,6 +17,10 @@ from curvote.transfer.forms.base import Array, Refine
 if TYPE_CHECKING:
     from curvote.transfer.sides import Side
 
+# What the number of records adds to a second moment, over the coordinates of a row:
+# it is believed where it stands out from that, too.
+SAMPLING = 2.0
+
 
 def ridge(sides: Sequence[Side], shares: Array, public: Array) -> Refine:
     """Return what makes a contrast row (p,) the row of ridge regression.
@@ -25,9 +29,9 @@ def ridge(sides: Sequence[Side], shares: Array, public: Array) -> Refine:
     (p,) is the diagonal of the one that would be expected.
     """
     seconds = [side.second for side in sides if side.second is not None]
-    noise = float(shares**2 @ [side.second_noise for side in sides])
+    errors = [side.second_noise + SAMPLING / side.n / len(public) for side in sides]
+    noise = float(shares**2 @ errors)
     second = shrunk(np.tensordot(shares, seconds, 1), noise, public)
-    # What sampling adds is spread over all coordinates.
     errors = [side.noise + side.sampling / len(public) for side in sides]
     label = float(shares**2 @ errors)
 

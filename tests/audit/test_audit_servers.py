@@ -341,7 +341,7 @@ def test_a_pipeline_s_tasks_are_those_of_the_system(
     """One for each server; the loss of the worst is what is shown for a level."""
     level = Level(2.0, 1e-3)
     tasks = [examples.task(name, level) for name in ("cells", "moments", "cells")]
-    monkeypatch.setattr(audited, "tasks_of", lambda *_: audited._once(tasks))  # noqa: SLF001
+    monkeypatch.setattr(audited, "tasks_of", lambda *_: audited._once(tasks))
     project: Any = Cell()
     (loss,) = audited.exact_losses(project, project)
     assert (loss.message, loss.claimed, loss.holds) == ("release", 2.0, True)

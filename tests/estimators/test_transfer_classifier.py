@@ -146,7 +146,9 @@ def test_small_and_dull_tables_are_taken(form: str) -> None:
     label = (np.arange(40) > 20).astype(int)
     server = np.array(["one"] + ["some"] * 39)
     made = TransferKernelClassifier(release=form, random_state=0)
-    fitted = made.fit(x, label, server)
+    with pytest.raises(UserError, match=r"server one: .*state a delta"):
+        made.fit(x, label, server)
+    fitted = made.set_params(delta=1e-5).fit(x, label, server)
     assert [each.n for each in fitted.releases_] == [1, 39]
     assert np.isfinite(fitted.decision_function(x)).all()
 

@@ -30,8 +30,6 @@ def side(name, n, noise, epsilon, widths):
         rates=np.full(2, 0.5),
         rows=np.ones((1, 4)),
         main=np.ones((1, 4)),
-        constant=np.zeros(1),
-        level=np.zeros(4),
         noise=noise,
         epsilon=epsilon,
         alone=epsilon / math.sqrt(widths),

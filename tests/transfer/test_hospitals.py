@@ -392,6 +392,13 @@ def test_a_table_may_be_written_in_other_ways(home: Hospital) -> None:
     given.to_parquet(home.root / "patients.parquet")
     done = home.release("--json", table=home.root / "patients.parquet", id=None)
     assert "chol: 2 of 60 values lie outside 100 to 400 and are clipped" in done.stderr
+    for words in (
+        "cleveland sends the number of its records, 60, as it is",
+        "one noised release (6 numbers, classes no/yes) about them",
+        "delta 0.000277778 (the chance that more comes out)",
+        "epsilon 0, delta 0.000722222 of your cap of epsilon 2, delta 0.001 is left",
+    ):
+        assert words in done.stderr
     told = json.loads(done.stdout)
     assert told["records"] == N
     assert len(told["notes"]) == 1

@@ -54,7 +54,7 @@ def test_one_record_moves_no_more_than_is_said(kernel, apart, centre, n):
     moved = largest_move(task, n)
     stated = Kernel().sensitivity(task)
     assert moved <= stated
-    assert stated <= one * (apart if centre == "own" else 1) + math.sqrt(300)
+    assert stated <= one * (apart if centre == "own" else 1) + 1.01 * math.sqrt(300)
     if centre == "half":  # another label at the same point
         assert moved == pytest.approx(one, rel=1e-3)
     elif kernel != "gaussian":  # the one of its class goes where nobody is

@@ -69,7 +69,8 @@ class CentringUnscaled(Kernel):
 
     def sensitivity(self, task: Task) -> float:
         """Return what one record moves while the centre stands still."""
-        return self.unit(task) * self.parts(task) + math.sqrt(self.length(task))
+        joint = math.sqrt(len(task.params["bandwidths"]))
+        return self.unit(task) * joint + math.sqrt(self.length(task))
 
 
 class ClassesWithoutSqrt2(Cells):
@@ -134,9 +135,9 @@ class RateBeside(ReleaseMessage):
 class BandwidthsFullBudget(Kernel):
     """Releases each of several bandwidths with the whole budget."""
 
-    def parts(self, task: Task) -> float:
-        """Return 1, as if there were one."""
-        return 1.0
+    def sensitivity(self, task: Task) -> float:
+        """Return what one record moves at one of them, by a public centre."""
+        return self.unit(task) + math.sqrt(self.length(task))
 
 
 def twins() -> dict[str, Callable[[float], TableSubject]]:

@@ -94,10 +94,11 @@ def _tested(pipeline: Settings, servers: list[str]) -> Problems:
 
 def _promised(pipeline: Settings, servers: list[str]) -> Problems:
     """Ask for a delta that is a promise to every record, as far as sizes are known."""
-    delta, known = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    delta, sizes = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
+    known = {name: n for name, n in sizes.items() if n is not None}
     for name, n in known.items():
         try:
-            refuse_delta(delta or 0.0, n or 1)
+            refuse_delta(delta or 0.0, n)
         except UserError as error:
             yield Problem(f"{name}: {error}", ("transfer", "delta"))
             return

@@ -14,13 +14,7 @@ from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.gaussian_noise import (
-    GaussianNoise,
-    Steps,
-    delta_bound,
-    least_epsilon,
-    loss_deviation,
-)
+from curvote.mechanisms.gaussian_noise import GaussianNoise, Steps
 from curvote.protocols.message import Known, Message, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
@@ -115,12 +109,7 @@ class ReleaseMessage(Message):
 
     def worst_loss(self, task: Any) -> float:
         """Return the exact loss at the stated delta, whatever the form claims."""
-        n = _rehearsed(task)
-        noise, budget = self.noise(task, n), task.spends(n)
-        moved = loss_deviation(noise.sigma, self.form(task).sensitivity(task))
-        if delta_bound(budget.epsilon, moved) <= budget.delta:
-            return noise.worst_log_ratio()
-        return least_epsilon(moved, budget.delta)
+        return self.noise(task, _rehearsed(task)).worst_log_ratio()
 
     def form(self, task: Any) -> Form:
         """Return what is summed."""

@@ -13,6 +13,7 @@ from curvote.protocols.transfer.methods import MAJORITY, STATED, WEIGHED
 from curvote.protocols.transfer.settings import Transfer
 from curvote.representation.basis import IDENTITY
 from curvote.representation.encoding import Encoding
+from curvote.transfer.forms import FORMS, form
 from curvote.transfer.task import Feature, Level, Task
 
 Values = dict[str, Any]
@@ -77,8 +78,13 @@ def _told(values: Values, transfer: Values, server: str) -> dict[str, Any]:
         "epsilon": transfer["epsilon"].get(server, values.get("epsilon")),
         "delta": transfer["delta"],
         "release": transfer["release"],
-        "params": transfer["params"],
+        "params": _filled(transfer["release"], transfer["params"]),
     }
+
+
+def _filled(release: str, params: dict[str, Any]) -> dict[str, Any]:
+    """Return a form's parameters with defaults: who states those is asked the same."""
+    return form(release).checked(params) if release in FORMS else params
 
 
 def task(public: Facts, told: Mapping[str, Mapping[str, Any]], params: Params) -> Task:

@@ -16,7 +16,7 @@ What replacing one record moves at one bandwidth, features of norm 1, by centre:
   norm 1 are at most sqrt 2 apart: sqrt 2. Waves (``gaussian``) may be opposed: 2.
 
 Numbers are rounded to steps of 2^-12 of a record's entry, by at most half a step each:
-the sums of two neighbours move sqrt(length) steps more at most.
+the sums of two neighbours move sqrt(length) steps more at most (`HALVES`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,10 @@ if TYPE_CHECKING:
 
 # Steps to the entry of one record at one grid or frequency.
 ONE = 1 << 12
+# Two roundings by half a step, and what floating point may add for 10^7 records.
+HALVES = 1.01
 
-Bandwidth = Annotated[float, Field(gt=0, le=64)]
+Bandwidth = Annotated[float, Field(ge=2**-20, le=64)]
 
 
 class Features(Protocol):
@@ -76,7 +78,7 @@ class Parameters(Strict):
     """
 
     kernel: Literal["triangular", "gaussian", "histogram", "jittered"] = "triangular"
-    span: Annotated[float, Field(gt=0, le=64)] = 1.0
+    span: Annotated[float, Field(ge=2**-20, le=64)] = 1.0
     bandwidths: list[Bandwidth] = Field(default=[1.0], min_length=1, max_length=32)
     centre: Literal["own", "half"] = "own"
     grids: Whole = 400
@@ -152,7 +154,7 @@ class Kernel(Form):
         """Return what the module's proof allows, and sqrt(length) for rounding."""
         joint = math.sqrt(len(task.params["bandwidths"]))
         exact = self.unit(task) * joint * self._apart(task.params)
-        return exact + math.sqrt(self.length(task))
+        return exact + HALVES * math.sqrt(self.length(task))
 
     @staticmethod
     def _apart(params: Any) -> float:

@@ -9,12 +9,12 @@ as well; the two parts share the one square, so the sensitivity stays sqrt 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from curvote.chain.settings import Numbers, Strict
 from curvote.transfer.forms.base import Array, ClassSums, Refine, Steps
@@ -27,8 +27,22 @@ if TYPE_CHECKING:
 
 # Steps to 1: so fine that rounding adds nothing that could be seen.
 ONE = 1 << 20
+# Parameters far from 1 would leave of a direction what rounding makes of it.
+FAR = 1000.0
 # How many points stand for the uniform distribution.
 _REFERENCE = 4096
+_BLOCK = 1 << 14  # records that are summed at once
+
+
+def _within(least: float, most: float) -> Callable[[Any], Any]:
+    """Return what refuses numbers elsewhere: a direction that is none hides nothing."""
+
+    def check(given: Any) -> Any:
+        if not ((np.asarray(given) >= least) & (np.asarray(given) <= most)).all():
+            raise ValueError(f"it must lie in [{least:g}, {most:g}]")
+        return given
+
+    return check
 
 
 class Parameters(Strict):
@@ -38,10 +52,10 @@ class Parameters(Strict):
     """
 
     arm: Literal["mean", "joint"] = "mean"
-    centre: Numbers = 0.5
-    scale: Numbers = 0.5
-    cut: Annotated[float, Field(gt=0)] = 1.6
-    share: Annotated[float, Field(gt=0, lt=1)] = 0.6
+    centre: Annotated[Numbers, AfterValidator(_within(-FAR, FAR))] = 0.5
+    scale: Annotated[Numbers, AfterValidator(_within(1 / FAR, FAR))] = 0.5
+    cut: Annotated[float, Field(ge=1 / FAR, le=FAR)] = 1.6
+    share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.6
 
 
 class Moments(ClassSums):
@@ -82,6 +96,13 @@ class Moments(ClassSums):
 
     def sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         """Return the sums of rounded records, class after class, then the pairs."""
+        total = np.zeros(self.length(task), dtype=np.int64)
+        for start in range(0, len(cube), _BLOCK):
+            part = slice(start, start + _BLOCK)
+            total += self._sums(task, cube[part], codes[part])
+        return total
+
+    def _sums(self, task: Task, cube: Array, codes: Steps) -> Steps:
         u = self.directions(task, cube)
         steps = np.rint(u * self.unit(task)).astype(np.int64)
         own = [steps[codes == k].sum(axis=0) for k in range(len(task.classes))]

@@ -11,10 +11,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scipy import optimize
-
 from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
-from curvote.mechanisms.gaussian_noise import GaussianNoise, loss_deviation
+from curvote.mechanisms.gaussian_noise import (
+    GaussianNoise,
+    least_epsilon,
+    loss_deviation,
+)
 from curvote.privacy import Budget
 from curvote.transfer.forms.kernel import Kernel
 
@@ -40,17 +42,8 @@ class PrintedNoise(GaussianNoise):
 
     def worst_log_ratio(self) -> float:
         """Return the least epsilon' with (epsilon', ``delta``): it may be above."""
-        if self.delta_at(0.0) <= self.delta:
-            return 0.0
-        far = loss_deviation(self.sigma, self.sensitivity)
-        return float(
-            optimize.brentq(
-                lambda epsilon: (
-                    math.log(max(self.delta_at(epsilon), 1e-300)) - math.log(self.delta)
-                ),
-                *(0.0, far * (40 + far / 2)),
-            )
-        )
+        deviation = loss_deviation(self.sigma, self.sensitivity)
+        return least_epsilon(deviation, self.delta)
 
 
 class Printed(Kernel):
