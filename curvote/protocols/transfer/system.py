@@ -87,7 +87,7 @@ _SCORE = scored(
 
 
 def _crossed(settings: Given, values: Mapping[str, Any]) -> bool:
-    return settings.transfer.matrix == values["epsilon"]
+    return bool(settings.transfer.matrix == values["epsilon"])
 
 
 _CROSSED = Stage(
