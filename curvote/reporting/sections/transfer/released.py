@@ -90,5 +90,5 @@ def _row(task: Task, n: int) -> Row:
         f"{noise.sigma:.4g}",
         f"{noise.sigma / kind.unit(task):.3g}",
         numbers,
-        f"{noise.worst_log_ratio():.9f}",
+        f"{noise.worst_log_ratio():.6f}",
     )
