@@ -11,12 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import Field
 
+from curvote import validate
 from curvote.chain.settings import Numbers, Strict
+from curvote.errors import UserError
 from curvote.transfer.forms.base import Array, ClassSums, Refine, Steps
 from curvote.transfer.ridge import ridge
 
@@ -33,14 +35,17 @@ _BLOCK = 1 << 14  # records that are summed at once
 
 
 class Parameters(Strict):
-    """``centre`` and ``scale`` in units of the bounds' range; ``cut`` is s.
+    """``centre`` and ``scale``: z is (x - centre)/scale; ``cut`` is s.
 
+    They are public, in the features' own units, a number for each or one for all:
+    without them the middle of the bounds, and half their range. What is known of a
+    usual record is worth more than bounds that hold for all.
     ``share`` is the part of the square that the class sums have in arm ``joint``.
     """
 
     arm: Literal["mean", "joint"] = "mean"
-    centre: Numbers = 0.5
-    scale: Numbers = 0.5
+    centre: Numbers | None = None
+    scale: Numbers | None = None
     cut: Annotated[float, Field(gt=0)] = 1.6
     share: Annotated[float, Field(gt=0, lt=1)] = 0.6
 
@@ -51,10 +56,23 @@ class Moments(ClassSums):
     name = "moments"
     Parameters = Parameters
 
+    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return centre and scale of every feature; other lengths: UserError."""
+        lower, upper = np.array([each[1:] for each in task.features]).T
+        usual = {"centre": (lower + upper) / 2, "scale": (upper - lower) / 2}
+        for name in usual:
+            if params[name] is not None:
+                usual[name] = _spread(name, params[name], task.d)
+        if not (usual["scale"] > 0).all():
+            raise UserError("scale must be above 0 for every feature.")
+        return params | {name: value.tolist() for name, value in usual.items()}
+
     def directions(self, task: Task, cube: Array) -> Array:
         """Return u of each record, (n, d + 1)."""
         p = task.params
-        z = (cube - np.asarray(p["centre"])) / np.asarray(p["scale"])
+        lower, upper = np.array([each[1:] for each in task.features]).T
+        scale = np.array(p["scale"])
+        z = cube * ((upper - lower) / scale) + (lower - np.array(p["centre"])) / scale
         size = np.sqrt((z**2).sum(axis=1, keepdims=True))
         z = z * np.minimum(1, p["cut"] / np.maximum(size, p["cut"]))
         v = np.column_stack([np.full(len(z), p["cut"]), z])
@@ -166,3 +184,11 @@ class Moments(ClassSums):
         """Return the diagonal of E u u' for records that are uniform on the bounds."""
         points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
         return np.asarray((self.directions(task, points) ** 2).mean(axis=0))
+
+
+def _spread(name: str, given: float | list[float], d: int) -> Array:
+    """Return one number for each feature; another count of them is a UserError."""
+    values = validate.finite(**{name: given})
+    if values.size not in {1, d}:
+        raise UserError(f"{name} has {values.size} numbers for {d} features.")
+    return np.asarray(np.broadcast_to(values.ravel(), d))
