@@ -3,9 +3,7 @@
 Run with ``python -m benchmarks.draw_transfer FOLDER``. FOLDER has a file TARGET.json
 for each hospital, the output of ``curvote scores heart --json`` after
 
-    curvote run heart --set transfer.target=TARGET --set transfer.test=N
-
-with N 150 for hungarian and cleveland, 70 for va, 58 for switzerland.
+    curvote run heart --set transfer.target=TARGET
 """
 
 from __future__ import annotations

@@ -97,8 +97,6 @@ def _promised(pipeline: Settings, servers: list[str]) -> Problems:
     delta, sizes = pipeline.transfer.delta, dealing.sizes(pipeline.source, servers)
     known = {name: n for name, n in sizes.items() if n is not None}
     for name, n in known.items():
-        if n is None:
-            continue  # a table that stays away: its release says n
         try:
             refuse_delta(delta or 0.0, n)
         except UserError as error:

@@ -36,7 +36,7 @@ class Parameters(Strict):
     """
 
     order: Whole = 2
-    pitch: Annotated[float, Field(gt=0, le=64)] = 1.0
+    pitch: Annotated[float, Field(ge=2**-20, le=64)] = 1.0
     grids: Whole = 400
     cells: Whole = 8192
 

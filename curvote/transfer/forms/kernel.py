@@ -47,7 +47,7 @@ ONE = 1 << 12
 # Two roundings by half a step, and what floating point may add for 10^7 records.
 HALVES = 1.01
 
-Bandwidth = Annotated[float, Field(gt=0, le=64)]
+Bandwidth = Annotated[float, Field(ge=2**-20, le=64)]
 
 
 class Features(Protocol):
@@ -78,7 +78,7 @@ class Parameters(Strict):
     """
 
     kernel: Literal["triangular", "gaussian", "histogram", "jittered"] = "triangular"
-    span: Annotated[float, Field(gt=0, le=64)] = 1.0
+    span: Annotated[float, Field(ge=2**-20, le=64)] = 1.0
     bandwidths: list[Bandwidth] = Field(default=[1.0], min_length=1, max_length=32)
     centre: Literal["own", "half"] = "own"
     grids: Whole = 400

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Steps to 1: so fine that rounding adds nothing that could be seen.
 ONE = 1 << 20
+# Parameters far from 1 would leave of a direction what rounding makes of it.
+FAR = 1000.0
 # How many points stand for the uniform distribution.
 _REFERENCE = 4096
 _BLOCK = 1 << 14  # records that are summed at once
@@ -46,8 +48,8 @@ class Parameters(Strict):
     arm: Literal["mean", "joint"] = "mean"
     centre: Numbers | None = None
     scale: Numbers | None = None
-    cut: Annotated[float, Field(gt=0)] = 1.6
-    share: Annotated[float, Field(gt=0, lt=1)] = 0.6
+    cut: Annotated[float, Field(ge=1 / FAR, le=FAR)] = 1.6
+    share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.6
 
 
 class Moments(ClassSums):
@@ -63,8 +65,7 @@ class Moments(ClassSums):
         for name in usual:
             if params[name] is not None:
                 usual[name] = _spread(name, params[name], task.d)
-        if not (usual["scale"] > 0).all():
-            raise UserError("scale must be above 0 for every feature.")
+        _refuse_far(*usual.values(), lower, upper)
         return params | {name: value.tolist() for name, value in usual.items()}
 
     def directions(self, task: Task, cube: Array) -> Array:
@@ -192,3 +193,15 @@ def _spread(name: str, given: float | list[float], d: int) -> Array:
     if values.size not in {1, d}:
         raise UserError(f"{name} has {values.size} numbers for {d} features.")
     return np.asarray(np.broadcast_to(values.ravel(), d))
+
+
+def _refuse_far(centre: Array, scale: Array, lower: Array, upper: Array) -> None:
+    """Refuse what no feature has, as a direction that is none hides nothing."""
+    with np.errstate(over="ignore"):
+        away = np.abs(centre - lower) / (upper - lower)
+        wide = scale / (upper - lower)
+    if not ((away <= FAR) & (wide >= 1 / FAR) & (wide <= FAR)).all():
+        raise UserError(
+            f"centre must lie within {FAR:g} ranges of the bounds, scale between"
+            f" 1/{FAR:g} and {FAR:g} of a range, for every feature."
+        )
