@@ -48,6 +48,18 @@ CHAINS["direct and others"] = plain.of(*OTHERS) | {
     ],
     "replicates": 2,
 }
+CHAINS["transfer"] = {
+    "source": {"name": "posterior_drift", "n": 30, "m": 1, "test": 20},
+    "transfer": {"test": 20},
+    "protocols": [
+        {"name": "transfer", "label": "cells", "release": "cells", "matrix": 4},
+        {"name": "transfer", "label": "moments", "release": "moments"},
+        {"name": "transfer_clean", "label": "clean"},
+    ],
+    "epsilon": [4],
+    "replicates": 2,
+    "seed": 7,
+}
 CANARY = 12.345678901234567
 
 

@@ -45,11 +45,14 @@ def _constants(settings: Settings) -> tuple[str, ...]:
     return (*_CONSTANTS.get(project.rescale, ()), *volunteers)
 
 
+# Who names the servers of a source, beside its records.
+DATASETS = ("curvote.datasets.registry:DATASETS", "source.name")
+
 INGEST = Stage(
     "ingest",
     f"{_HERE}.ingest",
     params=("source",),
-    plugins=(("curvote.datasets.registry:DATASETS", "source.name"),),
+    plugins=(DATASETS,),
     tables=(CLIENTS,),
     also=_simulation,
     libraries=("pandas", "pyarrow"),

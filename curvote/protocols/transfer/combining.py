@@ -7,8 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params
+from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.transfer import stated
-from curvote.protocols.transfer.methods import ADAPT_TAR, MAJORITY, STATED
+from curvote.protocols.transfer.methods import ADAPT_TAR, STATED
 from curvote.transfer.combine import combine
 from curvote.transfer.model import Model
 from curvote.transfer.release import Release, received

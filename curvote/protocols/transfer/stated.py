@@ -9,7 +9,8 @@ import numpy as np
 
 from curvote.chain.stage import Facts, Params
 from curvote.datasets import lookup
-from curvote.protocols.transfer.methods import MAJORITY, STATED, WEIGHED
+from curvote.protocols.majority.methods import MAJORITY
+from curvote.protocols.transfer.methods import STATED, WEIGHED
 from curvote.protocols.transfer.settings import Transfer
 from curvote.representation.basis import IDENTITY
 from curvote.representation.encoding import Encoding

@@ -14,7 +14,13 @@ from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.axis import Settings as Given
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
-from curvote.protocols.stages.declared import DATA_SET, INGEST, PROJECT, scored
+from curvote.protocols.stages.declared import (
+    DATA_SET,
+    DATASETS,
+    INGEST,
+    PROJECT,
+    scored,
+)
 from curvote.protocols.transfer import combining, stated
 from curvote.protocols.transfer.asked import asked
 from curvote.protocols.transfer.checks import checks
@@ -30,6 +36,7 @@ _HERE = "curvote.protocols.transfer.stages"
 _AXES = ("epsilon",)
 _WHO = stated.WHO
 _MODEL = combining.PARAMS
+_PLUGINS = (("curvote.transfer.forms.registry:FORMS", "transfer.release"), DATASETS)
 
 
 def _servers(settings: Given) -> list[str]:
@@ -48,7 +55,7 @@ _PRIVATIZE = Stage(
         *("asked", "server", "held_out", "fault"),
         *(*_WHO, "replicates"),
     ),
-    plugins=(("curvote.transfer.forms:FORMS", "asked.release"),),
+    plugins=_PLUGINS,
     tables=(RELEASES,),
     side="client -> server",
 )
@@ -58,6 +65,7 @@ _AGGREGATE = Stage(
     inputs=("project", "privatize@server"),
     axes=_AXES,
     params=(*_MODEL, "replicates"),
+    plugins=_PLUGINS,
     tables=(WEIGHTS,),
     side="server",
 )
@@ -74,11 +82,12 @@ _SCORE = scored(
     ("project", "privatize@server", "aggregate"),
     _AXES,
     (*_MODEL, *_WHO, "transfer.test", "replicates"),
+    plugins=_PLUGINS,
 )
 
 
 def _crossed(settings: Given, values: Mapping[str, Any]) -> bool:
-    return settings.transfer.matrix == values["epsilon"]
+    return bool(settings.transfer.matrix == values["epsilon"])
 
 
 _CROSSED = Stage(
@@ -87,6 +96,7 @@ _CROSSED = Stage(
     inputs=("project", "privatize@server"),
     axes=_AXES,
     params=(*_MODEL, *_WHO, "transfer.test", "replicates"),
+    plugins=_PLUGINS,
     tables=(CROSSED,),
     side="client (study)",
     when=_crossed,

@@ -1,27 +1,13 @@
 """The forms that a release can have: what is summed over the records of a server."""
 
-from __future__ import annotations
-
-from importlib import import_module
 from typing import TYPE_CHECKING
 
-from curvote import validate
+from curvote.lazy import exports
+
+__all__ = ["FORMS", "form"]
 
 if TYPE_CHECKING:
-    from curvote.transfer.forms.base import Form
-
-# Names only: a form's own code counts where it is used.
-FORMS = {
-    "cells": "curvote.transfer.forms.cells:Cells",
-    "moments": "curvote.transfer.forms.moments:Moments",
-    "kernel": "curvote.transfer.forms.kernel:Kernel",
-    "printed": "curvote.transfer.forms.printed:Printed",
-    "counts": "curvote.transfer.forms.counts:Counts",
-}
-
-
-def form(name: str) -> Form:
-    """Return a form by name; an unknown one is a UserError."""
-    place, _, kind = FORMS[validate.one_of(FORMS, release=name)].partition(":")
-    made: Form = getattr(import_module(place), kind)()
-    return made
+    from curvote.transfer.forms.making import form
+    from curvote.transfer.forms.registry import FORMS
+else:
+    __getattr__ = exports(__name__, {"form": "making", "FORMS": "registry"})

@@ -8,7 +8,7 @@ from typing import Any
 from curvote.chain.axis import EPSILON
 from curvote.chain.sent import Sent
 from curvote.chain.system import System
-from curvote.protocols.stages.declared import INGEST, PROJECT, scored
+from curvote.protocols.stages.declared import DATASETS, INGEST, PROJECT, scored
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.checks import dealt
 from curvote.protocols.transfer.clean.methods import METHODS
@@ -20,6 +20,7 @@ _SCORE = scored(
     ("project",),
     axes=(),
     params=(*stated.WHO, "target", "transfer.test", "replicates"),
+    plugins=(DATASETS,),
     libraries=("scikit-learn",),
 )
 

@@ -31,7 +31,7 @@ def _column(values: tuple[Any, ...]) -> NDArray[Any]:
     return np.array(values, dtype=object if isinstance(values[0], str) else None)
 
 
-def _rows(here: Here) -> Iterator[tuple[str, str, int, float, float, float]]:
+def _rows(here: Here) -> Iterator[tuple[Any, ...]]:
     asked, sent = combining.here(here)
     records = here.rows("project", "encoded")
     numbers = numbers_of(here, records)

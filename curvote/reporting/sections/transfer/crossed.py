@@ -39,9 +39,11 @@ class Crossed(Section):
     @property
     def alt(self) -> str:
         """What the matrix shows."""
+        pairs = self.table[["server", "tested"]].to_numpy()
+        shares = 100 * self.table["accuracy"].to_numpy(float)
         told = "; ".join(
-            f"{row.server} on {row.tested} {100 * row.accuracy:.0f} %"
-            for row in self.table.itertuples()
+            f"{server} on {tested} {share:.0f} %"
+            for (server, tested), share in zip(pairs, shares, strict=True)
         )
         return f"Two matrices, accuracy and balanced accuracy. Accuracy: {told}."
 

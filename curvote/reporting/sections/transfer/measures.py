@@ -12,9 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from curvote.chain.axis import Value
+from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.transfer.clean.methods import METHODS as CLEAN
-from curvote.protocols.transfer.methods import BALANCED, F1, MAJORITY
+from curvote.protocols.transfer.methods import BALANCED, F1
 from curvote.reporting import figures, style
 from curvote.reporting.data import learners, levels
 from curvote.reporting.methods import method_of
@@ -80,7 +82,7 @@ class Measures(Section):
         return [Line2D([], [], label=name, **style.inks(own)) for name, own in told]
 
 
-def _line(ax: Axes, rows: pd.DataFrame, every: list[float], place: int) -> None:
+def _line(ax: Axes, rows: pd.DataFrame, every: list[Value], place: int) -> None:
     at = np.array([every.index(level) for level in rows["level"]])
     ax.errorbar(
         at + 0.04 * (place - 1.5),
@@ -92,7 +94,7 @@ def _line(ax: Axes, rows: pd.DataFrame, every: list[float], place: int) -> None:
     )
 
 
-def _held(ax: Axes, rows: pd.DataFrame, every: list[float]) -> None:
+def _held(ax: Axes, rows: pd.DataFrame, every: list[Value]) -> None:
     """Draw what others are held against: a level line where it has no epsilon."""
     placed = rows[rows["level"].isin(every)]
     if len(placed):
@@ -123,7 +125,7 @@ def _of(view: RunView, scores: pd.DataFrame) -> pd.DataFrame:
     found = scores[mine]
     if view.cell["setting"] in learners(scores):
         found = found[found["learner"] == view.cell["setting"]]
-    return found.assign(series=called(view))
+    return pd.DataFrame(found.assign(series=called(view)))
 
 
 def _right(scores: pd.DataFrame) -> pd.DataFrame:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curvote.chain.measure import Look
-from curvote.protocols.transfer.methods import MAJORITY
+from curvote.protocols.majority.methods import MAJORITY
 from curvote.run.results import RunView
 from curvote.transfer.task import Level, Task
 
@@ -47,7 +47,7 @@ def called(view: RunView) -> str:
 
 def compares(view: RunView) -> bool:
     """Say whether a cell is only there to hold others against it."""
-    return view.setting("methods") == [MAJORITY.name]
+    return bool(view.setting("methods") == [MAJORITY.name])
 
 
 def asked(view: RunView, server: str) -> Task:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
+from curvote.chain.axis import Value
 from curvote.protocols.transfer.tables import WEIGHTS
 from curvote.reporting import style
 from curvote.reporting.data import NOTHING, levels
@@ -117,7 +118,7 @@ def _handle(place: int, server: str) -> Line2D:
     return Line2D([], [], label=server, **style.inks(look(place)))
 
 
-def _line(ax: Axes, rows: pd.DataFrame, every: list[float], place: int) -> None:
+def _line(ax: Axes, rows: pd.DataFrame, every: list[Value], place: int) -> None:
     known = rows.dropna(subset=["mean"])
     at = [every.index(level) + 0.05 * (place - 1.5) for level in known["level"]]
     ax.errorbar(
