@@ -65,7 +65,7 @@ class Moments(ClassSums):
         for name in usual:
             if params[name] is not None:
                 usual[name] = _spread(name, params[name], task.d)
-        _refuse_far(*usual.values(), lower, upper)
+        _refuse_far(usual["centre"], usual["scale"], lower, upper)
         return params | {name: value.tolist() for name, value in usual.items()}
 
     def directions(self, task: Task, cube: Array) -> Array:
