@@ -140,9 +140,11 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         tables = Tables(X, codes, servers(server, len(codes)))
         target = _target(self.target, tables.sizes)
-        self.task_, self.reason_ = self._asked(tables, _texts(classes), target)
+        stated = self._stated(tables, _texts(classes))
+        spends = tables.budgets(stated)
+        self.task_, self.reason_ = self._formed(stated, tables.sizes, target)
         weights = self._checked_weights()
-        self._count(tables.budgets(self.task_))
+        self._count(spends)
         self.releases_ = tables.released(self.task_, self._entropy)
         self.model_ = combine(self.task_, self.releases_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
@@ -162,14 +164,17 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
-    def _asked(
-        self, tables: Tables, classes: Classes, target: str
-    ) -> tuple[Task, str | None]:
-        """Return what all servers are asked, and why in this form."""
+    def _stated(self, tables: Tables, classes: Classes) -> Task:
+        """Return what all servers are asked, in whatever form."""
         levels = {name: self._level(name) for name in tables.sizes}
-        task = Task(self._features(tables.X.shape[1]), classes, levels)
-        setup = Setup(task.d, len(classes), tables.sizes, task.servers, target)
-        wanted = _wanted(self.release, len(classes))
+        return Task(self._features(tables.X.shape[1]), classes, levels)
+
+    def _formed(
+        self, task: Task, sizes: Mapping[str, int], target: str
+    ) -> tuple[Task, str | None]:
+        """Return the task in the form that is asked for, and why in this one."""
+        setup = Setup(task.d, len(task.classes), sizes, task.servers, target)
+        wanted = _wanted(self.release, len(task.classes))
         if wanted != AUTO:
             params = form(wanted).planned({}, setup)
             return replace(task, release=wanted, params=params), None

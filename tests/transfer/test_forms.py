@@ -18,7 +18,7 @@ ONE_OF_EACH: list[tuple[str, dict[str, Any]]] = [
     ("cells", {"grids": 5, "pitch": 0.3, "cells": 30}),
     ("moments", {}),
     ("moments", {"arm": "joint"}),
-    ("moments", {"cut": 4.0, "scale": 0.1}),
+    ("moments", {"cut": 4.0, "scale": 0.1, "centre": [0.2, 0.5]}),
     ("counts", {}),
 ]
 each_form = pytest.mark.parametrize(("release", "params"), ONE_OF_EACH)

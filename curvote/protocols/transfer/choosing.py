@@ -34,9 +34,15 @@ def parts(pipeline: Settings) -> list[Part]:
 
 
 def _chosen(pipeline: Settings, epsilon: float) -> Part:
+    """Return the choice at one epsilon; stated params count where its form has them."""
     choice = choose(_setup(pipeline, epsilon))
     weights = pipeline.transfer.weights or choice.weights
-    chosen = {"release": choice.release, "params": choice.params, "weights": weights}
+    known = form(choice.release).Parameters.model_fields
+    params = {
+        name: value for name, value in pipeline.transfer.params.items() if name in known
+    }
+    params = choice.params | params
+    chosen = {"release": choice.release, "params": params, "weights": weights}
     method = f"{choice.release}, {weights}"
     return replace(
         _part(pipeline, epsilon, chosen), method=method, reason=choice.reason

@@ -9,14 +9,16 @@ as well; the two parts share the one square, so the sensitivity stays sqrt 2.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
+from curvote import validate
 from curvote.chain.settings import Numbers, Strict
+from curvote.errors import UserError
 from curvote.transfer.forms.base import Array, ClassSums, Refine, Steps
 from curvote.transfer.ridge import ridge
 
@@ -34,26 +36,18 @@ _REFERENCE = 4096
 _BLOCK = 1 << 14  # records that are summed at once
 
 
-def _within(least: float, most: float) -> Callable[[Any], Any]:
-    """Return what refuses numbers elsewhere: a direction that is none hides nothing."""
-
-    def check(given: Any) -> Any:
-        if not ((np.asarray(given) >= least) & (np.asarray(given) <= most)).all():
-            raise ValueError(f"it must lie in [{least:g}, {most:g}]")
-        return given
-
-    return check
-
-
 class Parameters(Strict):
-    """``centre`` and ``scale`` in units of the bounds' range; ``cut`` is s.
+    """``centre`` and ``scale``: z is (x - centre)/scale; ``cut`` is s.
 
+    They are public, in the features' own units, a number for each or one for all:
+    without them the middle of the bounds, and half their range. What is known of a
+    usual record is worth more than bounds that hold for all.
     ``share`` is the part of the square that the class sums have in arm ``joint``.
     """
 
     arm: Literal["mean", "joint"] = "mean"
-    centre: Annotated[Numbers, AfterValidator(_within(-FAR, FAR))] = 0.5
-    scale: Annotated[Numbers, AfterValidator(_within(1 / FAR, FAR))] = 0.5
+    centre: Numbers | None = None
+    scale: Numbers | None = None
     cut: Annotated[float, Field(ge=1 / FAR, le=FAR)] = 1.6
     share: Annotated[float, Field(ge=0.01, le=0.99)] = 0.6
 
@@ -64,10 +58,22 @@ class Moments(ClassSums):
     name = "moments"
     Parameters = Parameters
 
+    def settled(self, task: Task, params: dict[str, Any]) -> dict[str, Any]:
+        """Return centre and scale of every feature; other lengths: UserError."""
+        lower, upper = np.array([each[1:] for each in task.features]).T
+        usual = {"centre": (lower + upper) / 2, "scale": (upper - lower) / 2}
+        for name in usual:
+            if params[name] is not None:
+                usual[name] = _spread(name, params[name], task.d)
+        _refuse_far(usual["centre"], usual["scale"], lower, upper)
+        return params | {name: value.tolist() for name, value in usual.items()}
+
     def directions(self, task: Task, cube: Array) -> Array:
         """Return u of each record, (n, d + 1)."""
         p = task.params
-        z = (cube - np.asarray(p["centre"])) / np.asarray(p["scale"])
+        lower, upper = np.array([each[1:] for each in task.features]).T
+        scale = np.array(p["scale"])
+        z = cube * ((upper - lower) / scale) + (lower - np.array(p["centre"])) / scale
         size = np.sqrt((z**2).sum(axis=1, keepdims=True))
         z = z * np.minimum(1, p["cut"] / np.maximum(size, p["cut"]))
         v = np.column_stack([np.full(len(z), p["cut"]), z])
@@ -179,3 +185,23 @@ class Moments(ClassSums):
         """Return the diagonal of E u u' for records that are uniform on the bounds."""
         points = np.random.default_rng(task.seed).random((_REFERENCE, task.d))
         return np.asarray((self.directions(task, points) ** 2).mean(axis=0))
+
+
+def _spread(name: str, given: float | list[float], d: int) -> Array:
+    """Return one number for each feature; another count of them is a UserError."""
+    values = validate.finite(**{name: given})
+    if values.size not in {1, d}:
+        raise UserError(f"{name} has {values.size} numbers for {d} features.")
+    return np.asarray(np.broadcast_to(values.ravel(), d))
+
+
+def _refuse_far(centre: Array, scale: Array, lower: Array, upper: Array) -> None:
+    """Refuse what no feature has, as a direction that is none hides nothing."""
+    with np.errstate(over="ignore"):
+        away = np.abs(centre - lower) / (upper - lower)
+        wide = scale / (upper - lower)
+    if not ((away <= FAR) & (wide >= 1 / FAR) & (wide <= FAR)).all():
+        raise UserError(
+            f"centre must lie within {FAR:g} ranges of the bounds, scale between"
+            f" 1/{FAR:g} and {FAR:g} of a range, for every feature."
+        )
