@@ -21,7 +21,7 @@ from curvote.reporting import figures, style
 from curvote.reporting.data import learners, levels
 from curvote.reporting.methods import method_of
 from curvote.reporting.section import Section
-from curvote.reporting.sections.transfer.shown import called, compares, look
+from curvote.reporting.sections.transfer.shown import called, compares, look, of_first
 from curvote.run.results import RunView
 
 PANELS = {MISCLASSIFICATION: "accuracy", F1: "F1", BALANCED: "balanced accuracy"}
@@ -107,7 +107,7 @@ def _held(ax: Axes, rows: pd.DataFrame, every: list[Value]) -> None:
 
 def gather(views: Sequence[RunView], scores: pd.DataFrame) -> Measures | None:
     """Return the scores of the main methods, and of what they are held against."""
-    own = [view for view in views if not compares(view)]
+    own = [view for view in of_first(views) if not compares(view)]
     if scores.empty or not own:
         return None
     lines = pd.concat([_of(view, scores) for view in own], ignore_index=True)

@@ -10,7 +10,13 @@ import pandas as pd
 
 from curvote.reporting.data import NOTHING
 from curvote.reporting.section import Section
-from curvote.reporting.sections.transfer.shown import asked, called, near_one, sizes
+from curvote.reporting.sections.transfer.shown import (
+    asked,
+    called,
+    near_one,
+    of_first,
+    sizes,
+)
 from curvote.reporting.source_words import record_of
 from curvote.run.results import RunView
 from curvote.transfer.forms import form
@@ -60,7 +66,7 @@ class Released(Section):
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Released:
     """Return the releases of each setting, at the epsilon that the page speaks of."""
-    near = near_one(views)
+    near = near_one(of_first(views))
     groups = [(_form(view), list(_rows(view))) for view in near]
     return Released(groups, record_of(near[0].facts("ingest")))
 

@@ -28,6 +28,17 @@ def look(place: int) -> Look:
     return LOOKS[place % len(LOOKS)]
 
 
+def of_first(views: Sequence[RunView]) -> list[RunView]:
+    """Return the cells of the first combination of a grid, of all its protocols."""
+    return [view for view in views if grid(view) == grid(views[0])]
+
+
+def grid(view: RunView) -> str:
+    """Return the combination of a grid that a cell belongs to, without its protocol."""
+    setting = str(view.cell["setting"] or "")
+    return setting.removeprefix(str(view.cell["protocol"])).strip()
+
+
 def near_one(views: Sequence[RunView]) -> list[RunView]:
     """Return a cell of each setting: that at epsilon 1, or the nearest to it."""
     found: dict[tuple[Any, Any], RunView] = {}
@@ -41,8 +52,8 @@ def _far(view: RunView) -> float:
 
 
 def called(view: RunView) -> str:
-    """Return what a table calls the setting of a cell."""
-    return str(view.cell["setting"] or view.cell["protocol"])
+    """Return what a table calls a cell's protocol."""
+    return str(view.cell["protocol"])
 
 
 def compares(view: RunView) -> bool:

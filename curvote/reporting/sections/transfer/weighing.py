@@ -18,7 +18,13 @@ from curvote.reporting.data import NOTHING, levels
 from curvote.reporting.figures import legend, level_axis
 from curvote.reporting.methods import method_of
 from curvote.reporting.section import Section
-from curvote.reporting.sections.transfer.shown import called, compares, look, near_one
+from curvote.reporting.sections.transfer.shown import (
+    called,
+    compares,
+    look,
+    near_one,
+    of_first,
+)
 from curvote.run.results import RunView
 
 QUANTITIES = {"weight": "weight", "agreement": "agreement with the target"}
@@ -132,7 +138,7 @@ def _line(ax: Axes, rows: pd.DataFrame, every: list[Value], place: int) -> None:
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Weighing | None:
     """Return weights and agreement of each setting's main method."""
-    own = [view for view in views if not compares(view)]
+    own = [view for view in of_first(views) if not compares(view)]
     parts = [part for view in own for part in _parts(view)]
     if not parts:
         return None
