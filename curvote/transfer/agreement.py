@@ -3,7 +3,7 @@
 The agreement <h_j, h_0> / |h_0|^2 of noised contrasts is 1 where both servers tell the
 classes apart alike, 0 where one tells nothing of the other, and below where labels are
 turned round. Its noise is known, so it is shrunk towards 1, what it is without further
-knowledge.
+knowledge, and counts for less where turned labels explain it better.
 """
 
 from __future__ import annotations
@@ -21,18 +21,24 @@ PRIOR = 0.5
 
 @dataclass(frozen=True)
 class Agreement:
-    """``slope`` with its standard error ``se``; ``shrunk`` in [0, 1] is what counts."""
+    """``slope`` with its standard error ``se``; ``counts`` in [0, 1] is what of it."""
 
     slope: float
     se: float
 
     @property
-    def shrunk(self) -> float:
-        """The posterior mean under N(1, `PRIOR`^2), cut to [0, 1]."""
+    def counts(self) -> float:
+        """The posterior mean under N(1, `PRIOR`^2), cut to [0, 1], if labels stand.
+
+        Times the odds that they do, 1 at most: that the slope came from N(1, v), not
+        from labels turned round, N(-1, v), either as likely before.
+        """
         if not math.isfinite(self.se):
             return 1.0
-        part = PRIOR**2 / (PRIOR**2 + self.se**2)
-        return min(1.0, max(0.0, 1 + part * (self.slope - 1)))
+        variance = PRIOR**2 + self.se**2
+        mean = 1 + PRIOR**2 / variance * (self.slope - 1)
+        stand = 2 / (1 + math.exp(min(-2 * self.slope / variance, 700.0)))
+        return min(1.0, max(0.0, mean)) * min(1.0, stand)
 
 
 def agreements(sides: Sequence[Side], target: int) -> list[Agreement]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,9 @@ Steps = NDArray[np.int64]
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 # Cells that are looked up at once: what a processor's own memory holds.
+# How many points tell the principal directions, and how many of these are kept.
+_SPREAD = 256
+_MAIN = 16
 _BLOCK = 1 << 17
 
 
@@ -106,3 +109,15 @@ class Grids:
             mixed = (mixed ^ (mixed >> np.uint64(turn))) * factor
         mixed ^= mixed >> np.uint64(31)
         return np.asarray((mixed % np.uint64(self.buckets)).astype(np.int64))
+
+
+@lru_cache(maxsize=64)
+def principal(grids: Grids) -> tuple[Array, Array]:
+    """Return principal directions (length, k) of phi on [0, 1]^d, and variances."""
+    points = np.random.default_rng(grids.seed).random((_SPREAD, grids.d))
+    phi = np.zeros((_SPREAD, grids.length))
+    np.put_along_axis(phi, grids.places(points), 1.0, axis=1)
+    phi = (phi - phi.mean(axis=0)) / math.sqrt(grids.count)
+    values, vectors = np.linalg.eigh(phi @ phi.T)
+    main = phi.T @ vectors[:, -_MAIN:]
+    return main / np.sqrt(values[-_MAIN:]), values[-_MAIN:] / _SPREAD

@@ -51,7 +51,7 @@ def precision(sides: Sequence[Side], target: int) -> Array:
 
 def aligned(sides: Sequence[Side], target: int) -> Array:
     """Return the weights of `precision` times the agreement with the target."""
-    agreement = np.array([each.shrunk for each in agreements(sides, target)])
+    agreement = np.array([each.counts for each in agreements(sides, target)])
     return normalised(precision(sides, target) * agreement)
 
 

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
-from curvote.transfer.binning import Grids
+from curvote.transfer.binning import Grids, principal
 from curvote.transfer.forms.base import Array, ClassSums, Steps
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 # How many points stand for the uniform distribution, and for its main directions.
 _REFERENCE = 4096
-_SPREAD = 256
-_MAIN = 16
 
 
 class Parameters(Strict):
@@ -100,11 +98,11 @@ class Cells(ClassSums):
 
     def main(self, task: Task) -> Array:
         """Return the leading principal directions of points that are uniform."""
-        return _principal(self.grids(task))[0]
+        return principal(self.grids(task))[0]
 
     def spreads(self, task: Task) -> Array:
         """Return their eigenvalues."""
-        return _principal(self.grids(task))[1]
+        return principal(self.grids(task))[1]
 
 
 @lru_cache(maxsize=64)
@@ -112,15 +110,3 @@ def _uniform(grids: Grids) -> Array:
     """Return the mean of phi over points that are uniform on [0, 1]^d."""
     points = np.random.default_rng(grids.seed).random((_REFERENCE, grids.d))
     return np.asarray(grids.counts(points) / _REFERENCE / math.sqrt(grids.count))
-
-
-@lru_cache(maxsize=64)
-def _principal(grids: Grids) -> tuple[Array, Array]:
-    """Return principal directions (length, k) of phi on [0, 1]^d, and variances."""
-    points = np.random.default_rng(grids.seed).random((_SPREAD, grids.d))
-    phi = np.zeros((_SPREAD, grids.length))
-    np.put_along_axis(phi, grids.places(points), 1.0, axis=1)
-    phi = (phi - phi.mean(axis=0)) / math.sqrt(grids.count)
-    values, vectors = np.linalg.eigh(phi @ phi.T)
-    main = phi.T @ vectors[:, -_MAIN:]
-    return main / np.sqrt(values[-_MAIN:]), values[-_MAIN:] / _SPREAD

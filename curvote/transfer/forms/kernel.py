@@ -31,7 +31,7 @@ from pydantic import Field
 from curvote.chain.settings import Strict, Whole
 from curvote.errors import UserError
 from curvote.transfer.bandwidths import bandwidths, spending
-from curvote.transfer.binning import Grids
+from curvote.transfer.binning import Grids, principal
 from curvote.transfer.forms.base import Array, Form, Steps
 from curvote.transfer.histogram import Histogram
 from curvote.transfer.waves import Waves
@@ -193,6 +193,13 @@ class Kernel(Form):
         """Say whether a release has several bandwidths to choose from."""
         return len(task.params["bandwidths"]) > 1
 
+    def _main(self, task: Task, rows: Array) -> Array:
+        """Return the part of rows along the principal directions of the first grids."""
+        widest = self.features(task)[0]
+        if not isinstance(widest, Grids):
+            return rows
+        return np.asarray(rows[:, : widest.length] @ principal(widest)[0])
+
     def side(self, task: Task, told: Release) -> Side:
         """Return the centred mean at each bandwidth: it says nothing of the rate."""
         from curvote.transfer.adaptive import KernelSide
@@ -204,7 +211,7 @@ class Kernel(Form):
             n=told.n,
             rates=np.full(2, 0.5),
             rows=rows,
-            main=rows,
+            main=self._main(task, rows),
             noise=(told.sigma / self.unit(task) / told.n) ** 2,
             epsilon=spent,
             alone=spent / self.parts(task),
