@@ -14,8 +14,8 @@ import time
 import numpy as np
 
 from curvote.entropy import SystemEntropy
-from curvote.transfer.combine import combine
-from curvote.transfer.release import release
+from curvote.transfer.combination import combine
+from curvote.transfer.releasing import release
 from curvote.transfer.task import Task
 
 D, QUERIES, SIZES = 7, 100_000, (250_000, 1_000_000)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.transfer.release import Release, release
+from curvote.transfer.releasing import Release, release
 from curvote.transfer.task import Task
 
 Array = NDArray[np.float64]

@@ -20,7 +20,7 @@ from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.privacy import Budget
 from curvote.transfer import rules
 from curvote.transfer.choosing import choose
-from curvote.transfer.combine import combine
+from curvote.transfer.combination import combine
 from curvote.transfer.decision import DECIDE
 from curvote.transfer.forms import FORMS, form
 from curvote.transfer.setup import Setup
@@ -71,7 +71,7 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
     task_ : the `curvote.transfer.task.Task`, with the form taken and its parameters;
         class k is called by the text of ``classes_[k]``
     reason_ : why ``auto`` took this form, None where one was named
-    releases_ : list of `curvote.transfer.release.Release`, one of each server
+    releases_ : list of `curvote.transfer.releasing.Release`, one of each server
     model_ : the `curvote.transfer.model.Model`; ``model_.servers`` has each server's
         weight and agreement with the target, ``model_.inside`` says that a server's
         ``own`` records stand in it without noise

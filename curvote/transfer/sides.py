@@ -18,7 +18,7 @@ from curvote.transfer.forms.base import Array
 
 if TYPE_CHECKING:
     from curvote.transfer.forms.base import ClassSums
-    from curvote.transfer.release import Release
+    from curvote.transfer.releasing import Release
     from curvote.transfer.task import Task
 
 # No class is taken to be rarer: a noised rate may even be negative.

@@ -29,7 +29,7 @@ from curvote.protocols.message import Known
 from curvote.protocols.transfer.messages import MESSAGES, ReleaseMessage
 from curvote.run import audited
 from curvote.run.plan import fingerprint
-from curvote.transfer import release
+from curvote.transfer import releasing
 from curvote.transfer.forms.kernel import Kernel
 from curvote.transfer.task import Level, Task
 from tests.noise import SEED
@@ -261,7 +261,7 @@ def caught(monkeypatch: pytest.MonkeyPatch, place: Any, name: str, made: Any) ->
 
 def test_noise_that_servers_share_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     """One seed is one stream for all."""
-    found = caught(monkeypatch, release, "own_stream", lambda entropy, asked: entropy)
+    found = caught(monkeypatch, releasing, "own_stream", lambda entropy, asked: entropy)
     assert "streams" in found
 
 
@@ -317,7 +317,7 @@ def test_a_verdict_counts_for_the_code_of_the_form(form: str) -> None:
     task = examples.task(form, Level(1.0))
     package = "curvote.protocols.transfer"
     code = fingerprint.of_code([f"{package}.messages", *SENT.code(task)])
-    needed = {f"forms.{form}", "release", "task"}
+    needed = {f"forms.{form}", "releasing", "task"}
     assert {f"curvote.transfer.{name}" for name in needed} <= set(code)
     assert "curvote.mechanisms.gaussian_noise" in code
 
@@ -352,7 +352,7 @@ def test_neighbours_get_the_same_fields() -> None:
     """Only the values differ, and a stored release adds the task."""
     subject = choice.table("transfer.kernel", 2.0)
     assert leaving.fields(subject) is None
-    made = release.release(
+    made = releasing.release(
         subject.task, "one", np.zeros((4, 2)), ["no"] * 4, SeededEntropy(1)
     )
     assert set(made.to_json()) == {"server", "n", "values", "task"}

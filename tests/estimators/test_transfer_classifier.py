@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import Budget, SeededEntropy, TransferKernelClassifier, UserError
 from curvote.estimators import transfer
-from curvote.transfer.combine import combine
-from curvote.transfer.release import release
+from curvote.transfer.combination import combine
+from curvote.transfer.releasing import release
 from curvote.transfer.task import Task
 
 FORMS = ["cells", "moments", "kernel"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import SeededEntropy
-from curvote.transfer.release import Release, release
+from curvote.transfer.releasing import Release, release
 from curvote.transfer.task import Task
 
 Table = tuple[NDArray[Any], NDArray[Any]]

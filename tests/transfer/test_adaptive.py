@@ -13,9 +13,9 @@ from curvote.errors import UserError
 from curvote.transfer import adaptive
 from curvote.transfer.adaptive import BY_QUERY, FIXED, KernelSide
 from curvote.transfer.bandwidths import bandwidths
-from curvote.transfer.combine import combine
+from curvote.transfer.combination import combine
 from curvote.transfer.forms import form
-from curvote.transfer.release import release
+from curvote.transfer.releasing import release
 from curvote.transfer.rules import STEADY
 from curvote.transfer.task import Task
 

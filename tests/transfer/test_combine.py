@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from curvote.errors import UserError
-from curvote.transfer.combine import combine
+from curvote.transfer.combination import combine
 from curvote.transfer.model import Model
-from curvote.transfer.release import Release, received
+from curvote.transfer.releasing import Release, received
 from curvote.transfer.task import Level, Task
 from tests.transfer.hospitals import releases, table, task
 

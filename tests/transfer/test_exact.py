@@ -11,7 +11,7 @@ from curvote.errors import UserError
 from curvote.transfer import exact
 from curvote.transfer.exact import Batch
 from curvote.transfer.forms.kernel import Kernel
-from curvote.transfer.release import release
+from curvote.transfer.releasing import release
 from curvote.transfer.task import Task
 
 

@@ -124,7 +124,7 @@ def test_every_point_stands_in_one_cell_of_each_grid(
 
 def test_moments_joint_tells_the_second_moment() -> None:
     """Without noise it is sum u u' / n, whatever the share."""
-    from curvote.transfer.release import release
+    from curvote.transfer.releasing import release
 
     rng = np.random.default_rng(0)
     X, y = rng.random((30, 2)), rng.integers(0, 3, 30).astype(str)

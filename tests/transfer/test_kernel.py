@@ -10,7 +10,7 @@ from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.transfer.forms import form
 from curvote.transfer.forms.kernel import Kernel
-from curvote.transfer.release import release
+from curvote.transfer.releasing import release
 from curvote.transfer.task import Task
 
 FEATURES = [("a", 0, 1)]

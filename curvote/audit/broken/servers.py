@@ -22,7 +22,7 @@ from curvote.transfer.forms.base import Form
 from curvote.transfer.forms.cells import Cells
 from curvote.transfer.forms.kernel import Kernel
 from curvote.transfer.forms.moments import Moments
-from curvote.transfer.release import own_stream
+from curvote.transfer.releasing import own_stream
 from curvote.transfer.task import Level, Task
 from curvote.validate import FloatArray
 

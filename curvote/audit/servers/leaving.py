@@ -12,7 +12,7 @@ from curvote.errors import UserError
 from curvote.protocols.message import row
 from curvote.protocols.transfer.messages import ReleasePayload
 from curvote.strict_json import canonical
-from curvote.transfer.release import received
+from curvote.transfer.releasing import received
 
 if TYPE_CHECKING:
     from curvote.audit.servers.subject import TableSubject

@@ -10,9 +10,9 @@ from curvote.chain.stage import Columns, Facts, Here, Inputs, Params
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.methods import ADAPT_TAR, STATED
-from curvote.transfer.combine import combine
+from curvote.transfer.combination import combine
 from curvote.transfer.model import Model
-from curvote.transfer.release import Release, received
+from curvote.transfer.releasing import Release, received
 from curvote.transfer.task import Task
 
 Sent = list[Release]

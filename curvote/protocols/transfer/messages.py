@@ -19,7 +19,7 @@ from curvote.protocols.message import Known, Message, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import Senders
 from curvote.representation.encoding import Encoding
-from curvote.transfer import release
+from curvote.transfer import releasing
 from curvote.transfer.forms import FORMS, form
 from curvote.transfer.forms.base import Form
 from curvote.transfer.task import ASKS, Task
@@ -42,7 +42,7 @@ class ReleasePayload(Payload):
 
 
 class ReleaseMessage(Message):
-    """The noised sums over the table of one server (`curvote.transfer.release`)."""
+    """The noised sums over the table of one server (`curvote.transfer.releasing`)."""
 
     name, stage, table = ASKS, "privatize", "releases"
     whole, shuffled, party = True, False, "server"
@@ -122,7 +122,7 @@ class ReleaseMessage(Message):
 
     def noise(self, task: Any, n: int) -> GaussianNoise:
         """Return the noise of a release about ``n`` records; none is a UserError."""
-        noise = release.noise_of(task, n)
+        noise = releasing.noise_of(task, n)
         if noise is None:
             raise UserError(f"server {task.server} adds no noise: nothing is hidden.")
         return noise
@@ -134,7 +134,7 @@ class ReleaseMessage(Message):
     def draw(self, task: Any, known: Known, entropy: Entropy) -> Columns:
         """Return one release about all records of ``known``."""
         named = np.asarray(task.classes)[_codes(task, known.labels)]
-        made = release.release(task, task.server, known.z, named, entropy)
+        made = releasing.release(task, task.server, known.z, named, entropy)
         return _row(made)
 
     def possible(self, task: Any, messages: Columns) -> NDArray[np.bool_]:
@@ -149,7 +149,7 @@ class ReleaseMessage(Message):
                 f"a release of server {validate.shown(sent['server'])}; the invitation"
                 f" is for server {task.server}."
             )
-        release.received(task, sent["n"], sent["values"])
+        releasing.received(task, sent["n"], sent["values"])
 
     def rho(self, task: Any, n: int) -> float:
         """Return the zero-concentrated cost of a release about ``n`` records."""
@@ -181,7 +181,7 @@ def _rehearsed(task: Task) -> int:
     return _REHEARSED if delta is None else max(2, min(_REHEARSED, int(1 / delta)))
 
 
-def _row(made: release.Release) -> Columns:
+def _row(made: releasing.Release) -> Columns:
     return {
         "server": np.array([made.server], dtype=object),
         "n": np.array([made.n], dtype=np.int64),
@@ -191,7 +191,7 @@ def _row(made: release.Release) -> Columns:
 
 def _possible(task: Task, server: str, n: Any, values: Any) -> bool:
     try:
-        release.received(task.only(server), int(n), values)
+        releasing.received(task.only(server), int(n), values)
     except UserError:
         return False
     return True

@@ -17,7 +17,7 @@ from curvote.shrinkage import kept
 from curvote.strict_json import said
 
 if TYPE_CHECKING:
-    from curvote.transfer.release import Release
+    from curvote.transfer.releasing import Release
     from curvote.transfer.setup import Setup
     from curvote.transfer.sides import Side
     from curvote.transfer.task import Task

@@ -37,7 +37,7 @@ from curvote.transfer.histogram import Histogram
 from curvote.transfer.waves import Waves
 
 if TYPE_CHECKING:
-    from curvote.transfer.release import Release
+    from curvote.transfer.releasing import Release
     from curvote.transfer.setup import Setup
     from curvote.transfer.sides import Side
     from curvote.transfer.task import Task

@@ -23,7 +23,7 @@ from curvote.transfer.forms.base import Array, ClassSums, Refine, Steps
 from curvote.transfer.ridge import ridge
 
 if TYPE_CHECKING:
-    from curvote.transfer.release import Release
+    from curvote.transfer.releasing import Release
     from curvote.transfer.sides import Side
     from curvote.transfer.task import Task
 

@@ -20,7 +20,7 @@ from curvote.reporting.sections.transfer.shown import (
 from curvote.reporting.source_words import record_of
 from curvote.run.results import RunView
 from curvote.transfer.forms import form
-from curvote.transfer.release import noise_of
+from curvote.transfer.releasing import noise_of
 from curvote.transfer.task import OWN, Task
 
 _WORDS = {OWN: "kept inside", "public": "public"}

@@ -16,7 +16,7 @@ from curvote.transfer.decision import DECIDE, Decision
 from curvote.transfer.forms import form
 from curvote.transfer.forms.base import Array, Form
 from curvote.transfer.model import Model, Standing
-from curvote.transfer.release import Release
+from curvote.transfer.releasing import Release
 from curvote.transfer.sides import Side
 from curvote.transfer.task import Task
 from curvote.transfer.weighing import Reading, normalised, precision
