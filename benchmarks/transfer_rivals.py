@@ -40,9 +40,9 @@ from curvote.classes import Classes
 from curvote.datasets import heart
 from curvote.entropy import SeededEntropy
 from curvote.privacy import ZCDP
-from curvote.transfer.combine import combine
+from curvote.transfer.combination import combine
 from curvote.transfer.forms.moments import Moments
-from curvote.transfer.release import release
+from curvote.transfer.releasing import release
 from curvote.transfer.task import Feature, Level, Task
 
 Array = NDArray[np.float64]
