@@ -202,7 +202,7 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
     """Return the raw curves of a cell's test clients, and their labels 0 and 1."""
     rows = view.columns("ingest", "clients", place)
     if view.system.name == "transfer":
-        mine = tested_of(view, place)
+        mine = aside(view, place)
         return rows["curve"][mine], rows["label"][mine].astype(int)
     groups = rows["group"] if view.setting("source.groups") else None
     sizes = view.settings.clients.model_dump()
@@ -213,7 +213,7 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
     return rows["curve"][mine], rows["label"][mine].astype(int)
 
 
-def tested_of(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
+def aside(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
     """Return the rows of the target that a transfer is tested on."""
     asked = (*stated.WHO, "target", "transfer.test")
     params = {name: view.setting(name) for name in asked}

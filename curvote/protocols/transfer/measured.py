@@ -26,7 +26,7 @@ def measured(labels: Codes, said: Codes, classes: int) -> dict[str, float]:
         2 * right, there + told, out=np.zeros(classes), where=there + told > 0
     )
     return {
-        "misclassification": 1 - float(right.sum() / len(labels)),
+        "misclassification": float((len(labels) - right.sum()) / len(labels)),
         "f1": float(f1[1] if classes == 2 else f1[there + told > 0].mean()),
         "balanced": float((right[there > 0] / there[there > 0]).mean()),
     }
