@@ -67,7 +67,7 @@ _ALL = (
     Shown(
         "figure-5-dtk",
         "Figure 5: 500 records over m + 1 servers",
-        30,
+        10,
         "figure_5",
         quantity="accuracy",
     ),
