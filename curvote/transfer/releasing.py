@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.entropy import Entropy, SeededEntropy, StudyStreams, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import Budget
@@ -165,8 +165,12 @@ def _fitting(asked: Task, n: int) -> GaussianNoise | None:
 
 
 def own_stream(entropy: Entropy, asked: Task) -> Entropy:
-    """Return the server's own stream of a seeded source: others share no noise."""
-    if isinstance(entropy, SystemEntropy):
+    """Return the server's own stream of a seeded source: others share no noise.
+
+    Any other source is taken word for word: what protects somebody is not turned into
+    a seed.
+    """
+    if not isinstance(entropy, SeededEntropy | StudyStreams):
         return entropy
     named = [int(word) for word in entropy.words(4)] + [int(asked.digest(), 16)]
     return SeededEntropy(np.random.SeedSequence(named))

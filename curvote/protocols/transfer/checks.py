@@ -12,10 +12,9 @@ from curvote.protocols.encoding_checks import representation
 from curvote.protocols.transfer import choosing, dealing, stated
 from curvote.protocols.transfer.methods import WEIGHED
 from curvote.transfer.forms import FORMS, form
-from curvote.transfer.task import ASKS
+from curvote.transfer.task import ASKS, OWN
 
 Problems = Iterator[Problem]
-AUTO = "auto"
 
 
 def checks(pipeline: Settings) -> Problems:
@@ -69,7 +68,7 @@ def _named(pipeline: Settings, servers: list[str]) -> Problems:
         yield from _known("weights", transfer.weights, servers)
     wants = transfer.target or servers[0]
     for name, level in transfer.epsilon.items():
-        if level == stated.OWN and name != wants:
+        if level == OWN and name != wants:
             message = f"only the target keeps its own records, and {name} is a source."
             yield Problem(message, ("transfer", "epsilon", name))
 
@@ -107,15 +106,15 @@ def _promised(pipeline: Settings, servers: list[str]) -> Problems:
 def _form(pipeline: Settings) -> Problems:
     transfer, rules = pipeline.transfer, [each.name for each in WEIGHED]
     release, weights = transfer.release, transfer.weights
-    if release not in (AUTO, *FORMS):
-        hint = did_you_mean(release, (AUTO, *FORMS))
+    if release not in (choosing.AUTO, *FORMS):
+        hint = did_you_mean(release, (choosing.AUTO, *FORMS))
         yield Problem(f"{release!r} is not known.{hint}", ("transfer", "release"))
         return
     if isinstance(weights, str) and weights not in rules:
         hint = did_you_mean(weights, rules)
         yield Problem(f"{weights!r} is not known.{hint}", ("transfer", "weights"))
     try:
-        if release == AUTO:
+        if release == choosing.AUTO:
             list(choosing.parts(pipeline))
         else:
             form(release).checked(transfer.params)
@@ -129,13 +128,13 @@ def _production(pipeline: Settings) -> Problems:
     if not lookup.remote(pipeline.source):
         message = "releases come by envelope: each server draws its own, at home."
         yield Problem(message, ("source", "name"))
-    if pipeline.transfer.release == AUTO:
+    if pipeline.transfer.release == choosing.AUTO:
         message = "name the form: no later rule may make a second release of it."
         yield Problem(message, ("transfer", "release"))
     elif form(pipeline.transfer.release).study:
         message = "it protects less than it claims, and is for studies only."
         yield Problem(message, ("transfer", "release"))
-    if stated.OWN in pipeline.transfer.epsilon.values():
+    if OWN in pipeline.transfer.epsilon.values():
         message = "what never leaves comes in no envelope; combine it in the library."
         yield Problem(message, ("transfer", "epsilon"))
     waits = pipeline.intake

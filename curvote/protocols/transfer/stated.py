@@ -22,8 +22,6 @@ Values = dict[str, Any]
 COUNTS = "counts"
 # Settings that say who holds which records.
 WHO = ("source", "clients", "names", "seed")
-# Whose records need no noise: nothing to protect, or they never leave.
-PUBLIC, OWN = "public", "own"
 _Z = (-1.0, 1.0)
 _DEFAULTS = Transfer().model_dump(mode="json")
 
