@@ -14,6 +14,7 @@ MATRIX: Final = "matrix"
 BITS: Final = "bits"
 TEXT: Final = "text"
 FILE: Final = "file"
+ROWS: Final = "rows"
 # Text of a few words that stage functions see as codes.
 Category = tuple[str, ...]
 Kind = str | Category
@@ -40,8 +41,9 @@ class Table:
     """The columns of a table beside its index.
 
     ``columns`` maps a name to a kind: ``VECTOR`` (n, d), ``MATRIX`` (n, p, q), ``BITS``
-    (n, d) of booleans, ``TEXT``, ``FILE`` (a model as bytes), a tuple of categories, or
-    an Arrow type. ``unit`` is what a row stands for; one that contradicts the ``side``
+    (n, d) of booleans, ``TEXT``, ``FILE`` (a model as bytes), ``ROWS`` (whole numbers,
+    (n, ...), of one kind that depends on the data), a tuple of categories, or an Arrow
+    type. ``unit`` is what a row stands for; one that contradicts the ``side``
     is an InternalError. What is ``optional`` may be missing, for some rows or for all.
     ``shared`` tables may hold rows of all repetitions.
     """

@@ -220,6 +220,10 @@ class LabelMechanism(Mechanism):
         """
 
     @abstractmethod
+    def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return P(output | label) up to a factor a row, (n, n_classes); at most 1."""
+
+    @abstractmethod
     def outputs(self) -> NDArray[Any]:
         """Return every output, in the form that ``randomize`` gives.
 

@@ -84,6 +84,10 @@ class SupportMechanism(LabelMechanism):
         supported = self._supports(np.asarray(at), self.clip(x)[0])
         return np.asarray(supported * self.worst_log_ratio())
 
+    def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return P(output | label) up to a factor a row, (n, n_classes); at most 1."""
+        return np.where(self._table(outputs), 1.0, float(1 / self.worst_ratio()))
+
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each of ``outputs()``, (n, m), for labels (n,)."""
         labels, _ = self.clip(x)

@@ -154,6 +154,14 @@ class RRWithPrior(LabelMechanism):
         hits = outputs[:, None] == self.top
         return self._spread(np.where(hits, float(high), float(low)))
 
+    def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return P(output | label) over that of the output's own label, (n, K)."""
+        hits = outputs[:, None] == np.arange(self.n_classes)
+        likely = np.where(
+            self._rank >= 0, self._move / self._keep, self._even / self._keep
+        )
+        return np.where(hits, 1.0, likely.astype(np.float64))
+
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the mean of ``decode``: one-hot for the k likely labels only."""
         shares = (self._keep, self._move, self._even)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -41,18 +41,21 @@ class Known:
 
     ``judge`` (n,) is the candidate that each was asked about; None in a report round.
     Of a ``whole`` message the n records are one sender's, labels places of classes.
+    ``public`` is what everybody knows of each, such as the record's name.
     """
 
     coefficients: Array
     z: Array
     labels: Array
     judge: NDArray[np.int64] | None = None
+    public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     def of(self, part: slice | NDArray[np.int64]) -> Known:
         """Return what some of them know."""
         judge = None if self.judge is None else self.judge[part]
         own = self.coefficients[part], self.z[part], self.labels[part]
-        return Known(*own, judge)
+        public = {name: values[part] for name, values in self.public.items()}
+        return Known(*own, judge, public)
 
 
 class Message(ABC):

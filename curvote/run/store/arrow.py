@@ -17,7 +17,16 @@ import pyarrow as pa
 
 from curvote.chain.lookup import systems
 from curvote.chain.stage import SHARED, Columns, Place
-from curvote.chain.tables import BITS, FILE, MATRIX, TEXT, VECTOR, Kind, Table
+from curvote.chain.tables import (
+    BITS,
+    FILE,
+    MATRIX,
+    ROWS,
+    TEXT,
+    VECTOR,
+    Kind,
+    Table,
+)
 from curvote.errors import InternalError
 
 _META = b"curvote"
@@ -70,14 +79,30 @@ def _array(name: str, kind: Kind, values: np.ndarray) -> tuple[pa.Array, list[in
         packed = np.packbits(values.astype(bool), axis=1)
         rows = [row.tobytes() for row in packed]
         return pa.array(rows, type=pa.binary(packed.shape[1])), shape
+    if kind == ROWS:
+        return _rows_array(name, values), [values.dtype.str, *shape]
+    return _cells(kind, values), shape
+
+
+def _cells(kind: Kind, values: np.ndarray) -> pa.Array:
     if kind == TEXT:
-        return pa.array(values, type=pa.string()).dictionary_encode(), shape
+        return pa.array(values, type=pa.string()).dictionary_encode()
     if kind == FILE:
-        return pa.array(list(values), type=pa.large_binary()), shape
+        return pa.array(list(values), type=pa.large_binary())
     if isinstance(kind, tuple):
         codes = pa.array(values.astype(np.int8))
-        return pa.DictionaryArray.from_arrays(codes, pa.array(kind)), shape
-    return pa.array(values).cast(pa.type_for_alias(str(kind))), shape
+        return pa.DictionaryArray.from_arrays(codes, pa.array(kind))
+    return pa.array(values).cast(pa.type_for_alias(str(kind)))
+
+
+def _rows_array(name: str, values: np.ndarray) -> pa.Array:
+    """Return whole numbers as the bytes of each row, of whatever kind they are."""
+    if values.dtype.kind not in "iu":
+        raise InternalError(f"{name} holds {values.dtype} values, no whole numbers")
+    rows = np.ascontiguousarray(values).reshape(len(values), -1)
+    width = rows.shape[1] * rows.itemsize
+    data = pa.py_buffer(rows.tobytes())
+    return pa.Array.from_buffers(pa.binary(width), len(rows), [None, data])
 
 
 def to_columns(name: str, table: pa.Table) -> Columns:
@@ -120,6 +145,10 @@ def _numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarray:
         packed = np.frombuffer(b"".join(array.to_pylist()), np.uint8)
         rows = packed.reshape(-1, array.type.byte_width)
         return np.unpackbits(rows, axis=1, count=shape[0]).astype(bool)
+    if kind == ROWS:
+        dtype, *rest = shape
+        data = b"".join(array.to_pylist())
+        return np.frombuffer(data, np.dtype(dtype)).reshape(-1, *rest)
     if isinstance(kind, tuple):
         codes = {category: code for code, category in enumerate(kind)}
         found = np.array([codes[c] for c in array.dictionary.to_pylist()], np.int8)

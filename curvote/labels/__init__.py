@@ -1,0 +1,18 @@
+"""Private labels of records whose features are public: one noised code of each label.
+
+codes = encode(y, epsilon=1.0)
+model = PrivateLabelClassifier().fit(X, codes)
+score = private_score(model, X_other, codes_other)
+"""
+
+from typing import TYPE_CHECKING
+
+from curvote.lazy import exports
+
+__all__ = ["Codes", "encode"]
+
+if TYPE_CHECKING:
+    from curvote.labels.codes import Codes
+    from curvote.labels.encoding import encode
+else:
+    __getattr__ = exports(__name__, {"Codes": "codes", "encode": "encoding"})

@@ -1,0 +1,1 @@
+"""Learners from public features and noised codes: what each makes of a record."""

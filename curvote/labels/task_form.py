@@ -1,0 +1,42 @@
+"""The form of a published task for labels: judged strictly, before anything is read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.labels.task import FORMAT
+from curvote.strict_json import said
+from curvote.task_form import MOST_PARAMETERS, Epsilon, Parameter, Word
+
+MOST_CLASSES = 1 << 10
+
+
+class _Written(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
+
+    format: Literal[3]
+    protocol: Word
+    asks: Word
+    number: Annotated[int, Field(ge=1, le=2**53)]
+    classes: Annotated[list[Word], Field(min_length=2, max_length=MOST_CLASSES)]
+    epsilon: Epsilon
+    encoder: Word
+    params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
+
+
+def written(text: Any) -> dict[str, Any]:
+    """Return the fields of a `Task`, in their form; UserError: what is wrong, where."""
+    given = text.get("format") if isinstance(text, dict) else None
+    if (type(given), given) != (int, FORMAT):
+        raise UserError(
+            f"task format is {validate.shown(given)}; a label is asked in {FORMAT}."
+        )
+    try:
+        told = _Written.model_validate(text).model_dump()
+    except ValidationError as error:
+        raise UserError(f"not a task: {said(error)}.") from None
+    return {key: value for key, value in told.items() if key != "format"}
