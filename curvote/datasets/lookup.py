@@ -48,3 +48,8 @@ def classes(source: Mapping[str, Any]) -> Classes | None:
     """Return the classes of a source whose pipeline lists them; others have two."""
     dataset, parameters = chosen(source)
     return dataset.classes(parameters) if hasattr(dataset, "classes") else None
+
+
+def eta(source: Mapping[str, Any]) -> Any:
+    """Return P(class | record) as a function of records, None where it is unknown."""
+    return getattr(module(source["name"]), "eta", None)
