@@ -28,3 +28,8 @@ def likeliest(proba: FloatArray, X: FloatArray, seed: int) -> NDArray[np.int64]:
         rng = np.random.default_rng([seed, crc32(X[row].tobytes())])
         places[row] = rng.choice(np.flatnonzero(level[row]))
     return np.asarray(places)
+
+
+def floored(share: FloatArray, se: FloatArray, expected: FloatArray) -> FloatArray:
+    """Return the shares (K,) that a balanced decision divides by, all above 0."""
+    return np.maximum(share, expected / 2)
