@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Codes", "encode"]
+__all__ = ["Codes", "Score", "encode", "private_score"]
 
 if TYPE_CHECKING:
     from curvote.labels.codes import Codes
     from curvote.labels.encoding import encode
+    from curvote.labels.scoring import Score, private_score
 else:
-    __getattr__ = exports(__name__, {"Codes": "codes", "encode": "encoding"})
+    __getattr__ = exports(
+        __name__,
+        {
+            "Codes": "codes",
+            "Score": "scoring",
+            "encode": "encoding",
+            "private_score": "scoring",
+        },
+    )

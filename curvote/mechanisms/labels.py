@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -28,6 +29,19 @@ def are_codes(outputs: NDArray[Any], size: int) -> Bits:
         return np.zeros(outputs.shape[:1], dtype=bool)
     inside = (outputs >= 0) & (outputs < size)
     return np.asarray(inside & (outputs == np.floor(outputs)))
+
+
+def in_blocks(
+    outputs: NDArray[Any], n_classes: int, make: Callable[[NDArray[Any]], Any]
+) -> FloatArray:
+    """Return what ``make`` gives for all rows, (n, n_classes).
+
+    It is asked for few at a time: nothing as large as the result is made beside it.
+    """
+    out = np.empty((len(outputs), n_classes))
+    for part in bits.chunks(len(outputs), n_classes):
+        out[part] = make(outputs[part])
+    return out
 
 
 class SupportMechanism(LabelMechanism):
@@ -86,7 +100,15 @@ class SupportMechanism(LabelMechanism):
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
         """Return P(output | label) up to a factor a row, (n, n_classes); at most 1."""
-        return np.where(self._table(outputs), 1.0, float(1 / self.worst_ratio()))
+        return self._marked(outputs, 1.0, float(1 / self.worst_ratio()))
+
+    def _marked(self, outputs: NDArray[Any], high: float, low: float) -> FloatArray:
+        """Return one number for labels that an output supports, another for others."""
+        return in_blocks(
+            outputs,
+            self.n_classes,
+            lambda rows: np.where(self._table(rows), high, low),
+        )
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each of ``outputs()``, (n, m), for labels (n,)."""
@@ -120,7 +142,21 @@ class PureMechanism(SupportMechanism):
         """Return the unbiased estimate (z - q)/(p - q), (n, n_classes)."""
         gap = self.p - self.q
         high, low = float((1 - self.q) / gap), float(-self.q / gap)
-        return np.where(self._table(outputs), high, low)
+        return self._marked(outputs, high, low)
+
+    @abstractmethod
+    def pair(self) -> Chances:
+        """Return the chances that of the label and another one, one is supported.
+
+        First that it is the label alone, then that it is the other one alone. Both of
+        their bits differ from the other way round: the first over the second is the
+        worst ratio.
+        """
+
+    def pair_variance(self) -> Fraction:
+        """Return the variance of the decoded label's number less another one."""
+        own, other = self.pair()
+        return (own + other) / (own - other) ** 2 - 1
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return p(1-p)/(p-q)^2 for the label, q(1-q)/(p-q)^2 for the others."""

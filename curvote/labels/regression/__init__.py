@@ -1,0 +1,1 @@
+"""Regression on private labels: noised numbers, learners on them, an honest score."""
