@@ -32,7 +32,7 @@ class PrivateLabelClassifier(ClassifierMixin, BaseEstimator):
     """A classifier for records whose features are public and whose labels are not.
 
     Each label is released once, as one epsilon-LDP code; the classifier learns, tunes
-    and calibrates itself on codes (Zhao, Fang, Li & Deng 2024, and what
+    and calibrates itself on codes (Zhao et al. 2025, and what
     `curvote.labels` adds). `fit` plays the clients where it is given plain labels, and
     is the server alone where it is given `Codes`.
 
