@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Codes", "Score", "encode", "private_score"]
+__all__ = ["Codes", "PrivateLabelClassifier", "Score", "encode", "private_score"]
 
 if TYPE_CHECKING:
+    from curvote.labels.classifier import PrivateLabelClassifier
     from curvote.labels.codes import Codes
     from curvote.labels.encoding import encode
     from curvote.labels.scoring import Score, private_score
@@ -20,6 +21,7 @@ else:
         __name__,
         {
             "Codes": "codes",
+            "PrivateLabelClassifier": "classifier",
             "Score": "scoring",
             "encode": "encoding",
             "private_score": "scoring",
