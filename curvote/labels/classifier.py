@@ -95,6 +95,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         self,
         estimator: Any = AUTO,
         epsilon: float = 1.0,
+        *,
         encoder: str = AUTO,
         classes: ArrayLike | None = None,
         decide: str = "accuracy",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone

@@ -1,4 +1,4 @@
-"""Which of several candidates is simpler: smoother ones first, then the grid's order."""
+"""Which of several candidates is simpler: the smoother, then the earlier in a grid."""
 
 from __future__ import annotations
 
