@@ -61,13 +61,13 @@ def private_score(
         (n, K)) returns what each class would score, (n, K). ``balanced_accuracy`` is
         over those classes that the codes show, two standard errors of share or more.
 
-    Returns
+    Returns:
     -------
     Score
         ``value``, ``se``, and ``low`` to ``high``, which holds the model's true score
         in 95 of 100 cases. Raises `UserError` for codes of other classes or length.
 
-    Examples
+    Examples:
     --------
     >>> import numpy as np
     >>> from curvote.labels import encode

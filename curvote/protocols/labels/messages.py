@@ -15,10 +15,11 @@ from curvote.entropy import Entropy, is_study, stream
 from curvote.labels.encoders import AUTO, ENCODERS
 from curvote.labels.task import ASKS, Task
 from curvote.mechanisms.base import LabelMechanism
-from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.message import Known, Message, Read, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import TRAINING, Senders
 from curvote.representation.encoding import Encoding
+from curvote.task_form import Word
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ _BYTES = 256
 class CodePayload(Payload):
     """A code as JSON: of which public record, and the code's number or numbers."""
 
-    record: str
+    record: Word
     code: int | list[int]
 
 
@@ -40,8 +41,7 @@ class CodeMessage(Message):
     name, stage, table = ASKS, "privatize", "codes"
     senders: Senders = TRAINING
     payload: type[Payload] = CodePayload
-    # A code stays with the public record that it is about.
-    shuffled = False
+    tied, shuffled = True, False
     who, what = "every client who trains", "one noised code of its label"
     mechanism, detail = AUTO, "the whole of it; features are public"
 
@@ -53,6 +53,10 @@ class CodeMessage(Message):
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return nothing: tasks about labels are stated by the system's own stage."""
         return {}
+
+    def records(self, read: Read) -> list[str]:
+        """Return the names of the public records that are asked about."""
+        return [str(name) for name in read("ingest", "clients")["client_id"]]
 
     def admit(self, task: Any) -> None:
         """Refuse encoders that are none, and parameters that are not theirs."""
@@ -99,7 +103,9 @@ class CodeMessage(Message):
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``codes``, its codes as the mechanism gave them."""
         code = outputs(self.noise(task), np.asarray(messages[CODE]))
-        return {RECORD: np.asarray(messages[RECORD], dtype=object), CODE: code}
+        names = np.asarray(messages[RECORD], dtype=object)
+        order = np.argsort(names.astype(str), kind="stable")
+        return {RECORD: names[order], CODE: code[order]}
 
 
 class Likely(CodeMessage):

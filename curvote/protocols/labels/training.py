@@ -51,12 +51,10 @@ def learnt(records: Records, params: Params, rng: np.random.Generator) -> Learnt
     """
     seed = int(rng.integers(2**31))
     learner = make(params["learner"]["name"], **params["learner"]["params"])
-    n = len(records.codes)
-    held = round(params["labels.holdout"] * n)
-    if held < FEWEST:
-        return Learnt(model(records, learner, params, seed), {}, held)
-    order = rng.permutation(n)
-    rest, mine = np.sort(order[held:]), np.sort(order[:held])
+    mine = _held(records.codes, params["labels.holdout"], rng)
+    if len(mine) < FEWEST:
+        return Learnt(model(records, learner, params, seed), {}, 0)
+    rest = np.setdiff1d(np.arange(len(records.codes)), mine)
     others = np.concatenate([records.others, records.X[mine]])
     part = Records(records.X[rest], records.codes[rest], others)
     chosen = model(part, learner, params, seed)
@@ -65,7 +63,19 @@ def learnt(records: Records, params: Params, rng: np.random.Generator) -> Learnt
         for name in SCORINGS
     }
     final = model(records, chosen.learner_.fixed(), params, seed)
-    return Learnt(final, told, held)
+    return Learnt(final, told, len(mine))
+
+
+def _held(codes: Codes, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the rows that take no part in choosing: of codes that are unbiased.
+
+    Where a record has a prior, that is one that says nothing.
+    """
+    rows = np.arange(len(codes))
+    if codes.prior is not None:
+        rows = rows[(codes.prior == codes.prior[:, :1]).all(axis=1)]
+    held = min(round(share * len(codes)), len(rows) // 2)
+    return np.sort(rng.permutation(rows)[:held])
 
 
 @dataclass(frozen=True, eq=False)
