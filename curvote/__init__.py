@@ -10,6 +10,7 @@ __all__ = [
     "DirectClassifier",
     "InternalError",
     "MRMAClassifier",
+    "PrivateLabelRegressor",
     "SeededEntropy",
     "SystemEntropy",
     "Task",
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         MRMAClassifier,
         TransferKernelClassifier,
     )
+    from curvote.labels import PrivateLabelRegressor
     from curvote.privacy import Budget
     from curvote.task import Task
 else:
@@ -37,6 +39,7 @@ else:
             "DirectClassifier": "estimators",
             "InternalError": "errors",
             "MRMAClassifier": "estimators",
+            "PrivateLabelRegressor": "labels",
             "SeededEntropy": "entropy",
             "SystemEntropy": "entropy",
             "Task": "task",

@@ -9,19 +9,35 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Codes", "Score", "encode", "private_score"]
+__all__ = [
+    "Codes",
+    "NoisedTargets",
+    "PrivateLabelRegressor",
+    "Score",
+    "encode",
+    "noise_targets",
+    "private_score",
+]
 
 if TYPE_CHECKING:
     from curvote.labels.codes import Codes
     from curvote.labels.encoding import encode
+    from curvote.labels.regression import (
+        NoisedTargets,
+        PrivateLabelRegressor,
+        noise_targets,
+    )
     from curvote.labels.scoring import Score, private_score
 else:
     __getattr__ = exports(
         __name__,
         {
             "Codes": "codes",
+            "NoisedTargets": "regression",
+            "PrivateLabelRegressor": "regression",
             "Score": "scoring",
             "encode": "encoding",
+            "noise_targets": "regression",
             "private_score": "scoring",
         },
     )

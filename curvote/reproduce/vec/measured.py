@@ -42,7 +42,9 @@ def accuracies(found: Evidence, quantity: str = "accuracy") -> Iterator[Row]:
         if summary.get(quantity) is not None and (named or not baseline):
             yield scored(summary, quantity) | {
                 "protocol": baseline or summary["protocol"],
-                "learner": None if baseline in {"majority", "bayes"} else summary["learner"],
+                "learner": None
+                if baseline in {"majority", "bayes"}
+                else summary["learner"],
                 "axes": summary.get("setting", {}),
             }
 
