@@ -15,10 +15,11 @@ from curvote.entropy import Entropy, is_study, stream
 from curvote.labels.encoders import AUTO, ENCODERS
 from curvote.labels.task import ASKS, Task
 from curvote.mechanisms.base import LabelMechanism
-from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.message import Known, Message, Read, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import TRAINING, Senders
 from curvote.representation.encoding import Encoding
+from curvote.task_form import Word
 
 Array = NDArray[np.float64]
 
@@ -30,7 +31,7 @@ _BYTES = 256
 class CodePayload(Payload):
     """A code as JSON: of which public record, and the code's number or numbers."""
 
-    record: str
+    record: Word
     code: int | list[int]
 
 
@@ -40,8 +41,7 @@ class CodeMessage(Message):
     name, stage, table = ASKS, "privatize", "codes"
     senders: Senders = TRAINING
     payload: type[Payload] = CodePayload
-    # A code stays with the public record that it is about.
-    shuffled = False
+    tied, shuffled = True, False
     who, what = "every client who trains", "one noised code of its label"
     mechanism, detail = AUTO, "the whole of it; features are public"
 
@@ -58,6 +58,10 @@ class CodeMessage(Message):
         """Refuse encoders that are none, and parameters that are not theirs."""
         validate.one_of(ENCODERS, encoder=task.encoder)
         self.noise(task)
+
+    def records(self, read: Read) -> list[str]:
+        """Return the names of all records of the public table."""
+        return [*names_of(read("ingest", "clients"))]
 
     def noise(self, task: Any, known: Known | None = None) -> LabelMechanism:
         """Return what hides a label."""
