@@ -6,15 +6,21 @@ from curvote.lazy import exports
 
 __all__ = [
     "Budget",
+    "Codes",
     "CurveClassifier",
     "DirectClassifier",
     "InternalError",
     "MRMAClassifier",
+    "PrivateLabelClassifier",
+    "PrivateSearchCV",
     "SeededEntropy",
+    "Spectral",
     "SystemEntropy",
     "Task",
     "TransferKernelClassifier",
     "UserError",
+    "encode",
+    "private_score",
 ]
 
 if TYPE_CHECKING:
@@ -26,6 +32,14 @@ if TYPE_CHECKING:
         MRMAClassifier,
         TransferKernelClassifier,
     )
+    from curvote.labels import (
+        Codes,
+        PrivateLabelClassifier,
+        PrivateSearchCV,
+        Spectral,
+        encode,
+        private_score,
+    )
     from curvote.privacy import Budget
     from curvote.task import Task
 else:
@@ -33,14 +47,20 @@ else:
         __name__,
         {
             "Budget": "privacy",
+            "Codes": "labels",
             "CurveClassifier": "curve_classifier",
             "DirectClassifier": "estimators",
             "InternalError": "errors",
             "MRMAClassifier": "estimators",
+            "PrivateLabelClassifier": "labels",
+            "PrivateSearchCV": "labels",
             "SeededEntropy": "entropy",
+            "Spectral": "labels",
             "SystemEntropy": "entropy",
             "Task": "task",
             "TransferKernelClassifier": "estimators",
             "UserError": "errors",
+            "encode": "labels",
+            "private_score": "labels",
         },
     )

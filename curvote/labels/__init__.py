@@ -9,18 +9,32 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Codes", "Score", "encode", "private_score"]
+__all__ = [
+    "Codes",
+    "PrivateLabelClassifier",
+    "PrivateSearchCV",
+    "Score",
+    "Spectral",
+    "encode",
+    "private_score",
+]
 
 if TYPE_CHECKING:
+    from curvote.labels.classifier import PrivateLabelClassifier
     from curvote.labels.codes import Codes
     from curvote.labels.encoding import encode
     from curvote.labels.scoring import Score, private_score
+    from curvote.labels.search import PrivateSearchCV
+    from curvote.labels.spectral import Spectral
 else:
     __getattr__ = exports(
         __name__,
         {
             "Codes": "codes",
+            "PrivateLabelClassifier": "classifier",
+            "PrivateSearchCV": "search",
             "Score": "scoring",
+            "Spectral": "spectral",
             "encode": "encoding",
             "private_score": "scoring",
         },

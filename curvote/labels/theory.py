@@ -19,7 +19,7 @@ _ROUNDING = 1e-6
 
 def bayes(eta: ArrayLike) -> NDArray[np.int64]:
     """Return the best class of each point (5), (n,): the first of equally good ones."""
-    return _known(eta).argmax(axis=1)
+    return np.asarray(_known(eta).argmax(axis=1))
 
 
 def bayes_risk(eta: ArrayLike) -> float:

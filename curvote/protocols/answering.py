@@ -5,13 +5,13 @@ a record holds becomes an input, by rules that everybody knows:
 
 - a value beyond 1e12 in size, infinite ones included, stands for that bound;
 - a record with a missing value (NaN) stands for the public centre of its rescaling;
-- a record on which anything fails, for whatever reason, stands for that centre and
-  label -1.
+- a record on which anything fails, for whatever reason, stands for that centre and the
+  first class.
 
-The label is the owner's word, one of the two that the task names.
+The label is the owner's word, one of those that the task names.
 
-Of a message that belongs to a public record nothing but the label is secret, and nothing
-about a label can fail.
+Of a message that belongs to a public record nothing but the label is secret, and
+nothing about a label can fail.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def known(task: Task, given: Given, about: int | None) -> Known:
 
 
 def fixed(task: Task, about: int | None) -> Known:
-    """Return the record that stands for whatever cannot be told: centre, label -1."""
-    return _known(task.encoding, centre(task.encoding), -1.0, about)
+    """Return the record that stands for whatever cannot be told: centre, class 0."""
+    return _known(task.encoding, centre(task.encoding), 0, about)
 
 
 def centre(encoding: Encoding) -> Array:
@@ -90,7 +90,7 @@ def centre(encoding: Encoding) -> Array:
 
 
 def _known(
-    encoding: Encoding, coefficients: Array, label: float, about: int | None
+    encoding: Encoding, coefficients: Array, label: int, about: int | None
 ) -> Known:
     z, _ = encoding.rescaled(coefficients)
     judge = None if about is None else np.array([about])

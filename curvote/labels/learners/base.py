@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from curvote.labels.codes import Codes
 from curvote.validate import FloatArray
@@ -45,3 +45,10 @@ class Learner(BaseEstimator, ABC):
     @abstractmethod
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes for records (n, d), (n, K)."""
+
+    def fixed(self) -> Learner:
+        """Return an unfitted learner in which what was tuned is stated."""
+        made: Learner = clone(self)
+        known = made.get_params()
+        made.set_params(**{k: v for k, v in self.chosen_.items() if k in known})
+        return made

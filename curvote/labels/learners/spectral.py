@@ -7,8 +7,8 @@ from typing import Self
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.sparse import csr_array
-from sklearn.utils.validation import check_is_fitted
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner

@@ -1,4 +1,4 @@
-"""What may be wrong with settings of private labels although each key is well formed."""
+"""What may be wrong with settings of private labels, each key being well formed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from curvote.chain.axis import Settings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
 from curvote.labels.encoders import AUTO, concrete
-from curvote.labels.learners.making import check
+from curvote.labels.learners.making import make
 from curvote.protocols import checks as shared
 
 Problems = Iterator[Problem]
@@ -27,7 +27,7 @@ def learned(pipeline: Settings) -> Problems:
     yield from _public(pipeline)
     for index, learner in enumerate(pipeline.learners):
         try:
-            check(learner.name, learner.params)
+            make(learner.name, **learner.params)
         except UserError as error:
             yield Problem(str(error), ("learners", index))
 

@@ -54,6 +54,10 @@ class CodeMessage(Message):
         """Return nothing: tasks about labels are stated by the system's own stage."""
         return {}
 
+    def records(self, read: Read) -> list[str]:
+        """Return the names of the public records that are asked about."""
+        return [str(name) for name in read("ingest", "clients")["client_id"]]
+
     def admit(self, task: Any) -> None:
         """Refuse encoders that are none, and parameters that are not theirs."""
         validate.one_of(ENCODERS, encoder=task.encoder)
@@ -103,7 +107,9 @@ class CodeMessage(Message):
     def gather(self, task: Any, messages: Columns) -> Columns:
         """Return the table ``codes``, its codes as the mechanism gave them."""
         code = outputs(self.noise(task), np.asarray(messages[CODE]))
-        return {RECORD: np.asarray(messages[RECORD], dtype=object), CODE: code}
+        names = np.asarray(messages[RECORD], dtype=object)
+        order = np.argsort(names.astype(str), kind="stable")
+        return {RECORD: names[order], CODE: code[order]}
 
 
 class Likely(CodeMessage):

@@ -102,6 +102,8 @@ def parts(settings: Given) -> tuple[Part, ...]:
     return (Part(settings.model_copy(update=update)),)
 
 
+_PAGE = "curvote.reporting.sections.labels"
+
 SYSTEM = System(
     name="labels",
     settings=Settings,
@@ -117,5 +119,9 @@ SYSTEM = System(
     parts=parts,
     short=("encoder", "rounds", "holdout", "decide", "calibrate"),
     final=final,
-    sections=(DATA_SET,),
+    sections=(
+        DATA_SET,
+        *(f"{_PAGE}.{name}" for name in ("by_classes", "honest")),
+        *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated")),
+    ),
 )

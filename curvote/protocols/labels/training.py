@@ -12,7 +12,8 @@ from curvote.chain.stage import Columns, Params
 from curvote.labels.classifier import PrivateLabelClassifier
 from curvote.labels.codes import Codes
 from curvote.labels.learners.making import make
-from curvote.labels.scoring import Score, private_score
+from curvote.labels.predicted import predicted
+from curvote.labels.scoring import Score, contributions, score_of
 
 Array = NDArray[np.float64]
 SCORINGS = ("accuracy", "balanced_accuracy", "brier", "log_loss")
@@ -51,21 +52,35 @@ def learnt(records: Records, params: Params, rng: np.random.Generator) -> Learnt
     """
     seed = int(rng.integers(2**31))
     learner = make(params["learner"]["name"], **params["learner"]["params"])
-    n = len(records.codes)
-    held = round(params["labels.holdout"] * n)
-    if held < FEWEST:
-        return Learnt(model(records, learner, params, seed), {}, held)
-    order = rng.permutation(n)
-    rest, mine = np.sort(order[held:]), np.sort(order[:held])
+    mine = _held(records.codes, params["labels.holdout"], rng)
+    if len(mine) < FEWEST:
+        return Learnt(model(records, learner, params, seed), {}, 0)
+    rest = np.setdiff1d(np.arange(len(records.codes)), mine)
     others = np.concatenate([records.others, records.X[mine]])
     part = Records(records.X[rest], records.codes[rest], others)
     chosen = model(part, learner, params, seed)
-    told = {
-        name: private_score(chosen, records.X[mine], records.codes[mine], name)
-        for name in SCORINGS
-    }
+    told = _scores(chosen, records.X[mine], records.codes[mine])
     final = model(records, chosen.learner_.fixed(), params, seed)
-    return Learnt(final, told, held)
+    return Learnt(final, told, len(mine))
+
+
+def _scores(chosen: Any, X: Array, codes: Codes) -> dict[str, Score]:
+    """Return each score of one model, which says what it says once."""
+    said = predicted(chosen, X, codes)
+    told = {name: contributions(said, X, codes, name) for name in SCORINGS}
+    return {name: score_of(each) for name, each in told.items()}
+
+
+def _held(codes: Codes, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return the rows that take no part in choosing: of codes that are unbiased.
+
+    Where a record has a prior, that is one that says nothing.
+    """
+    rows = np.arange(len(codes))
+    if codes.prior is not None:
+        rows = rows[(codes.prior == codes.prior[:, :1]).all(axis=1)]
+    held = min(round(share * len(codes)), len(rows) // 2)
+    return np.sort(rng.permutation(rows)[:held])
 
 
 @dataclass(frozen=True, eq=False)

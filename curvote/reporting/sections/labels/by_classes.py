@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from curvote.chain.axis import Axis
+from curvote.chain.measure import Look
 from curvote.protocols.labels.methods import ACCURACY, LABELS
 from curvote.reporting import figures, style
 from curvote.reporting.methods import known
@@ -68,7 +69,7 @@ class ByClasses(Section):
         figures.legend(figure, handles, 3 if narrow else 6)
         return figure
 
-    def _looks(self, names: Sequence[str]) -> dict[str, style.Look]:
+    def _looks(self, names: Sequence[str]) -> dict[str, Look]:
         return looks(names, self.encoders)
 
 
@@ -77,7 +78,7 @@ def _label(name: str) -> str:
     return found.label if found else name
 
 
-def _line(ax: Axes, rows: pd.DataFrame, levels: list[int], ink: dict) -> None:
+def _line(ax: Axes, rows: pd.DataFrame, levels: list[int], ink: dict[str, Any]) -> None:
     mean = rows.groupby("k", as_index=False)[["value", "se"]].mean()
     at = [levels.index(k) for k in mean["k"]]
     ax.errorbar(at, 100 * mean["value"], yerr=200 * mean["se"], elinewidth=0.9, **ink)

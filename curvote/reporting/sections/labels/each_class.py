@@ -53,20 +53,17 @@ def gather(views: Sequence[RunView], _: pd.DataFrame) -> EachClass | None:
     return EachClass(rows[:MOST], called, max(0, len(rows) - MOST), study)
 
 
-def _shares(view: RunView) -> pd.DataFrame:
-    """Return each class's share and standard error, of the first repetition."""
+def _shares(view: RunView) -> dict[str, str]:
+    """Return each class's share and two standard errors, of the first repetition."""
     told = view.read("train", SHARES.name)
     first = told[told["replicate"] == 0]
-    return pd.DataFrame(first.set_index(first["class"].astype(str)))
-
-
-def _share(row: pd.Series) -> str:
-    return f"{100 * row['share']:.1f} ± {200 * row['se']:.1f}"
+    parts = zip(first["class"], first["share"], first["se"], strict=True)
+    return {str(name): f"{100 * a:.1f} ± {200 * se:.1f}" for name, a, se in parts}
 
 
 def _released(view: RunView) -> list[Row]:
-    told = _shares(view).iterrows()
-    return [Row(str(name), _share(row), *[NOTHING] * 3) for name, row in told]
+    told = _shares(view).items()
+    return [Row(name, share, *[NOTHING] * 3) for name, share in told]
 
 
 def _studied(view: RunView) -> list[Row]:
@@ -77,7 +74,7 @@ def _studied(view: RunView) -> list[Row]:
     return [
         Row(
             str(name),
-            _share(shares.loc[str(name)]),
+            shares[str(name)],
             percent(row["n"] / tested),
             percent(row["recognised"] / row["n"] if row["n"] else None),
             percent(row["said"] / tested),

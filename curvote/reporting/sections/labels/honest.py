@@ -55,7 +55,7 @@ class Honest(Section):
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Honest | None:
     """Return what is said of each model of the first setting."""
-    own = [view for view in first_setting(views) if _told(view) is not None]
+    own = [view for view in first_setting(views) if len(_first(view))]
     if not own:
         return None
     held = int(_first(own[0])["n"].iloc[0])
@@ -67,16 +67,13 @@ def _first(view: RunView) -> pd.DataFrame:
     return pd.DataFrame(told[told["replicate"] == 0])
 
 
-def _told(view: RunView) -> pd.Series | None:
+def _told(view: RunView) -> pd.Series:
     told = _first(view)
-    found = told[told["scoring"] == ACCURACY.name]
-    return found.iloc[0] if len(found) else None
+    return told[told["scoring"] == ACCURACY.name].iloc[0]
 
 
 def _row(view: RunView) -> Row:
-    told = _told(view)
-    assert told is not None
-    cell = view.cell
+    told, cell = _told(view), view.cell
     return Row(
         str(cell["protocol"]),
         str(cell["learner"]),
