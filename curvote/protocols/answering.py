@@ -9,6 +9,9 @@ a record holds becomes an input, by rules that everybody knows:
   first class.
 
 The label is the owner's word, one of those that the task names.
+
+Of a message that belongs to a public record nothing but the label is secret, and
+nothing about a label can fail.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from curvote.client.record import Given
 from curvote.entropy import Entropy
 from curvote.protocols.message import Known, message_of, row
 from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.task import Asked, Task
 from curvote.task_form import LARGEST_VALUE
 
 Array = NDArray[np.float64]
@@ -42,6 +45,15 @@ def answer(
         if columns is None:
             columns = message_of(task).draw(task, fixed(task, about), entropy)
     return row(columns, 0)
+
+
+def of_record(
+    task: Asked, record: str, place: int, entropy: Entropy
+) -> dict[str, Any]:
+    """Return the noised payload about a public record whose label has this place."""
+    nothing = np.empty((1, 0))
+    known = Known(nothing, nothing, np.array([place]))
+    return {"record": record} | row(message_of(task).draw(task, known, entropy), 0)
 
 
 def _drawn(
