@@ -12,9 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from curvote.audit import of_task
 from curvote.audit.message_subject import of_message
 from curvote.audit.metamorphic import Untouched
 from curvote.audit.verdict import run
+from curvote.chain.stage import Columns
 from curvote.classes import places, signs
 from curvote.client.record import Given, read_form
 from curvote.entropy import Entropy, SeededEntropy
