@@ -55,9 +55,9 @@ def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
-    ``mechanism-K`` is a label mechanism for K classes.
-    A message is ``protocol.message``, and ``transfer.form`` one about a table;
-    ``outbox.protocol.message`` is its release asked for again,
+    ``mechanism@100`` is a label mechanism for so many classes. A message is
+    ``protocol.message``, with ``@4`` one about four classes, and ``transfer.form`` one
+    about a table; ``outbox.protocol.message`` is its release asked for again,
     ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
     the command that a lone client calls.
     """
@@ -69,13 +69,13 @@ def shipped_names() -> list[str]:
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    return [*names(), *(f"{name}.{message}" for name, message in examples.asked())]
+    return [*names(), *examples.names()]
 
 
 def wide_names() -> list[str]:
-    """Return ``<mechanism>-<K>``: label mechanisms at other numbers of classes."""
+    """Return ``<mechanism>@<K>``: label mechanisms at other numbers of classes."""
     labels = [name for name in names() if issubclass(kind(name), LabelMechanism)]
-    return [f"{name}-{n}" for name in labels for n in N_CLASSES]
+    return [f"{name}@{n}" for name in labels for n in N_CLASSES]
 
 
 # What stands for a message's release, by what its name begins with.
@@ -97,7 +97,7 @@ def shipped(name: str, epsilon: float) -> Audited:
 def drawing(name: str, epsilon: float) -> MechanismSubject | SentSubject:
     """Return the mechanism or message ``name``, at ``epsilon``."""
     if name in wide_names():
-        base, _, n_classes = name.partition("-")
+        base, _, n_classes = name.partition("@")
         return replace(built(base, epsilon, int(n_classes)), name=name)
     if "." not in name:
         return built(name, epsilon)

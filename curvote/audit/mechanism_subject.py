@@ -218,7 +218,7 @@ def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
 
 
 def built(
-    name: str, epsilon: float, n_classes: int = examples.CLASSES
+    name: str, epsilon: float, n_classes: int = examples.MORE
 ) -> MechanismSubject:
     """Return the shipped mechanism ``name`` as a subject, built as in ``examples``."""
     known = inspect.signature(kind(name)).parameters.values()

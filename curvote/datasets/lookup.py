@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from curvote import validate
 from curvote.classes import Classes
 from curvote.datasets.registry import DATASETS
+
+Array = NDArray[np.float64]
 
 
 def module(name: str) -> ModuleType:
@@ -48,3 +54,18 @@ def classes(source: Mapping[str, Any]) -> Classes | None:
     """Return the classes of a source whose pipeline lists them; others have two."""
     dataset, parameters = chosen(source)
     return dataset.classes(parameters) if hasattr(dataset, "classes") else None
+
+
+def eta(source: Mapping[str, Any]) -> Callable[[Array], Array] | None:
+    """Return the regression functions, from x (n, d) to (n, K), where they are known.
+
+    None for a source whose law nobody knows.
+    """
+    dataset, parameters = chosen(source)
+    known = hasattr(dataset, "eta")
+    return partial(dataset.eta, parameters) if known else None
+
+
+def published(source: Mapping[str, Any]) -> bool:
+    """Say whether the publisher's split into training and test is kept."""
+    return source.get("split") == "published"

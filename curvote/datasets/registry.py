@@ -6,6 +6,7 @@ DATASETS = {
     "simulated_servers": "curvote.datasets.simulated_servers",
     "drifting": "curvote.datasets.drifting",
     "posterior_drift": "curvote.datasets.posterior_drift",
+    "circle": "curvote.datasets.circle",
     "phonemes": "curvote.datasets.phonemes",
     "heart": "curvote.datasets.heart",
     "stroke": "curvote.datasets.stroke",

@@ -19,6 +19,7 @@ MECHANISMS = {
     "hadamard": "curvote.mechanisms.hadamard:Hadamard",
     "rr_with_prior": "curvote.mechanisms.rr_with_prior:RRWithPrior",
     "alibi": "curvote.mechanisms.alibi:Alibi",
+    "rr_on_bins": "curvote.mechanisms.rr_on_bins:RROnBins",
     "sampled": "curvote.mechanisms.sampled:Sampled",
     "privunit": "curvote.mechanisms.privunit:PrivUnit",
     "joint_box": "curvote.mechanisms.joint_box:JointBox",

@@ -134,7 +134,7 @@ def test_encoders_of_two_and_of_a_hundred_classes_pass(name, epsilon) -> None:
     """With the worst pair in the row: both of its bits, and its ratio as a fraction."""
     (row,) = run(shipped(name, epsilon), samples=2000)
     assert row.verdict == "pass", row.checks
-    base, _, n_classes = name.partition("-")
+    base, _, n_classes = name.partition("@")
     assert row.params["n_classes"] == int(n_classes)
     assert (row.exact_ratio is None) == (base == "alibi")
     assert ("pair" in row.params) == (base != "rr_with_prior")
@@ -143,8 +143,8 @@ def test_encoders_of_two_and_of_a_hundred_classes_pass(name, epsilon) -> None:
 @pytest.mark.parametrize("base", ["unary_symmetric", "alibi", "subset_selection"])
 def test_twins_of_a_hundred_classes_are_caught(base) -> None:
     """Where no channel is written out, the law of two bits still gives them away."""
-    honest = shipped(f"{base}-100", 1.0)
-    secret = shipped(f"{base}-100", 2.0).mechanism
+    honest = shipped(f"{base}@100", 1.0)
+    secret = shipped(f"{base}@100", 2.0).mechanism
     facts = honest.mechanism, f"{BROKEN}wide", honest.params, honest.budget
     (row,) = run(Doubled(*facts, secret=secret), samples=10_000)
     assert {"statistical", "law"} <= set(row.caught_by), row.checks

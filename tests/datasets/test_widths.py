@@ -32,6 +32,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "simulated_servers": [{}, {"points": 9}],
     "drifting": [{}, {"points": 11}],
     "posterior_drift": [{"n": 3}, {"total": 5, "m": 3, "test": 0}],
+    "circle": [{}, {"n_classes": 3, "shares": "rank"}],
     "phonemes": [
         {},
         {"classes": ["sh", "aa", "iy"]},
