@@ -15,16 +15,17 @@ from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
-MORE = 4  # classes, where a message is tried with more than two
+MORE = 4  # classes, where more than two are tried
 
 
-def params(epsilon: float) -> dict[str, Any]:
+def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
     """Return what mechanisms are built with here, where they need more than epsilon."""
+    total = n_classes * (n_classes + 1) / 2
     return {
         "d": 3,
-        "n_classes": 4,
+        "n_classes": n_classes,
         "delta": 1e-5,
-        "prior": (0.4, 0.3, 0.2, 0.1),
+        "prior": tuple(rank / total for rank in range(n_classes, 0, -1)),
         # A unary code with a third of epsilon on the bit of the label.
         "p": 1 / (1 + math.exp(-epsilon / 3)),
         "q": 1 / (1 + math.exp(2 * epsilon / 3)),

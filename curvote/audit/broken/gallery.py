@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvote.audit.broken import (
     choices,
+    labels,
     messages,
     noise,
     paths,
@@ -119,6 +120,8 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "words_by_label": partial(
         _twin, paths.WordsByLabel, n_classes=4, prior=(0.33, 0.33, 0.33, 0.01)
     ),
+    "labels_alibi_half_scale": partial(_twin, labels.AlibiHalfScale, n_classes=4),
+    "labels_one_bit_counted": partial(_twin, labels.OneBitCounted, n_classes=4),
     "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
     **tables.twins(),
     **servers.twins(),
