@@ -44,9 +44,12 @@ def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
     return CurveClassifier.of(encoding, columns_of(view), made, classes)
 
 
-def columns_of(view: View) -> list[str]:
-    """Return the columns of raw records: the features' names, or the grid points."""
-    facts = view.facts("project")
+def columns_of(view: View, stage: str = "project") -> list[str]:
+    """Return the columns of raw records: the features' names, or the grid points.
+
+    ``stage`` is one that tells what the source told it.
+    """
+    facts = view.facts(stage)
     features = [feature["name"] for feature in facts.get("features") or ()]
     return features or grid_names(facts["grid"])
 

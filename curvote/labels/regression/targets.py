@@ -67,9 +67,9 @@ class NoisedTargets:
     def squared_errors(self, predictions: ArrayLike) -> FloatArray:
         """Return an estimate of (prediction - label)^2 for each record, (n,).
 
-        f^2 - 2 f z + s, z the decoded label and s an estimate of the label's square, all
-        about one centre: unbiased by ``piecewise`` and by ``hybrid`` above epsilon 0.61, below which it
-        is a UserError. By ``rr_on_bins`` up to what the prior says of the bins.
+        f^2 - 2 f z + s, z the decoded label and s an estimate of the label's square,
+        all about one centre. Unbiased by ``piecewise``, and by ``hybrid`` above epsilon
+        0.61; below, it is a UserError. By ``rr_on_bins`` as far as the prior is right.
         """
         given = validate.finite(predictions=predictions)
         if given.shape != (len(self),):

@@ -16,8 +16,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
-from curvote.errors import UserError
-from curvote.labels.regression import PrivateLabelRegressor, noise_targets, regressor
+from curvote import PrivateLabelRegressor, UserError
+from curvote.labels import noise_targets
+from curvote.labels.regression import regressor
 
 BOUNDS = (0.0, 100.0)
 Data = tuple[np.ndarray, np.ndarray]
