@@ -142,8 +142,9 @@ class First(CodeMessage):
 
 def names_of(clients: Columns) -> NDArray[Any]:
     """Return the public names of records: as the source has them, or ids as text."""
-    if RECORD in clients:
-        return clients[RECORD]
+    named = clients.get(RECORD)
+    if named is not None and len(named) and named[0] is not None:
+        return named
     return np.array([str(each) for each in clients["client_id"]], dtype=object)
 
 
