@@ -19,11 +19,6 @@ Index = NDArray[np.int64]
 Names = NDArray[Any]
 
 
-def names_of(clients: Columns) -> Names:
-    """Return the public names of records: the ids of clients as text."""
-    return np.array([str(each) for each in clients["client_id"]], dtype=object)
-
-
 def roles_of(clients: Columns, params: Mapping[str, Any], replicate: int) -> Roles:
     """Return the rows of each role; all of it is public."""
     groups = clients["group"] if params["source.groups"] else None

@@ -8,10 +8,17 @@ from curvote.chain.tables import TEXT, VECTOR, Table
 
 CLIENTS: Final = Table(
     "clients",
-    {"client_id": "int64", "label": "int64", "group": "int64", "curve": VECTOR},
+    {
+        "client_id": "int64",
+        "label": "int64",
+        "group": "int64",
+        "curve": VECTOR,
+        "record": TEXT,  # a public name, where the source has one
+    },
     side="client",
     unit="client",
     shared=True,
+    optional=("record",),
 )
 ENCODED: Final = Table(
     "encoded",
