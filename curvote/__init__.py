@@ -12,6 +12,7 @@ __all__ = [
     "InternalError",
     "MRMAClassifier",
     "PrivateLabelClassifier",
+    "PrivateLabelRegressor",
     "PrivateSearchCV",
     "SeededEntropy",
     "Spectral",
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from curvote.labels import (
         Codes,
         PrivateLabelClassifier,
+        PrivateLabelRegressor,
         PrivateSearchCV,
         Spectral,
         encode,
@@ -53,6 +55,7 @@ else:
             "InternalError": "errors",
             "MRMAClassifier": "estimators",
             "PrivateLabelClassifier": "labels",
+            "PrivateLabelRegressor": "labels",
             "PrivateSearchCV": "labels",
             "SeededEntropy": "entropy",
             "Spectral": "labels",

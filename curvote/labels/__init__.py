@@ -11,11 +11,14 @@ from curvote.lazy import exports
 
 __all__ = [
     "Codes",
+    "NoisedTargets",
     "PrivateLabelClassifier",
+    "PrivateLabelRegressor",
     "PrivateSearchCV",
     "Score",
     "Spectral",
     "encode",
+    "noise_targets",
     "private_score",
 ]
 
@@ -23,6 +26,11 @@ if TYPE_CHECKING:
     from curvote.labels.classifier import PrivateLabelClassifier
     from curvote.labels.codes import Codes
     from curvote.labels.encoding import encode
+    from curvote.labels.regression import (
+        NoisedTargets,
+        PrivateLabelRegressor,
+        noise_targets,
+    )
     from curvote.labels.scoring import Score, private_score
     from curvote.labels.search import PrivateSearchCV
     from curvote.labels.spectral import Spectral
@@ -32,10 +40,13 @@ else:
         {
             "Codes": "codes",
             "PrivateLabelClassifier": "classifier",
+            "NoisedTargets": "regression",
+            "PrivateLabelRegressor": "regression",
             "PrivateSearchCV": "search",
             "Score": "scoring",
             "Spectral": "spectral",
             "encode": "encoding",
+            "noise_targets": "regression",
             "private_score": "scoring",
         },
     )

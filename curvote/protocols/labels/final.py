@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from curvote.chain.view import View
+from curvote.protocols.finals import columns_of
 from curvote.protocols.labels.packing import unpacked
 
 if TYPE_CHECKING:
@@ -13,11 +14,8 @@ if TYPE_CHECKING:
 
 def final(view: View) -> LabelClassifier:
     """Return the classifier of the first repetition."""
-    from curvote.curve_classifier import grid_names
     from curvote.protocols.labels.kept import LabelClassifier  # scikit-learn
 
-    facts = view.facts("features")
-    named = [feature["name"] for feature in facts.get("features") or ()]
     model = unpacked(view.columns("train", "model")["model"][0])
     reduction = unpacked(view.columns("features", "reduction")["model"][0])
-    return LabelClassifier(named or grid_names(facts["grid"]), reduction, model)
+    return LabelClassifier(columns_of(view, "features"), reduction, model)

@@ -58,8 +58,8 @@ def _cell(row: Row) -> Cell:
 
 def _lacking(name: str, cell: Cell) -> str:
     return (
-        f"{name} prints a value for {cell[1]} on {cell[0]} at epsilon {cell[2]:g}, which"
-        f" its pipelines do not compute; take your own of that name out of"
+        f"{name} prints a value for {cell[1]} on {cell[0]} at epsilon {cell[2]:g},"
+        " which its pipelines do not compute; take your own of that name out of"
         " pipelines.yaml."
     )
 
@@ -68,7 +68,9 @@ def printed() -> Mapping[Cell, float]:
     """Return the printed accuracy in percent by data set, encoder and epsilon."""
     place = files("curvote.reproduce.vec") / "published" / "label_ldp_images.csv"
     lines_of_file = place.read_text(encoding="utf-8").splitlines()
-    return {_place(row): float(row["accuracy_pct"]) for row in csv.DictReader(lines_of_file)}
+    return {
+        _place(row): float(row["accuracy_pct"]) for row in csv.DictReader(lines_of_file)
+    }
 
 
 def _place(row: Mapping[str, Any]) -> Cell:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def loss_of(
     keep = math.exp(epsilon) / (math.exp(epsilon) + k - 1)
     move = (1 - keep) / max(1, k - 1)
     total = 0.0
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         inside = (np.arange(len(values)) >= start) & (np.arange(len(values)) < end)
         joint = prior * np.where(inside, keep, move)
         answer = joint @ values / joint.sum()
