@@ -1,8 +1,10 @@
-"""The model to keep of a run's cell: what its scores were measured of."""
+"""What a run keeps of a cell: its model, and in production what codes say of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from curvote.chain.view import View
 from curvote.protocols.finals import columns_of
@@ -19,3 +21,13 @@ def final(view: View) -> LabelClassifier:
     model = unpacked(view.columns("train", "model")["model"][0])
     reduction = unpacked(view.columns("features", "reduction")["model"][0])
     return LabelClassifier(columns_of(view, "features"), reduction, model)
+
+
+def outcome(view: View) -> dict[str, float]:
+    """Return how many codes there are, and what held-out ones say of the accuracy."""
+    told = view.columns("train", "honest")
+    said = {"codes": float(view.count("privatize"))}
+    for at in np.flatnonzero(told["scoring"] == "accuracy"):
+        said |= {"accuracy": float(told["value"][at])}
+        said |= {"accuracy_se": float(told["se"][at])}
+    return said
