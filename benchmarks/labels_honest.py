@@ -109,7 +109,9 @@ def part_two(seed: int, runs: int, scoring: str) -> list[str]:
     world = World(SEARCH_CLASSES)
     ks = np.unique(np.geomspace(5, 1500, CHOICES).round().astype(int)).tolist()
     base = PrivateLabelClassifier("knn", SEARCH_EPSILON)
-    told = np.array([searched(world, base, ks, scoring, [seed, r]) for r in range(runs)])
+    told = np.array(
+        [searched(world, base, ks, scoring, [seed, r]) for r in range(runs)]
+    )
     claimed, honest, true, best = told.T
     off = honest - true
     mean, se = float(off.mean()), float(off.std() / np.sqrt(runs))

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.labels.codes import Codes
 from curvote.labels.encoding import encode
-from curvote.labels.places import places_of
 from curvote.labels.given import LP_2ST, fitting, plain_labels
+from curvote.labels.places import places_of
 from curvote.labels.predicted import same_length
 from curvote.labels.two_rounds import ENCODER, TwoRounds
 from curvote.privacy import Budget

@@ -46,7 +46,9 @@ def fitting(codes: Codes, classes: Any, epsilon: float, encoder: str) -> Codes:
             f" {epsilon:g}; give it the epsilon of its codes."
         )
     wanted = _OF_ROUNDS if encoder == LP_2ST else encoder
-    if wanted != AUTO and concrete(wanted, codes.n_classes, epsilon) != codes.encoder:
+    if wanted in {AUTO, codes.encoder}:
+        return codes
+    if concrete(wanted, codes.n_classes, epsilon) != codes.encoder:
         raise UserError(
             f"the codes are of encoder {codes.encoder}, the model states {encoder}."
         )
