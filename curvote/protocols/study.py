@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Here
 from curvote.protocols.message import Known
-from curvote.protocols.roles import Index, Roles, split
+from curvote.protocols.roles import Index, Roles, set_aside, split
 from curvote.representation.encoding import judged
 
 Array = NDArray[np.float64]
@@ -46,7 +46,10 @@ def clients_of(here: Here) -> Clients:
     params, rows = here.params, here.rows("project", "encoded")
     groups = rows["group"] if params["source.groups"] else None
     n = len(rows["label"])
-    roles = split(params["seed"], here.number, n, params["clients"], groups)
+    aside = set_aside(rows)
+    roles = split(
+        params["seed"], here.number, n, params["clients"], groups, aside=aside
+    )
     labels = np.where(rows["label"] == 1, 1.0, -1.0)
     gram = np.asarray(here.inputs["project"].facts["encoding"]["gram"])
     return Clients(rows["coefficients"], rows["z"], labels, roles, gram)
