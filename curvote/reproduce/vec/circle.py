@@ -30,7 +30,7 @@ def rows(_: str, found: Evidence) -> list[Row]:
         row | {"setting": row["axes"]["sigma"], across: int(row["axes"][across])}
         for row in accuracies(found)
     ]
-    return finished([*ordered(made), *bounds.rows(made, found.configs[0])])
+    return finished([*ordered(made), *bounds.rows(found)])
 
 
 def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:

@@ -14,6 +14,15 @@ from curvote.reproduce.rows import Row, having, scored
 AUTO: Final = "auto"
 # What a cell has beside its own model, whatever its encoder.
 BASELINES: Final = ("majority", "clean", "bayes")
+_PLACES: Final = (
+    "setting",
+    "n_classes",
+    "quantity",
+    "protocol",
+    "learner",
+    "method",
+    "epsilon",
+)
 LOOKS: Final = {
     "rr": Look("#6460c8", "x", ":"),
     "lp_2st": Look("#6460c8", "v", "--"),
@@ -55,10 +64,9 @@ def ordered(rows: Iterable[Row]) -> list[Row]:
     Of several that say the same the first is kept: a baseline stands beside each
     learner.
     """
-    names = ("setting", "n_classes", "quantity", "protocol", "learner", "epsilon")
     first: dict[tuple[Any, ...], Row] = {}
     for row in rows:
-        first.setdefault(tuple(row[name] for name in names), row)
+        first.setdefault(tuple(row[name] for name in _PLACES), row)
     listed = list(first.values())
     settings = distinct(listed, "setting")
     ranks = {name: rank for rank, name in enumerate(LOOKS)}
@@ -69,6 +77,7 @@ def ordered(rows: Iterable[Row]) -> list[Row]:
             row["quantity"],
             ranks[row["protocol"]],
             str(row["learner"]),
+            row["method"],
             row["n_classes"],
             float("inf") if row["epsilon"] is None else row["epsilon"],
         )
@@ -82,4 +91,14 @@ def lines(rows: Sequence[Row], looks: Mapping[str, Look] = LOOKS) -> list[Line]:
         Line(name, look, mine)
         for name, look in looks.items()
         if (mine := having(rows, protocol=name))
+    ]
+
+
+def everywhere(rows: Sequence[Row]) -> list[Row]:
+    """Repeat what has no epsilon at each of those that others have."""
+    levels = sorted(distinct(rows, "epsilon"))
+    return [
+        row | {"epsilon": level}
+        for row in rows
+        for level in (levels if row["epsilon"] is None else [row["epsilon"]])
     ]

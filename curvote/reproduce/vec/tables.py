@@ -58,8 +58,8 @@ def _cell(row: Row) -> Cell:
 
 def _lacking(name: str, cell: Cell) -> str:
     return (
-        f"{name} prints a value for {cell[1]} on {cell[0]} at epsilon {cell[2]:g}, which"
-        f" its pipelines do not compute; take your own of that name out of"
+        f"{name} prints a value for {cell[1]} on {cell[0]} at epsilon {cell[2]:g},"
+        " which its pipelines do not compute; take your own of that name out of"
         " pipelines.yaml."
     )
 
