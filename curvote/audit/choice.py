@@ -50,10 +50,10 @@ def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
-    A message is ``protocol.message``, and ``transfer.form`` one about a table;
-    ``outbox.protocol.message`` is its release asked for again,
-    ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
-    the command that a lone client calls.
+    A message is ``protocol.message``, with ``@4`` one about four classes, and
+    ``transfer.form`` one about a table; ``outbox.protocol.message`` is its release
+    asked for again, ``table.protocol.message`` the table of a cohort, and
+    ``client.protocol.message`` the command that a lone client calls.
     """
     drawn = drawing_names()
     sent = [name for name in drawn if "." in name]
@@ -63,7 +63,7 @@ def shipped_names() -> list[str]:
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    return [*names(), *(f"{name}.{message}" for name, message in examples.asked())]
+    return [*names(), *examples.names()]
 
 
 # What stands for a message's release, by what its name begins with.

@@ -9,10 +9,13 @@ import numpy as np
 
 from curvote.chain.lookup import systems
 from curvote.classes import Classes
+from curvote.errors import UserError
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
+
+MORE = 4  # classes, where a message is tried with more than two
 
 
 def params(epsilon: float) -> dict[str, Any]:
@@ -39,17 +42,41 @@ def asked() -> list[tuple[str, str]]:
     return [(system, name) for system, (name, kind) in sent if not kind.whole]
 
 
-def task(protocol: str, asks: str, epsilon: float) -> Task:
+def names() -> list[str]:
+    """Return what `named` takes: ``protocol.message``, and those of more classes.
+
+    ``protocol.message@4`` is about so many.
+    """
+    every = [(*one, k) for one in asked() for k in (2, MORE) if _takes(*one, k)]
+    return [name_of(*one) for one in every]
+
+
+def _takes(protocol: str, asks: str, n_classes: int) -> bool:
+    try:
+        messages(protocol)[asks].admit(task(protocol, asks, 1.0, n_classes))
+    except UserError:
+        return False
+    return True
+
+
+def name_of(protocol: str, asks: str, n_classes: int) -> str:
+    """Return the name of a message that is about so many classes."""
+    return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
+
+
+def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Task:
     """Return a task of four coefficients that asks for one message of a protocol."""
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    given = encoding, Classes(("-1", "+1")), epsilon
+    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
+    given = encoding, Classes(words), epsilon
     stated = Task(*given, protocol=protocol, asks=asks)
     made: Task = messages(protocol)[asks].rehearsal(stated)
     return made
 
 
 def named(name: str, epsilon: float) -> Task:
-    """Return the task of ``<protocol>.<message>``, whatever stands before it."""
-    protocol, asks = name.split(".")[-2:]
-    return task(protocol, asks, epsilon)
+    """Return the task of one of ``names``, whatever stands before it."""
+    named, _, classes = name.partition("@")
+    protocol, asks = named.split(".")[-2:]
+    return task(protocol, asks, epsilon, int(classes or 2))

@@ -6,33 +6,29 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from curvote import validate
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
-from curvote.errors import UserError
 from curvote.labels import calibration
+from curvote.labels.asking import AsksLabels
 from curvote.labels.codes import Codes
-from curvote.labels.decision import BALANCED, DECIDE, floored, likeliest
+from curvote.labels.decision import BALANCED, DECIDE, floored, settled
 from curvote.labels.encoders import AUTO
-from curvote.labels.encoding import encode, places_of, shares
-from curvote.labels.given import LP_2ST, fitting, plain_labels
+from curvote.labels.encoding import shares
 from curvote.labels.learners.base import Learner
 from curvote.labels.learners.making import make
 from curvote.labels.left_out import LeftOut, left_out
-from curvote.labels.predicted import same_length
+from curvote.labels.predicted import Predicted
 from curvote.labels.records import known, learned
-from curvote.labels.two_rounds import ENCODER, TwoRounds
-from curvote.privacy import Budget
 from curvote.validate import FloatArray
 
 
-class PrivateLabelClassifier(ClassifierMixin, BaseEstimator):
+class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
     """A classifier for records whose features are public and whose labels are not.
 
     Each label is released once, as one epsilon-LDP code; the classifier learns, tunes
-    and calibrates itself on codes (Zhao, Fang, Li & Deng 2024, and what
+    and calibrates itself on codes (Zhao et al. 2025, and what
     `curvote.labels` adds). `fit` plays the clients where it is given plain labels, and
     is the server alone where it is given `Codes`.
 
@@ -95,13 +91,11 @@ class PrivateLabelClassifier(ClassifierMixin, BaseEstimator):
     None
     """
 
-    spent_: Budget | None = None
-    private_: bool | None = None
-
     def __init__(
         self,
         estimator: Any = AUTO,
         epsilon: float = 1.0,
+        *,
         encoder: str = AUTO,
         classes: ArrayLike | None = None,
         decide: str = "accuracy",
@@ -128,36 +122,42 @@ class PrivateLabelClassifier(ClassifierMixin, BaseEstimator):
         ``unlabelled`` (u, d) are further public records, for learners of graphs. Each
         call with plain labels asks every label again: see ``spent_``.
         """
+        self.fit_left_out(X, y, unlabelled)
+        return self
+
+    def fit_left_out(self, X: Any, y: Any, unlabelled: Any = None) -> LeftOut:
+        """Fit, and return what models without their code say of training records."""
         records = learned(self, X)
         more = None if unlabelled is None else known(self, unlabelled, "unlabelled")
         self._check()
         rng, entropy = self._sources()
-        codes = self._codes(records, y, rng, entropy)
+        codes = self._codes(self, records, y, rng, entropy)
         return self._learn(records, codes, rng, more)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, (n, K); rows sum to 1."""
-        return self._proba(self.learner_.votes(self._records(X)))
+        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
+        records = known(self, X)
+        proba = self._proba(self.learner_.votes(records))
+        return settled(proba, records, self._ties)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each record, (n,)."""
-        records = self._records(X)
+        check_is_fitted(self, "classes_")
+        records = known(self, X)
         proba = self._proba(self.learner_.votes(records))
         return np.asarray(self.classes_[self._places(proba, records)])
 
-    def _records(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
-        return known(self, X)
+    def _places(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
+        """Return the place of each record's class (n,)."""
+        if self.decide == BALANCED:
+            proba = proba / self._frequent
+        return np.asarray(settled(proba, records, self._ties).argmax(axis=1))
 
     def _proba(self, votes: FloatArray) -> FloatArray:
         if self.exponent_ is None:
             return calibration.simplex(votes)
         return calibration.probabilities(votes, self.exponent_)
-
-    def _places(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
-        if self.decide == BALANCED:
-            proba = proba / self._frequent
-        return likeliest(proba, records, self._ties)
 
     def _check(self) -> None:
         validate.positive(epsilon=self.epsilon)
@@ -166,72 +166,23 @@ class PrivateLabelClassifier(ClassifierMixin, BaseEstimator):
             validate.at_least(0, random_state=self.random_state)
         make(self.estimator)
 
-    def _sources(self) -> tuple[np.random.Generator, Entropy]:
-        """Return what the server draws from, and where the labels' noise comes from."""
-        if self.random_state is None:
-            return np.random.default_rng(), SystemEntropy()
-        server, noise = np.random.SeedSequence(self.random_state).spawn(2)
-        return np.random.default_rng(server), SeededEntropy(noise)
-
-    def _codes(
-        self, X: FloatArray, y: Any, rng: np.random.Generator, entropy: Entropy
-    ) -> Codes:
-        """Return the codes given, or drawn from the plain labels given."""
-        if isinstance(y, Codes):
-            same_length(len(X), y)
-            return fitting(y, self.classes, self.epsilon, self.encoder)
-        labels = plain_labels(y, len(X))
-        classes, places = places_of(labels, self.classes)
-        if len(classes) < 2:
-            raise UserError("Classifier can't train when only one class is present.")
-        if self.encoder == LP_2ST:
-            rounds = TwoRounds(classes[places], classes, self.epsilon, entropy)
-            return self._in_two_rounds(X, rounds, rng)
-        codes = encode(labels, self.classes, self.epsilon, self.encoder, entropy)
-        self._count()
-        return codes
-
-    def _in_two_rounds(
-        self, X: FloatArray, rounds: TwoRounds, rng: np.random.Generator
-    ) -> Codes:
-        stage = clone(self).set_params(classes=rounds.classes, encoder=ENCODER)
-
-        def prior(
-            first: NDArray[np.intp], codes: Codes, second: NDArray[np.intp]
-        ) -> FloatArray:
-            return np.asarray(stage.fit(X[first], codes).predict_proba(X[second]))
-
-        made = rounds.codes(rng.permutation(len(X)), prior)
-        next(made)
-        self._count()
-        return next(made)
-
-    def _count(self) -> None:
-        """Add what this fit has spent; a later failure takes nothing back."""
-        own = Budget(self.epsilon)
-        self.spent_ = own if self.spent_ is None else self.spent_ + own
-        # One fit with known noise is enough to know the label.
-        self.private_ = self.private_ is not False and self.random_state is None
-
     def _learn(
         self,
         X: FloatArray,
         codes: Codes,
         rng: np.random.Generator,
         more: FloatArray | None,
-    ) -> Self:
+    ) -> LeftOut:
         """Fit the learner on codes alone, and calibrate it on left-out votes."""
         self.learner_: Learner = make(self.estimator).fit(X, codes, rng, more)
-        votes = left_out(self.learner_, X, codes, rng, more)
-        self.exponent_ = self._exponent(votes, codes)
+        rows, votes = left_out(self.learner_, X, codes, rng, more)
+        self.exponent_ = self._exponent(votes, codes[rows])
         self.share_, self.share_se_ = shares(codes)
-        expected = self._proba(votes.votes).mean(axis=0)
-        self._frequent = floored(self.share_, self.share_se_, expected)
-        self._left_out, self._ties = votes, int(rng.integers(2**31))
+        proba = self._proba(votes)
+        self._frequent = floored(self.share_, self.share_se_, proba.mean(axis=0))
+        self._ties = int(rng.integers(2**31))
         self.classes_, self.encoder_ = codes.classes, codes.encoder
-        return self
+        return LeftOut(rows, Predicted(self._places(proba, X[rows]), proba))
 
-    def _exponent(self, votes: LeftOut, codes: Codes) -> int | None:
-        if not self.calibrate:
-            return None
-        return calibration.exponent(votes.votes, codes[votes.rows]).exponent
+    def _exponent(self, votes: FloatArray, codes: Codes) -> int | None:
+        return calibration.exponent(votes, codes).exponent if self.calibrate else None

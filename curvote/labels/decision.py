@@ -5,7 +5,6 @@ from __future__ import annotations
 from zlib import crc32
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.validate import FloatArray
 
@@ -15,19 +14,20 @@ DECIDE = (ACCURACY, BALANCED)
 _EQUAL = 1e-9
 
 
-def likeliest(proba: FloatArray, X: FloatArray, seed: int) -> NDArray[np.int64]:
-    """Return the place of the largest entry of each row (n, K); ties fall at random.
+def settled(proba: FloatArray, X: FloatArray, seed: int) -> FloatArray:
+    """Return probabilities (n, K) of which one in each row is the largest.
 
-    What decides a tie is drawn from the seed and the record's features (n, d), so that
-    a record gets the same class in whatever company (VEC eq. 16).
+    Where several are, one of them is raised by 1e-9: which one is drawn from the seed
+    and the record's features (n, d), so that a record gets the same class in whatever
+    company (ties at random: VEC eq. 16).
     """
-    places = proba.argmax(axis=1)
-    most = np.take_along_axis(proba, places[:, None], axis=1)
-    level = proba >= most * (1 - _EQUAL)
+    settled_ = proba.copy()
+    level = proba >= proba.max(axis=1, keepdims=True) * (1 - _EQUAL)
     for row in np.flatnonzero(level.sum(axis=1) > 1):
         rng = np.random.default_rng([seed, crc32(X[row].tobytes())])
-        places[row] = rng.choice(np.flatnonzero(level[row]))
-    return np.asarray(places)
+        place = rng.choice(np.flatnonzero(level[row]))
+        settled_[row, place] = settled_[row].max() + _EQUAL
+    return np.asarray(settled_ / settled_.sum(axis=1, keepdims=True))
 
 
 def floored(share: FloatArray, se: FloatArray, expected: FloatArray) -> FloatArray:

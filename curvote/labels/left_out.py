@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,17 +11,20 @@ from sklearn.base import clone
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner
+from curvote.labels.predicted import Predicted
 from curvote.validate import FloatArray
 
 _FOLDS = 3
 
 
-@dataclass(frozen=True, eq=False)
-class LeftOut:
-    """Votes (r, K) for the training records ``rows`` (r,) by others than themselves."""
+Votes = tuple[NDArray[np.intp], FloatArray]
+
+
+class LeftOut(NamedTuple):
+    """What is said of the training records ``rows`` (r,) without their own code."""
 
     rows: NDArray[np.intp]
-    votes: FloatArray
+    told: Predicted
 
 
 def left_out(
@@ -30,12 +33,15 @@ def left_out(
     codes: Codes,
     rng: np.random.Generator,
     unlabelled: FloatArray | None = None,
-) -> LeftOut:
-    """Return the left-out votes of a fitted learner, from folds where it has none."""
+) -> Votes:
+    """Return training records (r,) and the votes (r, K) for them by all others.
+
+    From three folds where the fitted learner has none for nothing.
+    """
     if learner.left_out_ is not None:
         rows = learner.left_out_rows_
         rows = np.arange(len(X)) if rows is None else rows
-        return LeftOut(rows, learner.left_out_)
+        return rows, learner.left_out_
     return _folded(learner, X, codes, rng, unlabelled)
 
 
@@ -45,7 +51,7 @@ def _folded(
     codes: Codes,
     rng: np.random.Generator,
     unlabelled: FloatArray | None,
-) -> LeftOut:
+) -> Votes:
     votes = np.empty((len(X), codes.n_classes))
     for part in np.array_split(rng.permutation(len(X)), _FOLDS):
         rest = np.setdiff1d(np.arange(len(X)), part)
@@ -56,4 +62,4 @@ def _folded(
             )
         one = clone(learner).fit(X[rest], codes[rest], rng, unlabelled)
         votes[part] = one.votes(X[part])
-    return LeftOut(np.arange(len(X)), votes)
+    return np.arange(len(X)), votes

@@ -97,7 +97,7 @@ def contributions(
     refuse_biased(codes)
     if callable(scoring):
         return _weighed(_by_function(scoring, X, told.proba), codes)
-    validate.one_of((*LINEAR, BALANCED), scoring=scoring)
+    validate.one_of(SCORINGS, scoring=scoring)
     if scoring == BALANCED:
         return balanced.contributions(told, codes)
     return _weighed(LINEAR[scoring](told), codes)
@@ -143,5 +143,6 @@ LINEAR: Final[Mapping[str, ByClass]] = {
     "brier": _brier,
     "log_loss": _log_loss,
 }
+SCORINGS: Final = (*LINEAR, BALANCED)
 # Of which less is better.
 LOSSES: Final = ("brier", "log_loss")

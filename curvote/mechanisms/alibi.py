@@ -51,6 +51,11 @@ class Alibi(LabelMechanism):
         self.limit = ONE + math.ceil(_SCALES / self.noise.rate)
         self.dtype = np.min_scalar_type(-max(self.limit, 1 << 8))
 
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in the one-hot label's unit: 2/epsilon."""
+        return 1 / (self.noise.rate * ONE)
+
     def _draw(self, values: Labels, entropy: Entropy) -> NDArray[Any]:
         out = np.empty((values.size, self.n_classes), dtype=self.dtype)
         for part in bits.chunks(values.size, self.n_classes):
@@ -110,7 +115,7 @@ class Alibi(LabelMechanism):
         return np.asarray(outputs * (1 / ONE), dtype=np.float64)
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return P(output | label) up to a factor a row, (n, n_classes); at most 1.
+        """Return P(output | label) up to a factor a row, (n, n_classes).
 
         Two labels differ in |o_c| - |o_c - 1| only, which is 2 o_c - 1 within [0, 1].
         """

@@ -99,16 +99,15 @@ class SupportMechanism(LabelMechanism):
         return np.asarray(supported * self.worst_log_ratio())
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return P(output | label) up to a factor a row, (n, n_classes); at most 1."""
-        return self._marked(outputs, 1.0, float(1 / self.worst_ratio()))
+        """Return P(output | label) up to a factor a row, (n, n_classes)."""
+        less = float(1 / self.worst_ratio())
 
-    def _marked(self, outputs: NDArray[Any], high: float, low: float) -> FloatArray:
-        """Return one number for labels that an output supports, another for others."""
-        return in_blocks(
-            outputs,
-            self.n_classes,
-            lambda rows: np.where(self._table(rows), high, low),
-        )
+        def block(rows: NDArray[Any]) -> FloatArray:
+            table = self._table(rows)
+            # An output that supports no label is as likely for each.
+            return np.where(table | ~table.any(axis=1, keepdims=True), 1.0, less)
+
+        return in_blocks(outputs, self.n_classes, block)
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each of ``outputs()``, (n, m), for labels (n,)."""
@@ -142,7 +141,11 @@ class PureMechanism(SupportMechanism):
         """Return the unbiased estimate (z - q)/(p - q), (n, n_classes)."""
         gap = self.p - self.q
         high, low = float((1 - self.q) / gap), float(-self.q / gap)
-        return self._marked(outputs, high, low)
+        return in_blocks(
+            outputs,
+            self.n_classes,
+            lambda rows: np.where(self._table(rows), high, low),
+        )
 
     @abstractmethod
     def pair(self) -> Chances:

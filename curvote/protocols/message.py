@@ -20,6 +20,7 @@ from curvote import validate
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
+from curvote.classes import signs
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
@@ -37,18 +38,23 @@ Read = Callable[[str, str], Columns]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What n clients know: coefficients and z (n, d), labels (n,) in -1/+1.
+    """What n clients know: coefficients and z (n, d), labels (n,): places of classes.
 
     ``judge`` (n,) is the candidate that each was asked about; None in a report round.
-    Of a ``whole`` message the n records are one sender's, labels places of classes.
+    Of a ``whole`` message the n records are one sender's.
     ``public`` is what everybody knows of each, such as the record's name.
     """
 
     coefficients: Array
     z: Array
-    labels: Array
+    labels: NDArray[Any]
     judge: NDArray[np.int64] | None = None
     public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def signs(self) -> Array:
+        """Labels of two classes as -1/+1; anything else is a UserError."""
+        return signs(self.labels)
 
     def of(self, part: slice | NDArray[np.int64]) -> Known:
         """Return what some of them know."""
@@ -100,7 +106,7 @@ class Message(ABC):
         """
 
     def task(self, stated: Any, read: Read) -> Any:
-        """Return the task of this round; the first round has nothing to add.
+        """Return the task of this round: what the configuration alone does not say.
 
         ``read`` returns what the server has so far, by stage and table.
         """
@@ -205,7 +211,7 @@ def knowledge(
     labels: NDArray[Any],
     judge: NDArray[np.int64] | None = None,
 ) -> Known:
-    """Return what clients with ``curves`` (n, T) and ``labels`` in -1/+1 can tell.
+    """Return what clients with ``curves`` (n, T) and ``labels`` (n,) can tell.
 
     A curve of another length, NaN, or a candidate that is not up for a vote is a
     UserError.

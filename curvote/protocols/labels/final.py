@@ -1,10 +1,13 @@
-"""The model to keep of a run's cell: what its scores were measured of."""
+"""What a run keeps of a cell: its model, and in production what codes say of it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from curvote.chain.view import View
+from curvote.protocols.finals import columns_of
 from curvote.protocols.labels.packing import unpacked
 
 if TYPE_CHECKING:
@@ -13,11 +16,18 @@ if TYPE_CHECKING:
 
 def final(view: View) -> LabelClassifier:
     """Return the classifier of the first repetition."""
-    from curvote.curve_classifier import grid_names
     from curvote.protocols.labels.kept import LabelClassifier  # scikit-learn
 
-    facts = view.facts("features")
-    named = [feature["name"] for feature in facts.get("features") or ()]
     model = unpacked(view.columns("train", "model")["model"][0])
     reduction = unpacked(view.columns("features", "reduction")["model"][0])
-    return LabelClassifier(named or grid_names(facts["grid"]), reduction, model)
+    return LabelClassifier(columns_of(view, "features"), reduction, model)
+
+
+def outcome(view: View) -> dict[str, float]:
+    """Return how many codes there are, and what held-out ones say of the accuracy."""
+    told = view.columns("train", "honest")
+    said = {"codes": float(view.count("privatize"))}
+    for at in np.flatnonzero(told["scoring"] == "accuracy"):
+        said |= {"accuracy": float(told["value"][at])}
+        said |= {"accuracy_se": float(told["se"][at])}
+    return said

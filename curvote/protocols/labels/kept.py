@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.curve_classifier import matrix
+from curvote.named_columns import matrix
 
 
 class LabelClassifier(ClassifierMixin, BaseEstimator):

@@ -63,6 +63,10 @@ class CodeMessage(Message):
         validate.one_of(ENCODERS, encoder=task.encoder)
         self.noise(task)
 
+    def records(self, read: Read) -> list[str]:
+        """Return the names of all records of the public table."""
+        return [*names_of(read("ingest", "clients"))]
+
     def noise(self, task: Any, known: Known | None = None) -> LabelMechanism:
         """Return what hides a label."""
         found: LabelMechanism = task.noise(**self.more(task, known))

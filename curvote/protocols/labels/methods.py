@@ -41,7 +41,6 @@ HONEST_ERROR: Final = Metric(
     "honest_error",
     "its standard error",
     beside=ACCURACY.name,
-    spread=True,
     words="The standard error that the server states with it",
 )
 METRICS: Final = (ACCURACY, BALANCED, ECE, HONEST, HONEST_ERROR)

@@ -11,7 +11,7 @@ from curvote.chain.system import Part, System
 from curvote.labels.task import ASKS
 from curvote.protocols.labels.asked import asked
 from curvote.protocols.labels.checks import checks
-from curvote.protocols.labels.final import final
+from curvote.protocols.labels.final import final, outcome
 from curvote.protocols.labels.messages import MESSAGES
 from curvote.protocols.labels.methods import METHODS, METRICS
 from curvote.protocols.labels.settings import Settings
@@ -119,9 +119,10 @@ SYSTEM = System(
     parts=parts,
     short=("encoder", "rounds", "holdout", "decide", "calibrate"),
     final=final,
+    outcome=outcome,
     sections=(
         DATA_SET,
-        *(f"{_PAGE}.{name}" for name in ("by_classes", "honest")),
+        *(f"{_PAGE}.{name}" for name in ("features", "by_classes", "honest")),
         *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated")),
     ),
 )

@@ -12,7 +12,8 @@ from curvote.chain.stage import Columns, Params
 from curvote.labels.classifier import PrivateLabelClassifier
 from curvote.labels.codes import Codes
 from curvote.labels.learners.making import make
-from curvote.labels.scoring import Score, private_score
+from curvote.labels.predicted import predicted
+from curvote.labels.scoring import Score, contributions, score_of
 
 Array = NDArray[np.float64]
 SCORINGS = ("accuracy", "balanced_accuracy", "brier", "log_loss")
@@ -58,12 +59,16 @@ def learnt(records: Records, params: Params, rng: np.random.Generator) -> Learnt
     others = np.concatenate([records.others, records.X[mine]])
     part = Records(records.X[rest], records.codes[rest], others)
     chosen = model(part, learner, params, seed)
-    told = {
-        name: private_score(chosen, records.X[mine], records.codes[mine], name)
-        for name in SCORINGS
-    }
+    told = _scores(chosen, records.X[mine], records.codes[mine])
     final = model(records, chosen.learner_.fixed(), params, seed)
     return Learnt(final, told, len(mine))
+
+
+def _scores(chosen: Any, X: Array, codes: Codes) -> dict[str, Score]:
+    """Return each score of one model, which says what it says once."""
+    said = predicted(chosen, X, codes)
+    told = {name: contributions(said, X, codes, name) for name in SCORINGS}
+    return {name: score_of(each) for name, each in told.items()}
 
 
 def _held(codes: Codes, share: float, rng: np.random.Generator) -> NDArray[np.int64]:
