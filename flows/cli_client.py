@@ -6,6 +6,7 @@ what was released, and how much may be, stands in the owner's own ledger.
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import Annotated, Any, Final
 
 import typer
@@ -16,7 +17,6 @@ from curvote.client.words import factor, said
 from curvote.errors import UserError
 from flows.cli_label import label
 from flows.client_options import (
-    AgreedClasses,
     Cap,
     CapDelta,
     ClassList,
@@ -52,15 +52,29 @@ _FORMER: Final = {
 }
 
 
+_CLASSES: Final = "--classes"
+
+
 class _Answering(TyperCommand):
-    """A command that says what its former options became."""
+    """A command that says what its former options became, and still takes A B."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for word in args:
             option = word.partition("=")[0]
             if option in _FORMER:
                 raise UserError(f"there is no {option} any more: {_FORMER[option]}.")
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, _listed(args))
+
+
+def _listed(args: list[str]) -> list[str]:
+    """Return the words with those that follow --classes as one list: A B is A,B."""
+    if _CLASSES not in args:
+        return args
+    first = args.index(_CLASSES) + 1
+    rest = args[first + 1 :]  # a class may be called -1, but not --1
+    more = [*takewhile(lambda word: not word.startswith("--"), rest)]
+    named = ",".join([*args[first : first + 1], *more])
+    return [*args[:first], named, *rest[len(more) :]]
 
 
 def _command(name: str, asks: str | None, text: str) -> None:
@@ -74,7 +88,7 @@ def _command(name: str, asks: str | None, text: str) -> None:
         invitation: InvitationFile,
         ledger: LedgerFile = None,
         outbox: Outbox = None,
-        classes: AgreedClasses = None,
+        classes: ClassList = None,
         new_release: NewRelease = False,
         yes: Yes = False,
         as_json: Json = False,
@@ -86,7 +100,7 @@ def _command(name: str, asks: str | None, text: str) -> None:
         asked = Question.read(task, invitation, asks)
         about = asked.task, asked.invitation.about
         where = places.ledger(ledger), places.outbox(outbox)
-        agreed = Classes(classes) if classes else None
+        agreed = Classes(classes.split(",")) if classes else None
         owner = Owner(*where, agreed, anew=new_release, yes=yes)
         say(owner.answer(asked, lambda: OwnRecord(*about, curve, label)), as_json)
 

@@ -1,5 +1,7 @@
 """NHANES 2003-2006: twelve 2-hour bins of log activity, and whether HDL is low.
 
+HDL in mg/dL is there as a number to be learnt, too.
+
 A derived table of adults aged 30 to 84 (Leroux et al. 2019): the hip monitor's minute
 counts become ln(1 + count), summed over 2 hours, averaged over a person's valid days.
 """
@@ -38,6 +40,14 @@ WHY = (
     " (ActiGraph 7164) stores at most 32767 a minute"
 )
 _FILE = "what the file can hold"
+TARGET = Feature(
+    "HDL cholesterol",
+    "mg/dL",
+    20,
+    120,
+    "laboratories expect 32 to 72 of men and 39 to 96 of women; beyond 20 and 120"
+    " hardly anybody is found",
+)
 _SCHEMA = TableSchema(
     features=(
         Feature("seqn", "", 1, 1e6, _FILE, whole=True),
@@ -57,12 +67,14 @@ class Parameters(Strict):
     """What ``source:`` of a pipeline may say: whose curves.
 
     HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
-    judged by the own sex. ``minimum_age`` is in years; the table starts at 30.
+    judged by the own sex. ``minimum_age`` is in years; the table starts at 30. With
+    ``target`` clients have HDL itself, too, as a number to be learnt.
     """
 
     name: Literal["nhanes-2003"] = "nhanes-2003"
     sex: Literal["female", "male", "both"] = "female"
     minimum_age: Annotated[int, Field(ge=30, le=84, strict=True)] = 30
+    target: Literal["hdl_mg_dl"] | None = None
 
 
 def files(_parameters: Parameters) -> tuple[str, ...]:
@@ -94,17 +106,22 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         notes=[_note(parameters, dropped)],
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": dropped},
+        **({"target": TARGET.to_json()} if parameters.target else {}),
     )
 
 
 def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns client_id (seqn), label, group (n,) and curve (n, 12)."""
+    """Return the columns client_id (seqn), label, group (n,) and curve (n, 12).
+
+    With ``target`` there is a column target (n,), in mg/dL as measured.
+    """
     people, _ = _load(parameters, paths)
     curves = people[BINS].to_numpy(dtype=np.float64)
     ids = people["seqn"].to_numpy(dtype=np.int64)
-    return frames.columns(curves, _labels(people), ids)
+    hdl = people["lbdhdd"].to_numpy(dtype=np.float64) if parameters.target else None
+    return frames.columns(curves, _labels(people), ids, target=hdl)
 
 
 def check(data: bytes, source: Source) -> None:

@@ -88,6 +88,21 @@ def test_a_curve_is_the_twelve_bins(tmp_path: Path) -> None:
     assert facts["bounds"]["lower"] == 0
 
 
+def test_hdl_is_a_number_to_be_learnt_where_it_is_asked_for(tmp_path: Path) -> None:
+    """As measured, beside the label; its bounds are public. Else nothing changes."""
+    paths = _write(tmp_path, PEOPLE)
+    plain, asked = Parameters(sex="both"), Parameters(sex="both", target="hdl_mg_dl")
+    before = nhanes_2003.clients(plain, paths)
+    columns = nhanes_2003.clients(asked, paths)
+    assert columns.pop("target").tolist() == [50, 49, 40, 39]
+    assert {*columns} == {*before}
+    assert all(np.array_equal(columns[name], before[name]) for name in before)
+    facts = nhanes_2003.facts(asked, paths)
+    told = facts.pop("target")
+    assert (told["lower"], told["upper"], told["unit"]) == (20, 120, "mg/dL")
+    assert facts == nhanes_2003.facts(plain, paths)
+
+
 @pytest.mark.parametrize(
     ("people", "message"),
     [
@@ -117,7 +132,9 @@ def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
         nhanes_2003.check(data, replace(source, rows=8))
 
 
-@pytest.mark.parametrize("given", [{"sex": "women"}, {"minimum_age": 29}, {"age": 40}])
+@pytest.mark.parametrize(
+    "given", [{"sex": "women"}, {"minimum_age": 29}, {"age": 40}, {"target": "hdl"}]
+)
 def test_wrong_parameters_are_refused(given: dict[str, Any]) -> None:
     """Unknown sexes and keys, and ages that the table does not have."""
     with pytest.raises(ValidationError):
@@ -135,4 +152,8 @@ def test_the_real_table_is_as_described() -> None:
     columns = nhanes_2003.clients(Parameters(), {FILE: path})
     assert np.bincount(columns["label"]).tolist() == [827, 2077]
     assert columns["curve"].shape == (2904, 12)
+    asked = Parameters(sex="both", target="hdl_mg_dl")
+    hdl = nhanes_2003.clients(asked, {FILE: path})["target"]
+    assert len(hdl) == 5742
+    assert np.mean((hdl < 20) | (hdl > 120)) < 0.002
     assert 0 <= columns["curve"].min() < columns["curve"].max() < nhanes_2003.UPPER
