@@ -45,7 +45,7 @@ FEATURES_OF = Stage(
     "features",
     f"{_HERE}.features",
     inputs=("ingest",),
-    params=("public.reduce", "public.size"),
+    params=("public.scale", "public.reduce", "public.size"),
     tables=(FEATURES, REDUCTION),
     libraries=LIBRARIES,
 )
