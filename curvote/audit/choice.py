@@ -62,14 +62,13 @@ def shipped_names() -> list[str]:
     the command that a lone client calls.
     """
     drawn = drawing_names()
-    sent = [name for name in drawn if "." in name]
-    whole = [f"{way}.{name}" for way in _WHOLE for name in sent]
+    whole = [f"{way}.{name}" for way in _WHOLE for name in examples.names()]
     return [*drawn, *wide_names(), *whole, *servers.names()]
 
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    return [*names(), *examples.names()]
+    return [*names(), *examples.names(), *examples.codes()]
 
 
 def wide_names() -> list[str]:

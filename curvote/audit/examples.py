@@ -10,6 +10,7 @@ import numpy as np
 from curvote.chain.lookup import systems
 from curvote.classes import Classes
 from curvote.errors import UserError
+from curvote.labels.task import Task as LabelTask
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
@@ -36,11 +37,22 @@ def asked() -> list[tuple[str, str]]:
     """Return (protocol, message) of all that clients are asked for in production.
 
     What is simulated only sends messages of one of these. Messages about tables are
-    examined form by form (`curvote.audit.servers.examples`).
+    examined form by form (`curvote.audit.servers.examples`), those tied to a public
+    record are `codes`.
     """
     real = [one for one in systems() if one.production]
     sent = [(one.name, it) for one in real for it in one.messages.items()]
-    return [(system, name) for system, (name, kind) in sent if not kind.whole]
+    alone = [(system, *it) for system, it in sent if not it[1].tied]
+    return [(system, name) for system, name, kind in alone if not kind.whole]
+
+
+def codes() -> list[str]:
+    """Return what `named` takes for messages about labels of public records.
+
+    Two rounds are simulated only, and their messages are of their own.
+    """
+    sent = [(one.name, *it) for one in systems() for it in one.messages.items()]
+    return [name_of(system, name, MORE) for system, name, kind in sent if kind.tied]
 
 
 def names() -> list[str]:
@@ -65,18 +77,24 @@ def name_of(protocol: str, asks: str, n_classes: int) -> str:
     return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
 
 
-def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Task:
-    """Return a task of four coefficients that asks for one message of a protocol."""
+def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
+    """Return a task that asks for one message of a protocol: of four coefficients.
+
+    Or of the code of a label, where that is asked.
+    """
+    message = messages(protocol)[asks]
+    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
+    classes = Classes(words)
+    if message.tied:
+        kind = message.mechanism
+        return LabelTask(classes, epsilon, kind, protocol=protocol, asks=asks)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
-    given = encoding, Classes(words), epsilon
-    stated = Task(*given, protocol=protocol, asks=asks)
-    made: Task = messages(protocol)[asks].rehearsal(stated)
-    return made
+    stated = Task(encoding, classes, epsilon, protocol=protocol, asks=asks)
+    return message.rehearsal(stated)
 
 
-def named(name: str, epsilon: float) -> Task:
+def named(name: str, epsilon: float) -> Any:
     """Return the task of one of ``names``, whatever stands before it."""
     named, _, classes = name.partition("@")
     protocol, asks = named.split(".")[-2:]

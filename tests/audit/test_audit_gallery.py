@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.audit import choice, run, shipped
+from curvote.audit import choice, examples, run, shipped
 from curvote.audit.broken.gallery import TWINS, Doubled, gallery, gallery_names
 from curvote.audit.broken.labels import AlibiHalfScale, OneBitCounted
 from curvote.audit.mechanism_subject import subject_of
+from curvote.audit.message_subject import of_message
 from curvote.audit.row import BROKEN
+from curvote.classes import Classes
 from curvote.entropy import SeededEntropy
+from curvote.labels.task import Task
 from curvote.mechanisms import binary_rr, laplace, names
 from curvote.mechanisms.exact import DiscreteLaplace
 
@@ -55,6 +58,10 @@ CAUGHT_BY = {
     "words_by_label": {"work"},
     "labels_alibi_half_scale": {"pair", "statistical", "support"},
     "labels_one_bit_counted": {"channel", "pair", "statistical"},
+    "labels_code_each_epoch": {"fields", "statistical"},
+    "labels_prior_from_labels": {"statistical", "law"},
+    "labels_both_rounds": {"fields", "statistical"},
+    "labels_label_in_features": {"fields", "statistical"},
     "large_share_not_split": {"split"},
     "seeded_by_clock": {"source", "words", "forks"},
     "seeded_by_process": {"source", "words", "forks"},
@@ -138,6 +145,26 @@ def test_encoders_of_two_and_of_a_hundred_classes_pass(name, epsilon) -> None:
     assert row.params["n_classes"] == int(n_classes)
     assert (row.exact_ratio is None) == (base == "alibi")
     assert ("pair" in row.params) == (base != "rr_with_prior")
+
+
+@pytest.mark.parametrize("name", examples.codes())
+@pytest.mark.parametrize("epsilon", [0.5, 10.0])
+def test_codes_of_labels_pass(name: str, epsilon: float) -> None:
+    """Messages of one round and of two, whatever the prior of a record is."""
+    (row,) = run(shipped(name, epsilon), samples=6000)
+    assert row.verdict == "pass", row.checks
+    assert row.exact == pytest.approx(epsilon, abs=1e-6)
+    assert row.lower_bound is not None
+    assert 0 <= row.lower_bound <= epsilon
+
+
+def test_codes_by_other_encoders_pass() -> None:
+    """Whatever mechanism a task names, as a pipeline's tasks do."""
+    for encoder in ("alibi", "vector", "hadamard", "oue", "rr"):
+        task = Task(Classes("abcdefgh"), 1.0, encoder)
+        (row,) = run(of_message(task), samples=3000)
+        assert row.verdict == "pass", row.checks
+        assert row.params["mechanism"] == task.encoder
 
 
 @pytest.mark.parametrize("base", ["unary_symmetric", "alibi", "subset_selection"])
