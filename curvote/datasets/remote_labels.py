@@ -28,6 +28,7 @@ LONGEST = 60  # of a record's name
 NOBODY = -1  # the label of a record, as far as is known here
 Array = NDArray[np.float64]
 Text = Annotated[str, Field(min_length=1)]
+Categories = dict[Word, Annotated[tuple[Word, ...], distinct(2)]]
 
 
 class Parameters(Strict):
@@ -42,7 +43,7 @@ class Parameters(Strict):
     path: Text
     record: Word
     features: Annotated[tuple[Word, ...], distinct(1)]
-    categories: dict[Word, Annotated[tuple[Word, ...], distinct(2)]] = {}
+    categories: Categories = Field(default_factory=dict)
     classes: Annotated[tuple[Word, ...], distinct(2)]
 
     @field_validator("features")
