@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
-from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.encoding import encode, places_of
+from curvote.labels.encoding import encode
 from curvote.labels.given import LP_2ST, fitting, plain_labels
+from curvote.labels.places import places_of
 from curvote.labels.predicted import same_length
 from curvote.labels.two_rounds import ENCODER, TwoRounds
 from curvote.privacy import Budget
@@ -54,8 +54,6 @@ class AsksLabels:
             return fitting(y, stated.classes, stated.epsilon, stated.encoder)
         labels = plain_labels(y, len(X))
         classes, places = places_of(labels, stated.classes)
-        if len(classes) < 2:
-            raise UserError("Classifier can't train when only one class is present.")
         if stated.encoder == LP_2ST:
             rounds = TwoRounds(classes[places], classes, stated.epsilon, entropy)
             return self._in_two_rounds(stated, X, rounds, rng)

@@ -10,7 +10,9 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
+from curvote.labels.decoded import rows_without_bias
 from curvote.labels.scoring import Z
+from curvote.mechanisms.base import LabelMechanism
 
 # An accuracy lies in [0, 1]: a wider interval than that says nothing.
 _HALF_WIDTH = 0.5
@@ -22,9 +24,7 @@ def held_out(codes: Codes, share: float, rng: np.random.Generator) -> NDArray[np
     Too few for any statement are a UserError that says how many labels it takes.
     """
     wanted = round(validate.fraction(holdout=share) * len(codes))
-    rows = np.arange(len(codes))
-    if codes.prior is not None:
-        rows = rows[(codes.prior == codes.prior[:, :1]).all(axis=1)]
+    rows = np.flatnonzero(rows_without_bias(codes))
     taken = np.sort(rng.permutation(rows)[:wanted])
     needed = fewest(codes)
     if len(taken) < needed:
@@ -42,5 +42,8 @@ def fewest(codes: Codes) -> int:
 
     From the variance of one decoded code, and at most 1/4 of the label itself.
     """
-    noise = float(codes[:1].mechanism.variance(np.zeros(1, dtype=np.int64)).max())
+    mechanism = codes[:1].mechanism
+    noise = 0.0
+    if isinstance(mechanism, LabelMechanism):
+        noise = float(mechanism.variance(np.zeros(1, dtype=np.int64)).max())
     return max(2, math.ceil((noise + 0.25) * (Z / _HALF_WIDTH) ** 2))
