@@ -40,6 +40,12 @@ CONFIG = {
 }
 
 
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold the bounds to few points: each takes its own radius."""
+    monkeypatch.setattr(bounds, "POINTS", 50)
+
+
 def summaries(
     pipeline: str,
     labels: tuple[str, ...] = ENCODERS,
