@@ -45,7 +45,7 @@ LEARNERS = [
     RandomForestRegressor(30, min_samples_leaf=10),
     KNeighborsRegressor(60),
     Ridge(),
-    MLPRegressor([8], max_iter=60, solver="lbfgs", alpha=1.0),
+    MLPRegressor(hidden_layer_sizes=[8], max_iter=60, solver="lbfgs", alpha=1.0),
     OneVsRestClassifier(LogisticRegression()),
     MultiOutputClassifier(LogisticRegression()),
 ]
