@@ -10,21 +10,23 @@ import numpy as np
 from curvote.chain.lookup import systems
 from curvote.classes import Classes
 from curvote.errors import UserError
+from curvote.labels.task import Task as LabelTask
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
-MORE = 4  # classes, where a message is tried with more than two
+MORE = 4  # classes, where more than two are tried
 
 
-def params(epsilon: float) -> dict[str, Any]:
+def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
     """Return what mechanisms are built with here, where they need more than epsilon."""
+    total = n_classes * (n_classes + 1) / 2
     return {
         "d": 3,
-        "n_classes": 4,
+        "n_classes": n_classes,
         "delta": 1e-5,
-        "prior": (0.4, 0.3, 0.2, 0.1),
+        "prior": tuple(rank / total for rank in range(n_classes, 0, -1)),
         # A unary code with a third of epsilon on the bit of the label.
         "p": 1 / (1 + math.exp(-epsilon / 3)),
         "q": 1 / (1 + math.exp(2 * epsilon / 3)),
@@ -35,11 +37,22 @@ def asked() -> list[tuple[str, str]]:
     """Return (protocol, message) of all that clients are asked for in production.
 
     What is simulated only sends messages of one of these. Messages about tables are
-    examined form by form (`curvote.audit.servers.examples`).
+    examined form by form (`curvote.audit.servers.examples`), those tied to a public
+    record are `codes`.
     """
     real = [one for one in systems() if one.production]
     sent = [(one.name, it) for one in real for it in one.messages.items()]
-    return [(system, name) for system, (name, kind) in sent if not kind.whole]
+    alone = [(system, *it) for system, it in sent if not it[1].tied]
+    return [(system, name) for system, name, kind in alone if not kind.whole]
+
+
+def codes() -> list[str]:
+    """Return what `named` takes for messages about labels of public records.
+
+    Two rounds are simulated only, and their messages are of their own.
+    """
+    sent = [(one.name, *it) for one in systems() for it in one.messages.items()]
+    return [name_of(system, name, MORE) for system, name, kind in sent if kind.tied]
 
 
 def names() -> list[str]:
@@ -64,18 +77,22 @@ def name_of(protocol: str, asks: str, n_classes: int) -> str:
     return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
 
 
-def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Task:
-    """Return a task of four coefficients that asks for one message of a protocol."""
+def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
+    """Return a task that asks for one message of a protocol: of four coefficients.
+
+    Or of the code of a label, where that is asked.
+    """
+    message = messages(protocol)[asks]
+    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
+    classes, whose = Classes(words), {"protocol": protocol, "asks": asks}
+    if message.tied:
+        return LabelTask(classes, epsilon, message.mechanism, **whose)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
-    given = encoding, Classes(words), epsilon
-    stated = Task(*given, protocol=protocol, asks=asks)
-    made: Task = messages(protocol)[asks].rehearsal(stated)
-    return made
+    return message.rehearsal(Task(encoding, classes, epsilon, **whose))
 
 
-def named(name: str, epsilon: float) -> Task:
+def named(name: str, epsilon: float) -> Any:
     """Return the task of one of ``names``, whatever stands before it."""
     named, _, classes = name.partition("@")
     protocol, asks = named.split(".")[-2:]

@@ -9,6 +9,7 @@ import numpy as np
 
 from curvote.audit import examples, interior, message_residuals, split
 from curvote.audit.answers import thresholds
+from curvote.audit.label_subject import of_label
 from curvote.audit.row import Finding
 from curvote.audit.sent_subject import SentSubject
 from curvote.audit.servers.subject import of_table
@@ -16,6 +17,7 @@ from curvote.audit.subject import OddInput
 from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.entropy import Entropy
+from curvote.labels.task import Task as LabelTask
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, message_of
 from curvote.task import Asked, Task
@@ -158,6 +160,8 @@ def of_message(task: Asked) -> SentSubject:
     message = message_of(task)
     if message.whole:
         return of_table(cast("TableTask", task))
+    if message.tied:
+        return of_label(cast("LabelTask", task))
     return of_record(cast("Task", task))
 
 

@@ -142,6 +142,15 @@ class Hadamard(SupportMechanism):
             lambda rows: self._signs(rows[:, None], labels) * each,
         )
 
+    def pair(self) -> Chances:
+        """Return both chances: of a quarter of a block's columns, or of half of them.
+
+        Rows of one block are orthogonal; labels of two blocks share no column.
+        """
+        near = self.block > 2
+        columns = self.supporting // 2 if near else self.supporting
+        return columns * self._high, columns * self._low
+
     def pair_variance(self) -> Fraction:
         """Return the variance of the decoded label's number less another one.
 

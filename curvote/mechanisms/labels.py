@@ -73,6 +73,14 @@ class SupportMechanism(LabelMechanism):
     def _chances(self, outputs: NDArray[Any]) -> list[Chances]:
         """Return P(output | label) of each: for labels not supported, and supported."""
 
+    @abstractmethod
+    def pair(self) -> Chances:
+        """Return P(the label is supported, another is not), and the other way round.
+
+        For the labels 0 and 1. Between these two outputs both bits change: the first
+        over the second is the worst ratio.
+        """
+
     def _few(self, count: int) -> int:
         """Return the number of outputs if they are few enough to be written out."""
         if count > self.most_outputs:
@@ -146,15 +154,6 @@ class PureMechanism(SupportMechanism):
             self.n_classes,
             lambda rows: np.where(self._table(rows), high, low),
         )
-
-    @abstractmethod
-    def pair(self) -> Chances:
-        """Return the chances that of the label and another one, one is supported.
-
-        First that it is the label alone, then that it is the other one alone. Both of
-        their bits differ from the other way round: the first over the second is the
-        worst ratio.
-        """
 
     def pair_variance(self) -> Fraction:
         """Return the variance of the decoded label's number less another one."""

@@ -79,8 +79,10 @@ class SubsetSelection(PackedMechanism):
     def possible(self, outputs: NDArray[Any]) -> Bits:
         """Say for each output whether it is a set of ``omega`` labels."""
         formed = super().possible(outputs)
-        ones = np.bitwise_count(outputs[formed].astype(np.uint8)).sum(axis=1)
-        formed[formed] = ones == self.omega
+        if formed.any():
+            for part in bits.chunks(len(outputs), self.n_classes):
+                ones = np.bitwise_count(outputs[part]).sum(axis=1)
+                formed[part] &= ones == self.omega
         return formed
 
     def outputs(self) -> Packed:

@@ -47,9 +47,7 @@ def answer(
     return row(columns, 0)
 
 
-def of_record(
-    task: Asked, record: str, place: int, entropy: Entropy
-) -> dict[str, Any]:
+def of_record(task: Asked, record: str, place: int, entropy: Entropy) -> dict[str, Any]:
     """Return the noised payload about a public record whose label has this place."""
     nothing = np.empty((1, 0))
     known = Known(nothing, nothing, np.array([place]))

@@ -23,6 +23,7 @@ def checks(pipeline: Settings) -> Problems:
 def learned(pipeline: Settings) -> Problems:
     """Yield what is wrong with roles, public features and learners."""
     yield from shared.roles(pipeline)
+    yield from _owners(pipeline)
     yield from shared.tested(pipeline)
     yield from _public(pipeline)
     for index, learner in enumerate(pipeline.learners):
@@ -30,6 +31,16 @@ def learned(pipeline: Settings) -> Problems:
             make(learner.name, **learner.params)
         except UserError as error:
             yield Problem(str(error), ("learners", index))
+
+
+def _owners(pipeline: Settings) -> Problems:
+    """Ask for clients who train, but of a public table whose every record is asked."""
+    away, roles = lookup.remote(pipeline.source), pipeline.clients.model_dump()
+    if away and any(roles.values()):
+        message = "every record of the public table is asked; nobody plays a role."
+        yield Problem(message, ("clients",))
+    if not (away or pipeline.clients.train):
+        yield Problem("say how many clients train.", ("clients", "train"))
 
 
 def _public(pipeline: Settings) -> Problems:

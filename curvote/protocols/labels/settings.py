@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from curvote.chain.settings import Epsilons, Strict, Whole
+from curvote.chain.settings import Count, Epsilons, Strict, Whole
 from curvote.protocols.settings import Clients, Learner
 
 
@@ -38,10 +38,16 @@ class Labels(Strict):
     calibrate: bool = True
 
 
+class Owners(Clients):
+    """How many clients play each role; where labels are elsewhere, nobody here does."""
+
+    train: Count = 0
+
+
 class Settings(Strict):
     """What private labels read."""
 
-    clients: Clients
+    clients: Owners = Owners()
     epsilon: Epsilons
     public: Public = Public()
     labels: Labels = Labels()

@@ -9,9 +9,8 @@ from sklearn.decomposition import PCA
 
 from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.errors import UserError
-from curvote.protocols.labels.messages import RECORD
+from curvote.protocols.labels.messages import RECORD, names_of
 from curvote.protocols.labels.packing import packed
-from curvote.protocols.labels.records import names_of
 
 PCA_NAME = "pca"
 _SEED = 0  # what is public may be computed again by everybody

@@ -27,7 +27,9 @@ class Features(Section):
     @property
     def public(self) -> Sequence[str]:
         """What is public before any noise."""
-        told = [f"the {self.numbers} numbers of each of {self.n:,} records, all of them"]
+        told = [
+            f"the {self.numbers} numbers of each of {self.n:,} records, all of them"
+        ]
         if self.size is not None:
             told.append(
                 f"{self.size} principal components of them, made without a label: they"
