@@ -19,7 +19,7 @@ from curvote.labels.choosing import LIKELIHOOD, Judged, Params, Part, judged
 from curvote.labels.classifier import PrivateLabelClassifier
 from curvote.labels.encoders import AUTO
 from curvote.labels.holding import held_out
-from curvote.labels.records import learned
+from curvote.labels.records import learned, rows_of
 from curvote.labels.scoring import SCORINGS, Scoring, private_score
 from curvote.validate import FloatArray
 
@@ -131,12 +131,12 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         held = held_out(codes, self.holdout, rng)
         rest = np.setdiff1d(np.arange(len(codes)), held)
         named = self._named(records)
-        part = Part(_rows(named, rest), codes[rest], unlabelled)
+        part = Part(rows_of(named, rest), codes[rest], unlabelled)
         found = judged(part, self._candidates(base, tried, rng), self.scoring)
         self._take(base, tried, found)
         scoring = "accuracy" if self.scoring == LIKELIHOOD else self.scoring
         self.best_score_ = private_score(
-            self.best_estimator_, _rows(named, held), codes[held], scoring
+            self.best_estimator_, rows_of(named, held), codes[held], scoring
         )
         self.held_out_, self.classes_ = held, codes.classes
         return self
@@ -192,7 +192,3 @@ def _members(grid: Grid) -> list[Params]:
         said = f"no value for {', '.join(map(str, empty))}" if empty else "no member"
         raise UserError(f"grid has {said}; give at least one candidate.")
     return [dict(each) for each in ParameterGrid(parts)]
-
-
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]

@@ -98,7 +98,7 @@ def _of_columns(model: Any) -> Any:
     """Return the model, or one copy a column if it takes a single column only."""
     tags = get_tags(model)
     if is_classifier(model):
-        several = tags.classifier_tags.multi_label
+        several = tags.classifier_tags.multi_label or tags.target_tags.multi_output
         return model if several else OneVsRestClassifier(model)
     several = tags.target_tags.multi_output
     return model if several else MultiOutputRegressor(model)
