@@ -15,14 +15,17 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
+from curvote.entropy import SeededEntropy
 from curvote.envelope import issue_each, read, seal
 from curvote.errors import UserError
 from curvote.labels.task import Task
 from curvote.protocols.message import check
 from curvote.run.release.publishing import server_key
+from curvote.run.store.artifacts import artifact
+from curvote.server.inbox import take_all
 from curvote.server.intake import Intake, Refused
 from curvote.signed import opened
-from tests.exchange import NAME, Server
+from tests.exchange import Server
 from tests.hospitals import take
 from tests.registry import (
     CLASSES,
@@ -96,10 +99,8 @@ def _joined(steward: Server, keepers: list[Keeper], table: pd.DataFrame) -> None
     assert record.status == "completed"
     sent = [read(data).payload for each in keepers for data in each.envelopes()]
     steps = {step.stage.name: step for step in plan.steps}
-    from curvote.run.store.artifacts import artifact
-
-    step = steps["privatize"]
-    codes = artifact(steward.project, "privatize", step.key).columns("codes", (0,))
+    stored = artifact(steward.project, "privatize", steps["privatize"].key)
+    codes = stored.columns("codes", (0,))
     found = {
         str(name): np.ravel(code).tolist()
         for name, code in zip(codes["record"], codes["code"], strict=True)
@@ -164,7 +165,6 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
     """The second, a record that is unknown or another's, a code that cannot be."""
     task, invited = _signed(steward), [*invitations(steward).values()]
     first, second, third = invited[:3]
-    size = len(task.noise().randomize(np.zeros(1, dtype=np.int64), _noise())[0:1].ravel())
     good = _code(task)
     odd = [good + 1] * 9 if isinstance(good, int) else [*good, 0]
     wrong: list[tuple[str, bytes]] = [
@@ -178,7 +178,6 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
         ("impossible message", seal(second, {"code": good})),
         ("impossible message", seal(second, {"record": second.record, "code": True})),
     ]
-    assert size
     with Intake(steward.project.intake) as intake:
         intake.take(seal(first, {"record": first.record, "code": good}), check)
         with pytest.raises(Refused) as caught:
@@ -197,14 +196,10 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
     assert caught.value.reason == "wrong seal"
 
 
-def _noise() -> Any:
-    from curvote.entropy import SeededEntropy
-
-    return SeededEntropy(0)
-
-
 def _code(task: Task) -> Any:
-    return task.noise().randomize(np.zeros(1, dtype=np.int64), _noise())[0].tolist()
+    """Return a code of the first class."""
+    drawn = task.noise().randomize(np.zeros(1, dtype=np.int64), SeededEntropy(0))
+    return drawn[0].tolist()
 
 
 def test_a_record_is_answered_once_whatever_invitation_came(
@@ -215,8 +210,6 @@ def test_a_record_is_answered_once_whatever_invitation_came(
     twice = issue_each(task, ["p-0"], "ab" * 32) + issue_each(task, ["p-0"], "ab" * 32)
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    from curvote.server.inbox import take_all
-
     for each in twice:
         data = seal(each, {"record": "p-0", "code": _code(task)})
         (inbox / each.file_name).write_bytes(data)
@@ -383,4 +376,3 @@ def test_a_ledger_is_a_persons_or_a_registrys(
     result = person.table(labels_of(table))
     assert "other people's records need another" in str(result.exception)
     assert len(person.entries()) == 1
-    assert NAME
