@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner, Result
 
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
@@ -25,7 +26,8 @@ from curvote.run.store.artifacts import artifact
 from curvote.server.inbox import take_all
 from curvote.server.intake import Intake, Refused
 from curvote.signed import opened
-from tests.exchange import Server
+from flows import cli
+from tests.exchange import NAME, Server
 from tests.hospitals import take
 from tests.registry import (
     CLASSES,
@@ -126,6 +128,34 @@ def test_people_and_a_registry_send_one_code_each(
     other = server(steward.project.root, table, learners=["ridge"])
     assert [s.stage.name for s in other.plan().to_run()] == ["train"]
     assert other.run()[1].status == "completed"
+
+
+def test_a_model_of_text_and_numbers_says_new_records(
+    tmp_path: Path, steward: Server, table: pd.DataFrame
+) -> None:
+    """Columns by name, texts as they stand; what is wrong comes all at once."""
+    _exchange(tmp_path, steward, table, 0)
+    take(steward)
+    steward.run()
+    new, said = people(60, seed=1), tmp_path / "said.csv"
+    shown = new[["town", "person", "chol", "age"]]
+    result = _predict(steward, tmp_path, shown)
+    assert result.exit_code == 0, result.exception
+    written = pd.read_csv(said)
+    assert list(written) == ["town", "person", "chol", "age", "prediction"]
+    assert (written["prediction"] == new["label"]).mean() > 0.6
+    wrong = shown.assign(town="east", chol="many").drop(columns="age")
+    words = str(_predict(steward, tmp_path, wrong).exception)
+    for each in ("no column 'age'", "chol: no finite", "town: none of north, south"):
+        assert each in words
+    assert words.count("new.csv: ") == 3
+
+
+def _predict(given: Server, root: Path, table: pd.DataFrame) -> Result:
+    table.to_csv(root / "new.csv", index=False)
+    words = ["predict", NAME, "--project", str(given.project.root)]
+    words += ["--table", str(root / "new.csv"), "--out", str(root / "said.csv")]
+    return CliRunner().invoke(cli.app, words)
 
 
 def test_better_public_columns_ask_for_no_new_code(
