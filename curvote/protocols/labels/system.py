@@ -123,6 +123,6 @@ SYSTEM = System(
     sections=(
         DATA_SET,
         *(f"{_PAGE}.{name}" for name in ("features", "by_classes", "honest")),
-        *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated")),
+        *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated", "said_by_one")),
     ),
 )
