@@ -20,7 +20,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote import Budget, PrivateLabelClassifier, UserError, encode
+from curvote import Budget, PrivateLabelClassifier, encode
 from curvote.labels import classifier
 
 Data = tuple[np.ndarray, np.ndarray]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections import Counter
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+from curvote import jws
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
 from curvote.entropy import SeededEntropy
@@ -183,6 +185,15 @@ def test_two_hundred_people_and_a_registry(tmp_path: Path) -> None:
     assert take(made) == {"accepted": 500, "refused": {}, "left": {}}
     _joined(made, keepers, table)
     assert Counter(len(each.entries()) for each in keepers) == {1: 200, 300: 1}
+
+
+def test_the_digest_is_that_of_the_published_text(steward: Server) -> None:
+    """So nobody needs a copy of how Python writes numbers; as docs/wire.md says."""
+    line = json.loads(steward.published("code")[0].read_bytes())
+    document = jws.decode(line["payload"])
+    task = document[document.index(b'"task":') + len(b'"task":') : -1]
+    digest = hashlib.sha256(task).hexdigest()
+    assert {each.task for each in invitations(steward).values()} == {digest}
 
 
 # ------------------------------------------------------------------ what is refused
