@@ -6,15 +6,22 @@ from curvote.lazy import exports
 
 __all__ = [
     "Budget",
+    "Codes",
     "CurveClassifier",
     "DirectClassifier",
     "InternalError",
     "MRMAClassifier",
+    "PrivateLabelClassifier",
+    "PrivateLabelRegressor",
+    "PrivateSearchCV",
     "SeededEntropy",
+    "Spectral",
     "SystemEntropy",
     "Task",
     "TransferKernelClassifier",
     "UserError",
+    "encode",
+    "private_score",
 ]
 
 if TYPE_CHECKING:
@@ -26,6 +33,15 @@ if TYPE_CHECKING:
         MRMAClassifier,
         TransferKernelClassifier,
     )
+    from curvote.labels import (
+        Codes,
+        PrivateLabelClassifier,
+        PrivateLabelRegressor,
+        PrivateSearchCV,
+        Spectral,
+        encode,
+        private_score,
+    )
     from curvote.privacy import Budget
     from curvote.task import Task
 else:
@@ -33,14 +49,21 @@ else:
         __name__,
         {
             "Budget": "privacy",
+            "Codes": "labels",
             "CurveClassifier": "curve_classifier",
             "DirectClassifier": "estimators",
             "InternalError": "errors",
             "MRMAClassifier": "estimators",
+            "PrivateLabelClassifier": "labels",
+            "PrivateLabelRegressor": "labels",
+            "PrivateSearchCV": "labels",
             "SeededEntropy": "entropy",
+            "Spectral": "labels",
             "SystemEntropy": "entropy",
             "Task": "task",
             "TransferKernelClassifier": "estimators",
             "UserError": "errors",
+            "encode": "labels",
+            "private_score": "labels",
         },
     )

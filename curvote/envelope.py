@@ -21,10 +21,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from curvote import jws, sealed
 from curvote.errors import InternalError, UserError
-from curvote.invitation import KEY_DIGITS, Bits128, Digest, Invitation, issue
+from curvote.invitation import (
+    KEY_DIGITS,
+    Bits128,
+    Digest,
+    Invitation,
+    issue,
+    issue_each,
+)
 from curvote.strict_json import canonical, parse, said
 
-__all__ = ["Envelope", "Invitation", "genuine", "issue", "read", "seal"]
+__all__ = ["Envelope", "Invitation", "genuine", "issue", "issue_each", "read", "seal"]
 
 FORMAT: Final = 2
 LARGEST: Final = sealed.LARGEST

@@ -32,7 +32,7 @@ def main(task_file: str, invitation_file: str, clients_file: str, out: str) -> N
     clients = np.load(clients_file)
     for i, line in enumerate(lines[: len(clients["labels"])]):
         invitation = Invitation.from_json(json.loads(line))
-        mine = clients["curves"][i], clients["labels"][i]
+        mine = clients["curves"][i], int(clients["labels"][i])
         answer(task, signed["seal_to"], invitation, *mine, out, i)
     known = {name for name in sys.modules if name.startswith("curvote.")}
     assert not any("server" in name or "run." in name for name in known)
@@ -43,7 +43,7 @@ def answer(
     seal_to: str | None,
     invitation: Invitation,
     curve: np.ndarray,
-    label: float,
+    label: int,
     out: str,
     number: int,
 ) -> None:

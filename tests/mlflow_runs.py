@@ -9,6 +9,7 @@ import numpy as np
 from curvote.chain.axis import Cell
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier
+from curvote.named_columns import grid_names
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
@@ -25,7 +26,7 @@ def a_classifier(_cell: Cell | None = None) -> CurveClassifier:
     encoding = Encoding(projection("bspline", 4, GRID), "tanh", constants)
     return CurveClassifier.of(
         encoding,
-        GRID,
+        grid_names(GRID),
         Linear(np.array([1.0, -1.0, 2.0, 0.5]), 0.1, encoding.feature_map),
         ("no", "yes"),
     )

@@ -58,10 +58,9 @@ def answers(server: Server, asks: str, seed: int) -> list[bytes]:
     task, invited = asked(server, asks)
     rng, given = np.random.default_rng(seed), simulated.Parameters(points=20)
     drawn = simulated.clients(given, len(invited), rng)
-    labels = np.where(drawn["label"] == 1, 1.0, -1.0)
     votes = task.candidates is not None
     judge = np.array([each.about for each in invited]) if votes else None
-    known = knowledge(task, drawn["curve"], labels, judge)
+    known = knowledge(task, drawn["curve"], drawn["label"], judge)
     sent = message_of(task).draw(task, known, SeededEntropy(seed))
     return [seal(each, row(sent, i)) for i, each in enumerate(invited)]
 

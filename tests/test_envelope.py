@@ -73,7 +73,7 @@ def test_candidates_are_spread_evenly_in_random_order() -> None:
         {"about": -1},
         {"about": "1"},
         {"about": 10**400},
-        {"format": 4},
+        {"format": 5},
         {"format": True},
         {"task": None},
         {"server": "me"},

@@ -22,7 +22,8 @@ from curvote.audit.servers.subject import TableSubject, of_table
 from curvote.audit.table_release import table_release
 from curvote.audit.verdict import SEED, Audited, run
 from curvote.errors import UserError, did_you_mean
-from curvote.mechanisms.making import names
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.making import kind, names
 from curvote.task import Asked
 from curvote.transfer.task import Level
 
@@ -30,6 +31,10 @@ EPSILONS = (0.5, 2.0)
 # Exact checks only: no affordable number of draws says much there.
 FAR_EPSILONS = (0.01, 10.0)
 WHOLE_EPSILON = 2.0
+# Beside those of the examples.
+N_CLASSES = (2, 100)
+# Fewer draws at each of more levels.
+WIDE_SAMPLES = 20_000
 # One message takes a draw of many words, and its parts are audited by themselves.
 MESSAGE_SAMPLES = 200_000
 # As many releases of few numbers; of more numbers fewer (`TableSubject`).
@@ -50,20 +55,26 @@ def of_task(task: Asked, samples: int = QUICK, seed: int = SEED) -> list[Row]:
 def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
-    A message is ``protocol.message``, and ``transfer.form`` one about a table;
-    ``outbox.protocol.message`` is its release asked for again,
+    ``mechanism@100`` is a label mechanism for so many classes. A message is
+    ``protocol.message``, with ``@4`` one about four classes, and ``transfer.form`` one
+    about a table; ``outbox.protocol.message`` is its release asked for again,
     ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
     the command that a lone client calls.
     """
     drawn = drawing_names()
-    sent = [name for name in drawn if "." in name]
-    whole = [f"{way}.{name}" for way in _WHOLE for name in sent]
-    return [*drawn, *whole, *servers.names()]
+    whole = [f"{way}.{name}" for way in _WHOLE for name in examples.names()]
+    return [*drawn, *wide_names(), *whole, *servers.names()]
 
 
 def drawing_names() -> list[str]:
     """Return the mechanisms and the messages."""
-    return [*names(), *(f"{name}.{message}" for name, message in examples.asked())]
+    return [*names(), *examples.names(), *examples.codes()]
+
+
+def wide_names() -> list[str]:
+    """Return ``<mechanism>@<K>``: label mechanisms at other numbers of classes."""
+    labels = [name for name in names() if issubclass(kind(name), LabelMechanism)]
+    return [f"{name}@{n}" for name in labels for n in N_CLASSES]
 
 
 # What stands for a message's release, by what its name begins with.
@@ -84,6 +95,9 @@ def shipped(name: str, epsilon: float) -> Audited:
 
 def drawing(name: str, epsilon: float) -> MechanismSubject | SentSubject:
     """Return the mechanism or message ``name``, at ``epsilon``."""
+    if name in wide_names():
+        base, _, n_classes = name.partition("@")
+        return replace(built(base, epsilon, int(n_classes)), name=name)
     if "." not in name:
         return built(name, epsilon)
     return of_message(examples.named(name, epsilon))
@@ -131,6 +145,10 @@ def jobs(
             asked += [(table(name, *level), most) for level in levels]
         elif name.partition(".")[0] in _WHOLE:
             asked += [(shipped(name, e), samples) for e in epsilons or [WHOLE_EPSILON]]
+        elif name in wide_names():
+            levels_ = epsilons or (*EPSILONS, *FAR_EPSILONS)
+            most = min(samples, WIDE_SAMPLES)
+            asked += [(shipped(name, e), most) for e in levels_]
         else:
             most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
             asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]

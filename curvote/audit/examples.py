@@ -9,19 +9,24 @@ import numpy as np
 
 from curvote.chain.lookup import systems
 from curvote.classes import Classes
+from curvote.errors import UserError
+from curvote.labels.task import Task as LabelTask
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
+MORE = 4  # classes, where more than two are tried
 
-def params(epsilon: float) -> dict[str, Any]:
+
+def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
     """Return what mechanisms are built with here, where they need more than epsilon."""
+    total = n_classes * (n_classes + 1) / 2
     return {
         "d": 3,
-        "n_classes": 4,
+        "n_classes": n_classes,
         "delta": 1e-5,
-        "prior": (0.4, 0.3, 0.2, 0.1),
+        "prior": tuple(rank / total for rank in range(n_classes, 0, -1)),
         # A unary code with a third of epsilon on the bit of the label.
         "p": 1 / (1 + math.exp(-epsilon / 3)),
         "q": 1 / (1 + math.exp(2 * epsilon / 3)),
@@ -32,24 +37,65 @@ def asked() -> list[tuple[str, str]]:
     """Return (protocol, message) of all that clients are asked for in production.
 
     What is simulated only sends messages of one of these. Messages about tables are
-    examined form by form (`curvote.audit.servers.examples`).
+    examined form by form (`curvote.audit.servers.examples`), those tied to a public
+    record are `codes`.
     """
     real = [one for one in systems() if one.production]
     sent = [(one.name, it) for one in real for it in one.messages.items()]
-    return [(system, name) for system, (name, kind) in sent if not kind.whole]
+    alone = [(system, *it) for system, it in sent if not it[1].tied]
+    return [(system, name) for system, name, kind in alone if not kind.whole]
 
 
-def task(protocol: str, asks: str, epsilon: float) -> Task:
-    """Return a task of four coefficients that asks for one message of a protocol."""
+def codes() -> list[str]:
+    """Return what `named` takes for messages about labels of public records.
+
+    Two rounds are simulated only, and their messages are of their own.
+    """
+    sent = [(one.name, *it) for one in systems() for it in one.messages.items()]
+    return [name_of(system, name, MORE) for system, name, kind in sent if kind.tied]
+
+
+def names() -> list[str]:
+    """Return what `named` takes: ``protocol.message``, and those of more classes.
+
+    ``protocol.message@4`` is about so many.
+    """
+    every = [(*one, k) for one in asked() for k in (2, MORE) if _takes(*one, k)]
+    return [name_of(*one) for one in every]
+
+
+def _takes(protocol: str, asks: str, n_classes: int) -> bool:
+    try:
+        messages(protocol)[asks].admit(task(protocol, asks, 1.0, n_classes))
+    except UserError:
+        return False
+    return True
+
+
+def name_of(protocol: str, asks: str, n_classes: int) -> str:
+    """Return the name of a message that is about so many classes."""
+    return f"{protocol}.{asks}" + (f"@{n_classes}" if n_classes > 2 else "")
+
+
+def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
+    """Return a task that asks for one message of a protocol: of four coefficients.
+
+    Or of the code of a label, where that is asked.
+    """
+    message = messages(protocol)[asks]
+    words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
+    classes = Classes(words)
+    if message.tied:
+        kind = message.mechanism
+        return LabelTask(classes, epsilon, kind, protocol=protocol, asks=asks)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    given = encoding, Classes(("-1", "+1")), epsilon
-    stated = Task(*given, protocol=protocol, asks=asks)
-    made: Task = messages(protocol)[asks].rehearsal(stated)
-    return made
+    stated = Task(encoding, classes, epsilon, protocol=protocol, asks=asks)
+    return message.rehearsal(stated)
 
 
-def named(name: str, epsilon: float) -> Task:
-    """Return the task of ``<protocol>.<message>``, whatever stands before it."""
-    protocol, asks = name.split(".")[-2:]
-    return task(protocol, asks, epsilon)
+def named(name: str, epsilon: float) -> Any:
+    """Return the task of one of ``names``, whatever stands before it."""
+    named, _, classes = name.partition("@")
+    protocol, asks = named.split(".")[-2:]
+    return task(protocol, asks, epsilon, int(classes or 2))

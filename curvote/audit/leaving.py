@@ -23,7 +23,7 @@ from curvote.validate import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Clients with their own curves (n, T) and labels (n,) in -1/+1.
+    """Clients with their own curves (n, T) and labels (n,), places of classes.
 
     ``judge`` (n,) is the candidate each was asked about, where one is up for a vote.
     """
@@ -73,11 +73,11 @@ class Release(ABC):
     runs: int = 400
 
     def people(self, n: int, rng: np.random.Generator) -> People:
-        """Return ``n`` clients with curves from everywhere, the first labels +1."""
+        """Return ``n`` clients with curves from everywhere, the last class first."""
         encoding = self.task.encoding
         z = np.clip(rng.uniform(-1, 1, (n, encoding.d)), -0.999999, 0.999999)
         curves = np.arctanh(z) @ np.linalg.pinv(encoding.projection.matrix).T
-        labels = np.where(np.arange(n) < n / 2, 1.0, -1.0)
+        labels = np.where(np.arange(n) < n / 2, len(self.task.classes) - 1.0, 0.0)
         return People(curves, labels, self.judge(n))
 
     def judge(self, n: int) -> Any:
@@ -105,7 +105,7 @@ class Release(ABC):
         """Return pairs of clients whose records differ, in words."""
         rng = np.random.default_rng(1)
         base = self.people(1, rng)
-        turned = replace(base, labels=-base.labels)
+        turned = replace(base, labels=len(self.task.classes) - 1 - base.labels)
         others = {
             "label": turned,
             "record": replace(turned, curves=self.people(1, rng).curves),

@@ -96,7 +96,7 @@ class LoneRelease(Release):
         about = None if people.judge is None else int(people.judge[0])
         with TemporaryDirectory() as name:
             folder = Path(name)
-            person = people.curves[0], float(people.labels[0])
+            person = people.curves[0], int(people.labels[0])
             invited = self._invitations[about]
             argv = _argv(folder, self.task, invited, *person)
             said = harness(argv=argv, folder=name, **how)
@@ -108,7 +108,7 @@ class LoneRelease(Release):
 
 
 def _argv(
-    folder: Path, task: Task, invitation: Invitation, curve: FloatArray, label: float
+    folder: Path, task: Task, invitation: Invitation, curve: FloatArray, label: int
 ) -> list[str]:
     """Write the client's files into ``folder`` and return the command's words."""
     files = {
@@ -121,7 +121,7 @@ def _argv(
     with Ledger(folder / "ledger.sqlite") as ledger:  # the consent of this client
         ledger.set_up(POPULATION, task.budget)
     given: dict[str, Any] = {Path(name).stem: folder / name for name in files}
-    given |= {"label": task.classes[1 if label > 0 else 0]}
+    given |= {"label": task.classes[label]}
     given |= {"ledger": folder / "ledger.sqlite", "outbox": folder / OUTBOX}
     return ["client", "answer", *(f"--{name}={value}" for name, value in given.items())]
 

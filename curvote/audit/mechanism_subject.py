@@ -16,6 +16,7 @@ from curvote.audit import (
     interior,
     law,
     oddities,
+    pair,
     primitives,
     residuals,
     sampler,
@@ -25,6 +26,7 @@ from curvote.audit.row import Finding
 from curvote.audit.subject import Loss, OddInput, Subject
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import (
     FiniteMechanism,
     LabelMechanism,
@@ -54,6 +56,11 @@ class MechanismSubject(Subject):
     params: Mapping[str, Any]
     budget: Budget
     extra: tuple[FloatArray, ...] = ()
+
+    @property
+    def said(self) -> Mapping[str, Any]:
+        """The parameters, and the law of the two bits that tell two labels apart."""
+        return {**self.params, **pair.words(self.mechanism)}
 
     @property
     def stands_for(self) -> str:
@@ -131,7 +138,7 @@ class MechanismSubject(Subject):
 
     def shown(self, x: FloatArray) -> FloatArray | None:
         """Return the value, the record, the label, or its one-hot bits."""
-        if isinstance(self.mechanism, PackedMechanism):
+        if isinstance(self.mechanism, PackedMechanism | Alibi):
             return np.asarray(np.arange(self.mechanism.n_classes) == x, dtype=float)
         return np.atleast_1d(x)
 
@@ -159,9 +166,7 @@ class MechanismSubject(Subject):
             shares = mechanism.probabilities(x)
             return law.cells(outputs, mechanism.outputs, shares, alpha)
         if isinstance(mechanism, LabelMechanism):
-            named = residuals.outputs(mechanism, np.atleast_1d(x))
-            drawn = residuals.as_numbers(mechanism, outputs)
-            return named and law.cells(drawn, named[0], named[1][0], alpha)
+            return _label_gap(mechanism, x, outputs, alpha)
         if isinstance(mechanism, ScalarMechanism):
             return law.distance(mechanism, x, outputs, alpha)
         return None
@@ -170,6 +175,7 @@ class MechanismSubject(Subject):
         """Check the channel by brute force and the sampler word by word."""
         return [
             channel.check(self.mechanism),
+            pair.check(self.mechanism),
             sampler.check(self.mechanism),
             primitives.check(),
         ]
@@ -189,6 +195,20 @@ def repeat(x: FloatArray, n: int) -> FloatArray:
     return np.repeat(np.asarray(x)[None], n, axis=0)
 
 
+def _label_gap(
+    mechanism: LabelMechanism, x: FloatArray, outputs: NDArray[Any], alpha: float
+) -> str | None:
+    """Compare with the channel, or with the law of two bits where it is too large."""
+    named = residuals.outputs(mechanism, np.atleast_1d(x))
+    if named:
+        drawn = residuals.as_numbers(mechanism, outputs)
+        return law.cells(drawn, named[0], named[1][0], alpha)
+    if not isinstance(mechanism, PackedMechanism):
+        return None
+    seen = pair.cells(mechanism, repeat(x, len(outputs)), outputs)
+    return law.cells(seen, np.arange(4.0), pair.shares(mechanism), alpha)
+
+
 def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
     if isinstance(mechanism, VectorMechanism):
         return mechanism.low, mechanism.high, (mechanism.d,)
@@ -197,11 +217,13 @@ def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
     raise UserError(f"{mechanism.name} is of no kind that the audit knows.")
 
 
-def built(name: str, epsilon: float) -> MechanismSubject:
+def built(
+    name: str, epsilon: float, n_classes: int = examples.MORE
+) -> MechanismSubject:
     """Return the shipped mechanism ``name`` as a subject, built as in ``examples``."""
     known = inspect.signature(kind(name)).parameters.values()
     needed = [one.name for one in known if one.default is one.empty]
-    given = examples.params(epsilon)
+    given = examples.params(epsilon, n_classes)
     params = {param: given[param] for param in needed if param != "epsilon"}
     return subject_of(make(name, epsilon=epsilon, **params), name, params)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote.audit import residuals
 from curvote.chain.stage import Columns
@@ -12,6 +14,7 @@ from curvote.client.report import Reporter
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import from_params
+from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
 from curvote.representation.direction import Whitening
 from curvote.task import Task
@@ -35,8 +38,7 @@ def of(
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
         case ["label"]:
-            mechanism = BinaryRR(epsilon=task.epsilon)
-            return _kept(mechanism, known.labels, sent["label"], rng)
+            return _label(task, known, sent["label"], rng)
         case _:
             return None
 
@@ -51,8 +53,18 @@ def _report(
     if features.unit_scale:
         out = (out + 1) / 2
     numbers = residuals.of(features, z, out, rng)
-    bit = _kept(reporter.label, known.labels, sent["label"], rng)
+    bit = _kept(reporter.label, known.signs, sent["label"], rng)
     return None if numbers is None or bit is None else np.hstack([numbers, bit])
+
+
+def _label(
+    task: Task, known: Known, told: NDArray[Any], rng: np.random.Generator
+) -> FloatArray | None:
+    noised = response(len(task.classes))
+    mechanism, truth = noised.made(epsilon=task.epsilon), noised.said(known.labels)
+    if isinstance(mechanism, BinaryRR):
+        return _kept(mechanism, truth, told, rng)
+    return residuals.of(mechanism, truth.astype(np.float64), told, rng)
 
 
 def _direction(
@@ -64,12 +76,15 @@ def _direction(
         given, z = given.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
     mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
     return residuals.of(
-        mechanism, given.vectors(z, known.labels), sent["direction"], rng
+        mechanism, given.vectors(z, known.signs), sent["direction"], rng
     )
 
 
 def _kept(
-    mechanism: BinaryRR, truth: FloatArray, told: FloatArray, rng: np.random.Generator
+    mechanism: BinaryRR,
+    truth: NDArray[Any],
+    told: NDArray[Any],
+    rng: np.random.Generator,
 ) -> FloatArray | None:
     """Return the residuals of whether the truth was kept, whichever it was.
 
@@ -81,7 +96,8 @@ def _kept(
 
 def _right(task: Task, known: Known) -> FloatArray:
     """Return +1 where the candidate is right: then "right" is the likelier answer."""
-    answers = {"learner": np.asarray(known.judge), "positive": known.labels != 0}
-    turned = replace(known, labels=-known.labels)
+    yes = np.ones(len(known.z), dtype=bool)
+    answers = {"learner": np.asarray(known.judge), "positive": yes}
+    turned = replace(known, labels=1 - known.labels)
     loss = message_of(task).log_ratio(task, known, turned, answers)
     return np.where(loss > 0, 1.0, -1.0)

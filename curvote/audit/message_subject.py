@@ -9,6 +9,7 @@ import numpy as np
 
 from curvote.audit import examples, interior, message_residuals, split
 from curvote.audit.answers import thresholds
+from curvote.audit.label_subject import of_label
 from curvote.audit.row import Finding
 from curvote.audit.sent_subject import SentSubject
 from curvote.audit.servers.subject import of_table
@@ -16,7 +17,8 @@ from curvote.audit.subject import OddInput
 from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.entropy import Entropy
-from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.labels.task import Task as LabelTask
+from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, message_of
 from curvote.task import Asked, Task
 from curvote.transfer.task import Task as TableTask
@@ -36,16 +38,18 @@ class MessageSubject(SentSubject):
     def stands_for(self) -> str:
         """The message, where it is that of the small task in ``examples``."""
         protocol, asks = self.task.protocol, self.message.name
-        usual = examples.task(protocol, asks, self.task.epsilon)
-        same = usual.digest() == self.task.digest()
-        return f"{protocol}.{asks}" if same else ""
+        few = self.task.epsilon, len(self.task.classes)
+        same = examples.task(protocol, asks, *few).digest() == self.task.digest()
+        return examples.name_of(protocol, asks, few[1]) if same else ""
 
     @property
     def deciding(self) -> tuple[int, ...]:
         """The thresholds of a bit with the whole budget, or of a report's parts."""
-        whole = thresholds(BinaryRR(epsilon=self.task.epsilon))
         split_ = set(self.message.payload.model_fields) == {"z", "label"}
-        return thresholds(Reporter.of(self.task)) if split_ else whole
+        if split_:
+            return thresholds(Reporter.of(self.task))
+        whole = response(len(self.task.classes))
+        return thresholds(whole.made(epsilon=self.task.epsilon))
 
     @property
     def rejects(self) -> bool:
@@ -73,9 +77,8 @@ class MessageSubject(SentSubject):
 
     @property
     def _labels(self) -> tuple[float, ...]:
-        """The labels: signs of two classes, the places of more."""
-        k = len(self.task.classes)
-        return (-1.0, 1.0) if k == 2 else tuple(map(float, range(k)))
+        """The labels: the places of the classes."""
+        return tuple(map(float, range(len(self.task.classes))))
 
     def _known(self, z: FloatArray, label: float) -> Known:
         judge = None if self.task.candidates is None else np.zeros(1, dtype=np.int64)
@@ -117,7 +120,7 @@ class MessageSubject(SentSubject):
         """Return z and the label where the message is made of them."""
         if set(self.message.payload.model_fields) != {"z", "label"}:
             return None
-        return np.append(x.z[0], x.labels[0])
+        return np.append(x.z[0], x.signs[0])
 
     def log_ratio(self, x: Known, x2: Known, outputs: Columns) -> FloatArray:
         """Return the declared loss of each whole message."""
@@ -157,6 +160,8 @@ def of_message(task: Asked) -> SentSubject:
     message = message_of(task)
     if message.whole:
         return of_table(cast("TableTask", task))
+    if message.tied:
+        return of_label(cast("LabelTask", task))
     return of_record(cast("Task", task))
 
 
@@ -164,5 +169,5 @@ def of_record(task: Task) -> MessageSubject:
     """Return a message about one record as a subject."""
     message = message_of(task)
     params = {"d": task.encoding.d, "mechanism": task.mechanism, **task.params}
-    name = f"{task.protocol}.{message.name}"
+    name = examples.name_of(task.protocol, message.name, len(task.classes))
     return MessageSubject(task, message, name, params, task.budget)

@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from curvote.audit import pair
 from curvote.errors import UserError
+from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import LabelMechanism, Mechanism, ScalarMechanism
 from curvote.mechanisms.coordinates import PerCoordinate
 from curvote.mechanisms.duchi_vector import DuchiVector
@@ -29,6 +31,8 @@ from curvote.validate import FloatArray
 _TOTAL = float(1 << 64)
 # Clients at once: a channel of 101 outputs has a row for each.
 _CHUNK = 1 << 13
+# Numbers of a one-hot label that are looked at.
+_NUMBERS = 4
 
 
 @singledispatch
@@ -152,6 +156,8 @@ def _label(
 ) -> FloatArray | None:
     named = outputs(mechanism, np.arange(mechanism.n_classes))
     if named is None:
+        if isinstance(mechanism, PackedMechanism):
+            return _two_bits(mechanism, x, out, rng)
         return None
     (known, shares), seen = named, as_numbers(mechanism, out)
     place = np.minimum(np.searchsorted(known, seen), len(known) - 1)
@@ -160,6 +166,30 @@ def _label(
     found = between(reached[labels, place], reached[labels, place + 1], rng)
     # What the channel does not name is as far from its law as can be.
     return np.where(known[place] == seen, found, 0.0)[:, None]
+
+
+def _two_bits(
+    mechanism: PackedMechanism,
+    x: FloatArray,
+    out: NDArray[Any],
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Of the bits of the label and of the next one, where there are many."""
+    reached = np.append(0.0, np.cumsum(pair.shares(mechanism)))
+    seen = pair.cells(mechanism, x, out).astype(int)
+    return between(reached[seen], reached[seen + 1], rng)[:, None]
+
+
+@of.register
+def _one_hot(
+    mechanism: Alibi, x: FloatArray, out: NDArray[Any], rng: np.random.Generator
+) -> FloatArray:
+    """Of the label's own number first, then of those of the labels after it."""
+    below, upto = mechanism.cdf(x, out - 1), mechanism.cdf(x, out)
+    found = between(below, upto, rng)
+    after = np.arange(min(mechanism.n_classes, _NUMBERS))
+    order = (x.astype(int)[:, None] + after) % mechanism.n_classes
+    return np.take_along_axis(found, order, axis=1)
 
 
 def outputs(

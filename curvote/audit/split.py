@@ -70,7 +70,7 @@ def _drawn(task: Task, message: Message, share: float | str) -> str | None:
     """Compare draws at this share with the laws of the parts, built from the task."""
     rng = np.random.default_rng(1)
     z = rng.uniform(-1, 1, (CLIENTS, task.encoding.d))
-    known = Known(z, z, np.where(rng.random(CLIENTS) < 0.5, -1.0, 1.0))
+    known = Known(z, z, np.where(rng.random(CLIENTS) < 0.5, 0, 1))
     stated = replace(task, label_share=share)
     sent = message.draw(stated, known, SeededEntropy(2))
     found = message_residuals.of(stated, message, known, sent, rng)
@@ -78,7 +78,7 @@ def _drawn(task: Task, message: Message, share: float | str) -> str | None:
         return None
     label = 1 / (task.encoding.d + 1) if share == "equal" else float(share)
     own = BinaryRR(epsilon=label * task.epsilon)
-    kept = float(np.mean(sent["label"] == known.labels))
+    kept = float(np.mean(sent["label"] == known.signs))
     if abs(kept - own.keep) > 7 * np.sqrt(0.25 / CLIENTS):
         return f"the label is kept {kept:.3f} of the time, not {own.keep:.3f}"
     return excess(found, ALPHA)

@@ -56,6 +56,11 @@ class Subject(ABC):
     batched: ClassVar[bool] = True
 
     @property
+    def said(self) -> Mapping[str, Any]:
+        """What the row says of it: its parameters, and more."""
+        return self.params
+
+    @property
     @abstractmethod
     def stands_for(self) -> str:
         """The shipped name whose answers to chosen words it must give; "" for none."""

@@ -84,7 +84,7 @@ class _Source:
         mine = senders.rows(split(SEED, 0, count, sizes))
         curves = np.zeros((count, people.curves.shape[1]))
         labels = np.zeros(count, dtype=np.int64)
-        curves[mine], labels[mine] = people.curves, people.labels > 0
+        curves[mine], labels[mine] = people.curves, people.labels
         ids = np.array([f"client {i}" for i in range(count)])
         self._columns = {"client_id": ids, "label": labels, "curve": curves}
         self.facts: dict[str, Any] = {}

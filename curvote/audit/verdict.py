@@ -158,7 +158,7 @@ def _row(subject: Audited, found: _Found) -> Row:
     loss = found.loss
     return Row(
         mechanism=subject.name,
-        params=subject.params,
+        params=subject.said if isinstance(subject, Subject) else subject.params,
         claimed=subject.budget.epsilon,
         delta=subject.budget.delta,
         exact=loss.log if loss else None,

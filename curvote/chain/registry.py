@@ -14,6 +14,10 @@ SYSTEMS = {
     "federated": "curvote.federation",
     "transfer": "curvote.protocols.transfer",
     "transfer_clean": "curvote.protocols.transfer.clean",
+    "labels": "curvote.protocols.labels",
+    "labels_two": "curvote.protocols.labels.two",
+    "labels_clean": "curvote.protocols.labels.clean",
+    "labels_regression": "curvote.protocols.labels.regression",
 }
 
 # What a pipeline is that names no protocol.

@@ -24,7 +24,7 @@ SIDES: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("client", "record"),
     "client (study)": ("client", "record", "score", "classifier"),
     "server": ("message", "classifier", "server", "arrival", "number"),
-    "public": ("constant", "classifier", "number"),
+    "public": ("constant", "classifier", "number", "record"),
 }
 # The sides of the tables that a stage of a side may make: in "A -> B" those of B.
 STAGE_SIDES: Final[Mapping[str, tuple[str, ...]]] = {

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from curvote.classes import Classes
+from curvote.client.ledger_amounts import Amount
 from curvote.client.standing import Standing
-from curvote.client.words import factor, printable, said
+from curvote.client.words import factor, listed, printable, said
 from curvote.errors import UserError
 from curvote.privacy import Budget, refuse_delta
 
@@ -41,6 +42,28 @@ def refuse_sender(standing: Standing, called: str, records: str) -> None:
         )
 
 
+def refuse_registry(standing: Standing) -> None:
+    """Refuse a label of one's own from a ledger that counts for many records.
+
+    It would count for its owner, and not for the record that it is about.
+    """
+    if standing.records is not None:
+        raise UserError(
+            "this ledger counts for many records, each by itself: give their labels as"
+            " a table (--table), or a ledger of your own (--ledger). Nothing was drawn."
+        )
+
+
+def refuse_own(standing: Standing) -> None:
+    """Refuse a table of many records from the ledger of one of these people."""
+    if standing.spent != Amount():
+        raise UserError(
+            f"{printable(standing.name)} has spent {said(*standing.spent.floats())} for"
+            " a record of their own from this ledger: other people's records need"
+            " another (--ledger). Nothing was drawn."
+        )
+
+
 def refuse_classes(agreed: Classes | None, asked: Classes) -> None:
     """Refuse other classes than those ``agreed`` to, None: any, before the record.
 
@@ -49,7 +72,7 @@ def refuse_classes(agreed: Classes | None, asked: Classes) -> None:
     """
     if agreed is not None and set(agreed) != set(asked):
         raise UserError(
-            f"the task is about the classes {'/'.join(map(printable, asked))}, but you"
+            f"the task is about the classes {listed(asked)}, but you"
             f" agree to {'/'.join(agreed)} only. Nothing was drawn."
         )
 
@@ -59,7 +82,7 @@ def refuse_budget(standing: Standing, budget: Budget, records: int = 1) -> None:
     refuse_delta(budget.delta, records)
     if not standing.has_room(budget):
         mine = "your cap" if standing.chosen else f"the house's cap ({INIT})"
-        whom = " for each record" if standing.called else ""
+        whom = " for each record" if standing.records else ""
         raise UserError(
             f"there is no room for {said(budget.epsilon, budget.delta)}: {mine} is"
             f" {said(standing.cap.epsilon, standing.cap.delta)}{whom}, of which"
@@ -98,6 +121,16 @@ def line_about(
     return (
         f"{printable(str(standing.called))} sends the number of its records, {n}, as it"
         f" is, and one noised {what} about them to"
+        f" {_cost(standing, budget, server, 'any one of these people')}"
+    )
+
+
+def line_each(
+    standing: Standing, budget: Budget, server: str, what: str, n: int
+) -> str:
+    """Return the same line of who sends a message of each of ``n`` public records."""
+    return (
+        f"{printable(standing.name)} sends one noised {what} of each of {n} records to"
         f" {_cost(standing, budget, server, 'any one of these people')}"
     )
 

@@ -9,12 +9,10 @@ published: confirmed; never published: given back; nobody knows: spent.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -24,6 +22,7 @@ from typing import Any
 from curvote.client.ledger import Entry, Facts, Ledger
 from curvote.client.ledger_entries import CONFIRMED, RESERVED
 from curvote.client.register import Register
+from curvote.client.settling import Books, Place, alone, confirm, give_back, recover
 from curvote.client.standing import POPULATION
 from curvote.durable import sync_folder
 from curvote.envelope import Invitation, seal
@@ -32,32 +31,26 @@ from curvote.privacy import Budget, refuse_delta
 from curvote.strict_json import canonical
 from curvote.task import Asked
 
+__all__ = ["Answer", "Books", "latest", "recover", "release", "release_each"]
+
 Draw = Callable[[], dict[str, Any]]
-Books = tuple[Ledger, Register]
 _NOTHING: Facts = MappingProxyType({})
 NEW = "--new-release draws anew, if the cap has room for it."
 
 
 @dataclass(frozen=True)
-class _Place:
-    """Where a release is written, and where it is published: never a client's name.
+class Answer:
+    """A message to release: ``draw`` returns it, noised, and ``sender`` sends it.
 
-    ``attempt`` is a random name of the one try that writes there.
+    It is the sender's release of that ``number`` for a task. ``clients`` are the ids of
+    those whom it is about, () for the sender itself; each of them is charged.
     """
 
-    outbox: Path
-    release: str
-    invitation: str
-    attempt: str
-    name: str
-
-    @property
-    def temporary(self) -> Path:
-        return self.outbox / f".tmp-{self.release}"
-
-    @property
-    def final(self) -> Path:
-        return self.outbox / self.name
+    draw: Draw
+    invitation: Invitation
+    sender: str
+    number: int
+    clients: Sequence[str] = ()
 
 
 def release(
@@ -75,12 +68,31 @@ def release(
 ) -> Path:
     """Publish a sender's message for ``task`` in ``outbox`` and return its envelope.
 
-    ``draw`` returns the noised message; it is called at most once in the life of
-    (task, sender, ``number``). A repeat returns the same file, draws nothing and spends
-    nothing, whatever its invitation, and whatever records it would be about by now.
-    ``clients`` are the ids of those whom the message is about, () for the sender
-    itself; each of them is charged. ``books`` are the sender's ledger, to whose cap all
-    that was released about each is held, this included, and the register of its user.
+    The case of one of `release_each`.
+    """
+    answer = Answer(draw, invitation, sender, number, clients)
+    given: dict[str, Any] = {"told": told, "seal_to": seal_to}
+    (path,) = release_each([answer], task=task, books=books, outbox=outbox, **given)
+    return path
+
+
+def release_each(
+    answers: Iterable[Answer],
+    *,
+    task: Asked,
+    books: Books,
+    outbox: Path,
+    told: Facts = _NOTHING,
+    seal_to: str | None = None,
+) -> list[Path]:
+    """Publish messages for ``task`` in ``outbox``, and return their envelopes.
+
+    ``draw`` is called at most once in the life of (task, sender, ``number``). A repeat
+    returns the same file, draws nothing and spends nothing, whatever its invitation,
+    and whatever records it would be about by now. ``books`` are the sender's ledger, to
+    whose cap all that was released about each client is held, this included, and the
+    register of its user. Each message is one release by itself: those that were made
+    before an error stay.
 
     ``seal_to`` is the key of the signed task that envelopes are closed to; ``told`` are
     further facts for the ledger.
@@ -89,27 +101,52 @@ def release(
     another release, from whatever ledger; no room, or too much delta; a release whose
     file was altered, was sent away, or of which nobody knows whether it left.
     """
-    _refuse_other_task(invitation, task)
-    here, attempt = outbox.resolve(), secrets.token_hex(16)
-    release_ = release_id(task, sender, number)
-    place = _Place(here, release_, invitation.id, attempt, invitation.file_name)
+    here, desk = outbox.resolve(), _Desk(task, books, told, seal_to)
+    wanted = [*answers]
+    for answer in wanted:
+        _refuse_other_task(answer.invitation, task)
     recover(books, here)
-    ledger, register = books
-    with _alone(here):
-        known = ledger.entry(place.release)
+    with alone(here):
+        counting = (e for e in books[0].entries(POPULATION) if e.counts)
+        used = {str(entry.facts.get("invitation")) for entry in counting}
+        return [desk.released(answer, here, used) for answer in wanted]
+
+
+@dataclass(frozen=True)
+class _Desk:
+    """Where messages for one task are released, one after the other."""
+
+    task: Asked
+    books: Books
+    told: Facts
+    seal_to: str | None
+
+    def released(self, answer: Answer, here: Path, used: set[str]) -> Path:
+        """Return the envelope of an answer; ``used`` are invitations that were."""
+        invited, attempt = answer.invitation, secrets.token_hex(16)
+        release_ = release_id(self.task, answer.sender, answer.number)
+        known = self.books[0].entry(release_)
         if known is not None and known.counts:
             return _released(known, here)
-        _refuse_used(ledger.entries(POPULATION), place, register)
-        about, facts = clients or [sender], {**told, **_facts(place, task, number)}
-        budget = task.spends(len(about))
+        place = Place(here, release_, invited.id, attempt, invited.file_name)
+        _refuse_used(used, place, self.books[1])
+        about = answer.clients or [answer.sender]
+        facts = {**self.told, **_facts(place, self.task, answer.number)}
+        budget = self.task.spends(len(about))
         refuse_delta(budget.delta, len(about))
-        reserve = partial(_reserve, books, place, about, budget, facts)
-        _publish(place, reserve, lambda: seal(invitation, draw(), seal_to), books)
-    return place.final
+        reserve = partial(_reserve, self.books, place, about, budget, facts)
+        make = partial(_sealed, answer, self.seal_to)
+        _publish(place, reserve, make, self.books)
+        used.add(invited.id)
+        return place.final
+
+
+def _sealed(answer: Answer, seal_to: str | None) -> bytes:
+    return seal(answer.invitation, answer.draw(), seal_to)
 
 
 def _reserve(
-    books: Books, place: _Place, about: Sequence[str], budget: Budget, facts: Facts
+    books: Books, place: Place, about: Sequence[str], budget: Budget, facts: Facts
 ) -> None:
     """Count the release in the ledger, then claim its invitation for all ledgers."""
     ledger, register = books
@@ -125,7 +162,7 @@ def _refuse_other_task(invitation: Invitation, task: Asked) -> None:
         )
 
 
-def _facts(place: _Place, task: Asked, number: int) -> dict[str, str | int | float]:
+def _facts(place: Place, task: Asked, number: int) -> dict[str, str | int | float]:
     """Return what recovery, and whoever reads the ledger, must know."""
     return {
         "task": task.digest(),
@@ -160,7 +197,7 @@ def released_before(
 
 
 def _publish(
-    place: _Place,
+    place: Place,
     reserve: Callable[[], None],
     make: Callable[[], bytes],
     books: Books,
@@ -179,69 +216,11 @@ def _publish(
             stream.flush()
             os.fsync(stream.fileno())
     except (UserError, KeyboardInterrupt):
-        _give_back(books, place)
+        give_back(books, place)
         raise
     place.temporary.rename(place.final)
     sync_folder(place.outbox)
-    _confirm(books[0], place.release, place.final)
-
-
-def _give_back(books: Books, place: _Place) -> None:
-    """Undo what was not published; the file, which proves it, goes last."""
-    ledger, register = books
-    entry = ledger.entry(place.release)
-    if entry is not None and entry.state == RESERVED:
-        register.withdraw(place.attempt)
-        ledger.cancel(place.release)
-    place.temporary.unlink(missing_ok=True)
-
-
-def recover(books: Books, outbox: Path) -> None:
-    """Settle the releases whose process was killed, each in its outbox.
-
-    Under its lock nobody is alive there; one lock at a time, so that none waits for us.
-    """
-    ledger, here = books[0], outbox.resolve()
-    unsettled = [e for e in ledger.entries(POPULATION) if _open(e)]
-    for home in {_home(entry, here) for entry in unsettled}:
-        with _alone(home):
-            for entry in ledger.entries(POPULATION):
-                if _open(entry) and _home(entry, here) == home:
-                    _settle(books, entry, home)
-
-
-def _open(entry: Entry) -> bool:
-    return entry.state == RESERVED and "outbox" in entry.facts
-
-
-def _home(entry: Entry, here: Path) -> Path:
-    """Return the outbox that a release began in; one that was moved is ours now."""
-    recorded = Path(str(entry.facts["outbox"]))
-    return recorded if recorded.exists() else here
-
-
-def _settle(books: Books, entry: Entry, home: Path) -> None:
-    ledger, place = books[0], _place(entry, home)
-    if place.final.exists():
-        sync_folder(home)
-        _confirm(ledger, entry.release, place.final)
-    elif place.temporary.exists():
-        _give_back(books, place)
-    else:
-        ledger.spend(entry.release, "reserved, but neither file is in the outbox")
-
-
-def _place(entry: Entry, home: Path) -> _Place:
-    """Return where a release was written; an earlier curvote said less of it."""
-    invitation = str(entry.facts["invitation"])
-    attempt = str(entry.facts.get("attempt", entry.release))
-    name = str(entry.facts.get("file", f"{invitation}.json"))
-    return _Place(home, entry.release, invitation, attempt, name)
-
-
-def _confirm(ledger: Ledger, release_: str, final: Path) -> None:
-    digest = hashlib.sha256(final.read_bytes()).hexdigest()
-    ledger.confirm(release_, place=str(final), digest=digest)
+    confirm(books[0], place.release, place.final)
 
 
 def _released(entry: Entry, here: Path) -> Path:
@@ -265,26 +244,13 @@ def _released(entry: Entry, here: Path) -> Path:
     )
 
 
-def _refuse_used(entries: list[Entry], place: _Place, register: Register) -> None:
+def _refuse_used(answered: set[str], place: Place, register: Register) -> None:
     used = UserError(
         "this invitation was used for another release; a server takes one message"
         " an invitation. Ask for a new one."
     )
-    counting = (entry for entry in entries if entry.counts)
-    if any(e.facts.get("invitation") == place.invitation for e in counting):
+    if place.invitation in answered:
         raise used
     register.refuse_answered(place.invitation, place.attempt)
     if place.final.exists():
         raise used
-
-
-@contextmanager
-def _alone(outbox: Path) -> Iterator[None]:
-    """Hold the outbox: what a live process is writing looks like a killed one's."""
-    try:
-        outbox.mkdir(parents=True, exist_ok=True)
-        with (outbox / ".lock").open("w") as stream:
-            fcntl.flock(stream, fcntl.LOCK_EX)
-            yield
-    except OSError as error:
-        raise UserError(f"the outbox {outbox}: {error.strerror or error}.") from error

@@ -2,7 +2,7 @@
 
 Form is what the owner can mend without telling anybody: a file that can be read, one
 number (or an empty place, NaN, or infinity) for each grid point, and a label that is
-one of the task's two words. It is checked before anything is reserved, and a complaint
+one of the task's words. It is checked before anything is reserved, and a complaint
 goes to the owner alone.
 """
 
@@ -31,18 +31,17 @@ Rows = list[list[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What the owner gave: ``values`` (T,), NaN where missing, and label -1 or +1."""
+    """What the owner gave: ``values`` (T,), NaN where missing, and a class's place."""
 
     values: NDArray[np.float64]
-    label: float
+    label: int
 
 
 def read_form(path: Path, label: str, task: Task) -> Given:
     """Return the owner's record for ``task``; UserError: it is not in its form."""
     validate.one_of(task.classes, label=label)
     points = task.encoding.projection.matrix.shape[1]
-    _, positive = task.classes.two
-    return Given(read_values(path, points), 1.0 if label == positive else -1.0)
+    return Given(read_values(path, points), task.classes.index(label))
 
 
 def read_values(path: Path, points: int) -> NDArray[np.float64]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import table_file
-from curvote.client.words import printable
+from curvote.client.words import listed, printable
 from curvote.identifier import normal
 from curvote.table_file import Problems
 
@@ -65,11 +65,11 @@ def read_records(
     notes = [*_bounded(values, there, problems)]
     codes = np.zeros(len(frame), dtype=np.int64)
     if _once(frame, label):
-        codes = _codes(frame, label, classes, problems)
-        notes += [f"no record is {name}" for name in _absent(codes, classes)]
+        codes = places(frame, label, classes, problems)
+        notes += absent(codes, classes)
     ids = [f"row {row}" for row in range(1, len(frame) + 1)]
     if id_ is not None and _once(frame, id_):
-        ids = _ids(frame, id_, problems)
+        ids = names(frame, id_, problems)
     problems.check()
     return Records(values, codes, ids, tuple(notes))
 
@@ -89,29 +89,32 @@ def _bounded(values: Array, features: Bounded, problems: Problems) -> Iterable[s
             yield f"{printable(name)}: {words} and are clipped"
 
 
-def _codes(
+def places(
     frame: pd.DataFrame, label: str, classes: Sequence[str], problems: Problems
 ) -> Codes:
     """Return places among the classes, by the label's text: 1.0 may be called 1."""
-    places = {normal(name): place for place, name in enumerate(classes)}
-    places |= {name: place for place, name in enumerate(classes)}
+    known = {normal(name): place for place, name in enumerate(classes)}
+    known |= {name: place for place, name in enumerate(classes)}
     given = table_file.texts(frame, label, problems)
-    found = [places.get(text, places.get(normal(text), -1)) for text in given]
+    found = [known.get(text, known.get(normal(text), -1)) for text in given]
     codes = np.array(found, dtype=np.int64)
     strange = {text for text, code in zip(given, found, strict=True) if code < 0}
     for text in sorted(strange - {""})[: table_file.SHOWN]:
         rows = np.array([each == text for each in given])
-        known = "/".join(map(printable, classes))
-        problems.at(frame, rows, f"{label}: {printable(text)} is none of {known},")
+        words = f"{label}: {printable(text)} is none of {listed(classes)},"
+        problems.at(frame, rows, words)
     return codes
 
 
-def _absent(codes: Codes, classes: Sequence[str]) -> list[str]:
+def absent(codes: Codes, classes: Sequence[str]) -> list[str]:
+    """Return a note for each class that no record has."""
     there = set(codes.tolist())
-    return [printable(c) for place, c in enumerate(classes) if place not in there]
+    missing = [c for place, c in enumerate(classes) if place not in there]
+    return [f"no record is {printable(name)}" for name in missing]
 
 
-def _ids(frame: pd.DataFrame, id_: str, problems: Problems) -> list[str]:
+def names(frame: pd.DataFrame, id_: str, problems: Problems) -> list[str]:
+    """Return ids as they are compared; one that stands twice is noted."""
     given = [normal(text) for text in table_file.texts(frame, id_, problems)]
     seen: set[str] = {""}
     again = np.zeros(len(given), dtype=bool)

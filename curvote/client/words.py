@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 # Above it e^epsilon is said as a power of ten: nobody can imagine it, and from 710 on
 # no double holds it.
 _IMAGINABLE: Final = 20.0
 _LONGEST: Final = 40  # characters of a name that is shown
+_MOST: Final = 20  # names that are listed
 
 
 def said(epsilon: float, delta: float) -> str:
@@ -32,3 +34,9 @@ def printable(name: str) -> str:
     """
     harmless = "".join(each if each.isprintable() else "?" for each in name)
     return harmless if len(harmless) <= _LONGEST else f"{harmless[:_LONGEST]}.."
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names that somebody else has chosen, as in no/yes; the first of many."""
+    shown = "/".join(map(printable, names[:_MOST]))
+    return shown if len(names) <= _MOST else f"{shown}/.. ({len(names)} in all)"

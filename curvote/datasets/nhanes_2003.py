@@ -1,7 +1,5 @@
 """NHANES 2003-2006: twelve 2-hour bins of log activity, and whether HDL is low.
 
-HDL in mg/dL is there as a number to be learnt, too.
-
 A derived table of adults aged 30 to 84 (Leroux et al. 2019): the hip monitor's minute
 counts become ln(1 + count), summed over 2 hours, averaged over a person's valid days.
 """
@@ -40,14 +38,6 @@ WHY = (
     " (ActiGraph 7164) stores at most 32767 a minute"
 )
 _FILE = "what the file can hold"
-TARGET = Feature(
-    "HDL cholesterol",
-    "mg/dL",
-    20,
-    120,
-    "laboratories expect 32 to 72 of men and 39 to 96 of women; beyond 20 and 120"
-    " hardly anybody is found",
-)
 _SCHEMA = TableSchema(
     features=(
         Feature("seqn", "", 1, 1e6, _FILE, whole=True),
@@ -60,6 +50,19 @@ _SCHEMA = TableSchema(
     classes=("male", "female"),
     ignored=("sddsrvyr", "bmi", "lbxtc", "sys", "tac", "tlac", "mvpa", "wt", "st"),
 )
+# What a model learns a number from: who somebody is, and the day's activity.
+_HUMAN = "adults of this table; the publisher groups those above 84"
+_BY_PERSON = (
+    Feature("age", "years", 30, 85, _HUMAN, centre=50),
+    Feature("female", "0 or 1", 0, 1, "one of two", whole=True),
+    *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
+)
+_HDL = Feature(
+    *("hdl_mg_dl", "mg/dL", 20, 120),
+    "below 20 is a severe deficiency, above 100 very high (clinical reference ranges);"
+    " whatever lies beyond counts as lying on the bound",
+    centre=50,
+)
 _LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.features}
 
 
@@ -68,7 +71,7 @@ class Parameters(Strict):
 
     HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
     judged by the own sex. ``minimum_age`` is in years; the table starts at 30. With
-    ``target`` clients have HDL itself, too, as a number to be learnt.
+    ``target`` HDL itself is to be learnt, from age, sex and the bins.
     """
 
     name: Literal["nhanes-2003"] = "nhanes-2003"
@@ -85,9 +88,9 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
 size = frames.no_size  # who has both HDL and activity is known from the file only
 
 
-def width(_parameters: Parameters) -> int:
-    """Return how many bins a curve has by the public schema."""
-    return len(BINS)
+def width(parameters: Parameters) -> int:
+    """Return how many bins, or features, there are by the public schema."""
+    return len(_BY_PERSON if parameters.target else BINS)
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
@@ -99,15 +102,30 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         frames.count(_labels(people), CLASSES),
         CLASSES,
         title=f"NHANES 2003-2006: 2-hour log activity of {who}",
-        grid=list(range(1, 24, 2)),
-        domain=[1, 23],
-        unit="hour",
-        bounds={"lower": 0.0, "upper": UPPER, "why": WHY},
+        **(_numbers() if parameters.target else _day()),
         notes=[_note(parameters, dropped)],
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": dropped},
-        **({"target": TARGET.to_json()} if parameters.target else {}),
     )
+
+
+def _day() -> dict[str, Any]:
+    """Return the facts of curves over a day."""
+    bounds = {"lower": 0.0, "upper": UPPER, "why": WHY}
+    grid = list(range(1, 24, 2))
+    return {"grid": grid, "domain": [1, 23], "unit": "hour", "bounds": bounds}
+
+
+def _numbers() -> dict[str, Any]:
+    """Return the facts of features, and of the number to be learnt from them."""
+    p = len(_BY_PERSON)
+    return {
+        "grid": list(range(1, p + 1)),
+        "domain": [1, p],
+        "unit": "number",
+        "features": [feature.to_json() for feature in _BY_PERSON],
+        "target": _HDL.to_json(),
+    }
 
 
 def clients(
@@ -115,13 +133,16 @@ def clients(
 ) -> dict[str, NDArray[Any]]:
     """Return the columns client_id (seqn), label, group (n,) and curve (n, 12).
 
-    With ``target`` there is a column target (n,), in mg/dL as measured.
+    With a target also that, (n,), and curve (n, 14) has age and sex before the bins.
     """
     people, _ = _load(parameters, paths)
     curves = people[BINS].to_numpy(dtype=np.float64)
     ids = people["seqn"].to_numpy(dtype=np.int64)
-    hdl = people["lbdhdd"].to_numpy(dtype=np.float64) if parameters.target else None
-    return frames.columns(curves, _labels(people), ids, target=hdl)
+    if parameters.target is None:
+        return frames.columns(curves, _labels(people), ids)
+    person = people[["age", "gender"]].to_numpy(dtype=np.float64)
+    hdl = people["lbdhdd"].to_numpy(dtype=np.float64)
+    return frames.columns(np.hstack([person, curves]), _labels(people), ids, target=hdl)
 
 
 def check(data: bytes, source: Source) -> None:

@@ -24,4 +24,5 @@ DATASETS = {
     "curves": "curvote.datasets.curves",
     "remote": "curvote.datasets.remote",
     "remote_table": "curvote.datasets.remote_table",
+    "remote_labels": "curvote.datasets.remote_labels",
 }

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, SeededEntropy, StudyStreams
-from curvote.estimators.shared import BothSides, Line
+from curvote.estimators.shared import BothSides, Line, Places
 from curvote.protocols.choice import arm_of
 from curvote.protocols.classifiers import line_in
 from curvote.protocols.direct import aggregate
@@ -121,7 +121,7 @@ class DirectClassifier(BothSides):
         self.intercept = intercept
         self.random_state = random_state
 
-    def _learn(self, stated: Task, encoded: Encoded, labels: Array) -> Line:
+    def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
         n, d = encoded.z.shape
         rule = arm_of(n, d, self.epsilon)
         wanted = validate.one_of((AUTO, *SHARES), arm=self.arm)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote import validate
 from curvote.chain.stage import Columns
 from curvote.errors import UserError
-from curvote.estimators.shared import BothSides, Line
+from curvote.estimators.shared import BothSides, Line, Places
 from curvote.protocols.classifiers import averaged
 from curvote.protocols.message import Known
 from curvote.protocols.mrma.aggregate import ensemble
@@ -128,7 +128,7 @@ class MRMAClassifier(BothSides):
         self.when_none_pass = when_none_pass
         self.random_state = random_state
 
-    def _learn(self, stated: Task, encoded: Encoded, labels: Array) -> Line:
+    def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
         _check_bounded(stated.encoding.rescale)
         self.task_ = replace(
             stated, mechanism=self.mechanism, label_share=self.label_share

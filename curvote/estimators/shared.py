@@ -28,6 +28,7 @@ from curvote.task import Task
 
 Array = NDArray[np.float64]
 Line = tuple[Array, float]
+Places = NDArray[np.int64]
 
 COORDINATES = ("coefficients", "orthonormal")
 
@@ -77,8 +78,7 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         encoding = self._encoding(X.shape[1], grid)
         names = Classes(map(str, self.classes_))
         stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
-        labels = np.where(codes == 1, 1.0, -1.0)
-        coef, intercept = self._learn(stated, encoding.encode(X), labels)
+        coef, intercept = self._learn(stated, encoding.encode(X), codes)
         self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
         return self
 
@@ -108,8 +108,8 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         return _sources(self.random_state)
 
     @abstractmethod
-    def _learn(self, stated: Task, encoded: Encoded, labels: Array) -> Line:
-        """Set ``task_`` and return (coef, intercept) for labels (n,) in -1/+1."""
+    def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
+        """Set ``task_`` and return (coef, intercept) for places (n,) of classes."""
 
     def _encoding(self, width: int, grid: Array | None) -> Encoding:
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)

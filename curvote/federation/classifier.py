@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.curve_classifier import CurveClassifier, chosen
+from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
+from curvote.named_columns import chosen
 
 SERVER = "server"
 

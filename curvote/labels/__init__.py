@@ -9,10 +9,44 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Codes", "encode"]
+__all__ = [
+    "Codes",
+    "NoisedTargets",
+    "PrivateLabelClassifier",
+    "PrivateLabelRegressor",
+    "PrivateSearchCV",
+    "Score",
+    "Spectral",
+    "encode",
+    "noise_targets",
+    "private_score",
+]
 
 if TYPE_CHECKING:
+    from curvote.labels.classifier import PrivateLabelClassifier
     from curvote.labels.codes import Codes
     from curvote.labels.encoding import encode
+    from curvote.labels.regression import (
+        NoisedTargets,
+        PrivateLabelRegressor,
+        noise_targets,
+    )
+    from curvote.labels.scoring import Score, private_score
+    from curvote.labels.search import PrivateSearchCV
+    from curvote.labels.spectral import Spectral
 else:
-    __getattr__ = exports(__name__, {"Codes": "codes", "encode": "encoding"})
+    __getattr__ = exports(
+        __name__,
+        {
+            "Codes": "codes",
+            "PrivateLabelClassifier": "classifier",
+            "NoisedTargets": "regression",
+            "PrivateLabelRegressor": "regression",
+            "PrivateSearchCV": "search",
+            "Score": "scoring",
+            "Spectral": "spectral",
+            "encode": "encoding",
+            "noise_targets": "regression",
+            "private_score": "scoring",
+        },
+    )

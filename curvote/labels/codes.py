@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
 from typing import Any, cast
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from curvote import validate
+from curvote.errors import UserError
+from curvote.labels.encoders import ENCODERS, facts
+from curvote.labels.places import classes_of, places_of
+from curvote.labels.plain import NONE, Plain
 from curvote.mechanisms import make
 from curvote.mechanisms.base import LabelMechanism
 from curvote.validate import FloatArray
@@ -20,10 +30,13 @@ _BLOCK = 1 << 22
 class Codes:
     """The noised codes of n labels: all that left their owners, and what is public.
 
-    ``values`` are a label mechanism's outputs, one row a client: (n,) int64, or packed
-    bits (n, ceil(K/8)) uint8. ``classes`` (K,) are the labels that places stand for,
-    ``encoder`` names the mechanism, ``params`` are its parameters. ``prior`` (n, K) is
-    the public prior of each client, where the mechanism takes one.
+    ``values`` are a label mechanism's outputs, one row a client: (n,) int64, packed
+    bits (n, ceil(K/8)) uint8, or whole numbers (n, K) of `alibi`. ``classes`` (K,) are
+    the labels that places stand for, ``encoder`` names the mechanism, ``params`` are
+    what it is built with beside epsilon and K. ``prior``, (n, K), is the public prior
+    of each client, where the mechanism takes one; (K,) is everybody's.
+
+    Codes that the encoder cannot have made at this epsilon and K are a UserError.
     """
 
     values: NDArray[Any]
@@ -33,13 +46,67 @@ class Codes:
     params: Mapping[str, Any] = field(default_factory=dict)
     prior: FloatArray | None = None
 
+    def __post_init__(self) -> None:
+        put = object.__setattr__
+        put(self, "classes", classes_of(self.classes))
+        put(self, "values", np.asarray(self.values))
+        if self.encoder != NONE:
+            validate.one_of(ENCODERS, encoder=self.encoder)
+            put(self, "epsilon", validate.positive(epsilon=self.epsilon))
+        if self.prior is not None:
+            put(self, "prior", self._whole(np.asarray(self.prior, dtype=np.float64)))
+        self._refuse_impossible()
+
+    def _whole(self, prior: FloatArray) -> FloatArray:
+        """Return the prior of each client, without copying one that all share."""
+        shape = (len(self.values), self.n_classes)
+        if prior.shape not in {shape, shape[1:]}:
+            raise UserError(
+                f"prior has shape {prior.shape}; give one for each of the"
+                f" {shape[0]} codes and {shape[1]} classes: {shape}."
+            )
+        return np.broadcast_to(prior, shape)
+
+    def _refuse_impossible(self) -> None:
+        stated = (
+            f"{self.encoder} at epsilon {self.epsilon:g} for {self.n_classes} classes"
+        )
+        if self.values.ndim not in {1, 2}:
+            shape = self.values.shape
+            raise UserError(f"values has shape {shape}; codes are one row a client.")
+        wrong = np.flatnonzero(~self.mechanism.possible(self.values))
+        if wrong.size:
+            raise UserError(
+                f"{wrong.size} of {len(self)} codes, shape {self.values.shape} of"
+                f" {self.values.dtype}, cannot be made by {stated}, the first is in row"
+                f" {int(wrong[0])}."
+            )
+
+    @classmethod
+    def plain(cls, y: ArrayLike, classes: ArrayLike | None = None) -> Codes:
+        """Return the true labels in the form of codes: for studies, protects nobody.
+
+        Their encoder is called "none", their epsilon is infinite.
+        """
+        known, places = places_of(y, classes)
+        return cls(places, known, math.inf, NONE)
+
     def __len__(self) -> int:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Codes:
-        """Return the codes of some rows: a slice, a mask or an array of places."""
-        prior = None if self.prior is None else self.prior[rows]
-        return replace(self, values=self.values[rows], prior=prior)
+        """Return the codes of some rows: a slice, a mask, an array of places, or one.
+
+        They were looked at when the whole was made.
+        """
+        if isinstance(rows, int | np.integer):
+            rows = [rows]
+        part, put = copy(self), object.__setattr__
+        put(part, "values", self.values[rows])
+        if self.prior is not None:
+            put(part, "prior", self.prior[rows])
+            part.__dict__.pop("mechanism", None)
+        return part
 
     @property
     def n_classes(self) -> int:
@@ -51,13 +118,20 @@ class Codes:
         """How many bytes the codes take."""
         return self.values.nbytes
 
-    @property
-    def mechanism(self) -> LabelMechanism:
-        """The mechanism that drew the codes."""
+    @cached_property
+    def mechanism(self) -> LabelMechanism | Plain:
+        """The mechanism that drew the codes; of true labels none, that reads them."""
+        if self.encoder == NONE:
+            return Plain(self.n_classes)
         given = {"n_classes": self.n_classes, **self.params}
         if self.prior is not None:
             given["prior"] = self.prior
         return cast("LabelMechanism", make(self.encoder, epsilon=self.epsilon, **given))
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """What a release says of the mechanism: its omega, p, q and the like."""
+        return {} if isinstance(self.mechanism, Plain) else facts(self.mechanism)
 
     def decode(self) -> FloatArray:
         """Return each client's estimate of its one-hot label, (n, K)."""
@@ -76,3 +150,38 @@ class Codes:
         for start in range(0, len(self), step):
             rows = slice(start, min(start + step, len(self)))
             yield rows, self[rows]
+
+    def write(self, path: str | Path) -> None:
+        """Write the codes to a Parquet file, with their SHA-256.
+
+        True labels are refused: UserError.
+        """
+        from curvote.labels.codes_file import write
+
+        write(self, Path(path))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Codes:
+        """Return the codes that `write` wrote; an altered file is a UserError."""
+        from curvote.labels.codes_file import read
+
+        return read(Path(path))
+
+
+def refuse_other(
+    codes: Codes, classes: ArrayLike, epsilon: float, encoder: str
+) -> None:
+    """Refuse (UserError) codes of other classes, epsilon or encoder than a model's."""
+    known = np.asarray(classes)
+    same = known.tolist() == codes.classes.tolist()
+    if same and (codes.epsilon, codes.encoder) == (epsilon, encoder):
+        return
+    raise UserError(
+        f"the codes are {_words(codes.classes, codes.epsilon, codes.encoder)}; the"
+        f" model was fitted to codes {_words(known, epsilon, encoder)}."
+    )
+
+
+def _words(classes: NDArray[Any], epsilon: float, encoder: str) -> str:
+    named = validate.shown(classes.tolist())
+    return f"by {encoder} at epsilon {epsilon:g} of {len(classes)} classes {named}"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final
+from functools import lru_cache
+from typing import Any, Final
 
 from curvote import validate
-from curvote.mechanisms.making import names
+from curvote.mechanisms import make
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.labels import PackedMechanism
 
 AUTO: Final = "auto"
 # What tables and papers call a mechanism.
@@ -24,6 +27,16 @@ ENCODERS: Final = (
     "alibi",
     "rr_with_prior",
 )
+# Among which `auto` chooses.
+CANDIDATES: Final = (
+    "k_rr",
+    "subset_selection",
+    "unary_symmetric",
+    "unary_optimised",
+    "hadamard",
+)
+# What a release says of its mechanism, as far as it has it.
+_FACTS = ("omega", "p", "q", "size", "block", "scale")
 
 
 def concrete(encoder: str, n_classes: int, epsilon: float) -> str:
@@ -37,7 +50,39 @@ def concrete(encoder: str, n_classes: int, epsilon: float) -> str:
     return CALLED.get(encoder, encoder)
 
 
+@lru_cache(maxsize=256)
 def best(n_classes: int, epsilon: float) -> str:
-    """Return the encoder of the largest (p - q)^2 / Var(Z_c - Z_j)."""
-    assert names()
-    return "subset_selection"
+    """Return the encoder of the largest (p - q)^2 / Var(Z_c - Z_j).
+
+    Z is the decoded code, c the label and j another one: the signal of one code in
+    telling the two apart. Of equal ones the code of fewest bytes is taken.
+    """
+    made = [built(name, n_classes, epsilon) for name in CANDIDATES]
+    found = min(made, key=lambda one: (one.pair_variance(), code_bytes(one)))
+    return str(found.name)
+
+
+def built(encoder: str, n_classes: int, epsilon: float) -> Any:
+    """Return the mechanism of an encoder that needs no prior."""
+    return make(encoder, epsilon=epsilon, n_classes=n_classes)
+
+
+def code_bytes(mechanism: LabelMechanism) -> int:
+    """Return how many bytes one code takes in memory."""
+    if isinstance(mechanism, PackedMechanism):
+        return mechanism.width
+    dtype = getattr(mechanism, "dtype", None)
+    return 8 if dtype is None else int(dtype.itemsize) * mechanism.n_classes
+
+
+def facts(mechanism: LabelMechanism) -> dict[str, float]:
+    """Return what a release says of a mechanism: omega, p and q, or its noise's scale.
+
+    ``scale`` is that of `alibi`, in the one-hot label's unit.
+    """
+    there = {name: getattr(mechanism, name, None) for name in _FACTS}
+    return {
+        name: value if isinstance(value, int) else float(value)
+        for name, value in there.items()
+        if value is not None
+    }

@@ -5,14 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from curvote import validate
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.encoders import AUTO, concrete
+from curvote.labels.places import places_of
 from curvote.mechanisms import make
 from curvote.validate import FloatArray
+
+RandomState = (
+    int | np.integer | np.random.RandomState | np.random.Generator | Entropy | None
+)
 
 
 def encode(
@@ -20,50 +26,59 @@ def encode(
     classes: ArrayLike | None = None,
     epsilon: float = 1.0,
     encoder: str = AUTO,
-    random_state: int | Entropy | None = None,
+    random_state: RandomState = None,
     *,
     prior: ArrayLike | None = None,
 ) -> Codes:
     """Return one epsilon-LDP code for each of the labels ``y`` (n,).
 
-    ``classes`` (K,) are public; without them those that occur in ``y`` are made public.
+    ``classes`` (K,) are public, and a class may be nobody's. Without them pandas
+    categories or both truth values are taken, else the labels that occur in ``y``,
+    which makes public which do. ``encoder`` is a name of `encoders`. ``prior``, (K,) or
+    (n, K), is public and for `rr_with_prior` only. ``random_state`` None draws from the
+    operating system: anything else protects nobody. Bad labels: see `places_of`.
     """
+    budget = validate.positive(epsilon=epsilon)
     known, places = places_of(y, classes)
-    name = concrete(encoder, len(known), epsilon)
-    given = {} if prior is None else {"prior": np.asarray(prior, dtype=np.float64)}
-    mechanism: Any = make(name, epsilon=epsilon, n_classes=len(known), **given)
+    name = concrete(encoder, len(known), budget)
+    given = {} if prior is None else {"prior": _prior(prior, name)}
+    mechanism: Any = make(name, epsilon=budget, n_classes=len(known), **given)
     values = mechanism.randomize(places, entropy_of(random_state))
     params = {"omega": mechanism.omega} if hasattr(mechanism, "omega") else {}
-    return Codes(values, known, mechanism.epsilon, name, params, given.get("prior"))
+    return Codes(values, known, budget, name, params, given.get("prior"))
 
 
-def places_of(
-    y: ArrayLike, classes: ArrayLike | None
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Return the classes (K,) and the place of each label among them, (n,)."""
-    given = np.asarray(y)
-    known = np.unique(given) if classes is None else np.asarray(classes)
-    order = np.argsort(known, kind="stable")
-    found = np.searchsorted(known[order], given).clip(max=len(known) - 1)
-    places = order[found]
-    if (known[places] != given).any():
-        raise UserError(
-            f"a label is none of the classes: {', '.join(map(str, known))}."
-        )
-    return known, places
+def _prior(prior: ArrayLike, encoder: str) -> FloatArray:
+    if encoder != "rr_with_prior":
+        raise UserError(f"{encoder} takes no prior; only rr_with_prior does.")
+    return validate.finite(prior=prior)
 
 
-def entropy_of(random_state: int | Entropy | None) -> Entropy:
-    """Return where noise comes from: None is the operating system."""
+def entropy_of(random_state: RandomState) -> Entropy:
+    """Return where noise comes from: None is the operating system, else a seed.
+
+    A seed is a whole number >= 0, or drawn from numpy's generators.
+    """
     if random_state is None:
         return SystemEntropy()
+    if isinstance(random_state, np.random.RandomState):
+        return SeededEntropy(int(random_state.randint(1 << 31)))
+    if isinstance(random_state, np.random.Generator):
+        return SeededEntropy(int(random_state.integers(1 << 62)))
     if isinstance(random_state, int | np.integer):
-        return SeededEntropy(int(random_state))
+        return SeededEntropy(validate.at_least(0, random_state=int(random_state)))
     return random_state
 
 
 def shares(codes: Codes) -> tuple[FloatArray, FloatArray]:
-    """Return the estimated class shares (K,) and their standard errors (K,)."""
+    """Return the estimated class shares (K,) and their standard errors (K,).
+
+    The means of decoded codes: they sum to about 1, and a rare class may be below 0.
+    Codes of `rr_with_prior` lean towards labels that the prior holds likely. No code at
+    all is a UserError.
+    """
+    if not len(codes):
+        raise UserError("there is no code to estimate class shares from.")
     total, squares = np.zeros(codes.n_classes), np.zeros(codes.n_classes)
     for _, part in codes.blocks():
         decoded = part.decode()

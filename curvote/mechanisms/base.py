@@ -221,7 +221,10 @@ class LabelMechanism(Mechanism):
 
     @abstractmethod
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return P(output | label) up to a factor a row, (n, n_classes); at most 1."""
+        """Return P(output | label) up to a factor a row, (n, n_classes).
+
+        The largest of a row is 1.
+        """
 
     @abstractmethod
     def outputs(self) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ Labels = NDArray[np.int64]
 
 _BYTE = 8
 _REST_BITS = exact.WORD_BITS - _BYTE
+_NORMAL = NormalDist()
 # Bits worked on at once: their bytes stay in the processor's cache.
 _CHUNK = 1 << 20
 
@@ -76,12 +78,17 @@ def subsets(sizes: Labels, barred: Labels, width: int, entropy: Entropy) -> Bits
 def _share(size: int, width: int) -> int:
     """Return how many bytes of 256 to begin with as ones.
 
-    Short of ``size`` by two standard deviations where ones are the minority, beyond it
-    where they are the majority: so that most columns drawn to mend it are useful.
+    Where a share f of the columns is wanted, a column drawn to be put in is useful with
+    probability 1 - f, one to be taken out with f: fewest are drawn if the beginning has
+    too many ones with probability f. So it falls short where ones are the minority.
     """
-    fewer = min(size, width - size)
-    share = int(256 * max(0.0, fewer - 2 * math.sqrt(fewer)) / width)
-    return share if fewer == size else 256 - share
+    wanted = min(size, width - size) / width
+    if wanted == 0:
+        return 256 * (size // width)
+    spread = math.sqrt(wanted * (1 - wanted) / width)
+    share = wanted + _NORMAL.inv_cdf(wanted) * spread
+    begin = round(256 * max(0.0, share))
+    return begin if 2 * size <= width else 256 - begin
 
 
 def _one_step(

@@ -13,7 +13,12 @@ from curvote.entropy import Entropy
 from curvote.mechanisms import exact
 from curvote.mechanisms.bits import Bits, Labels
 from curvote.mechanisms.exact import WORDS
-from curvote.mechanisms.labels import Chances, SupportMechanism, are_codes
+from curvote.mechanisms.labels import (
+    Chances,
+    SupportMechanism,
+    are_codes,
+    in_blocks,
+)
 from curvote.validate import FloatArray
 
 
@@ -130,8 +135,33 @@ class Hadamard(SupportMechanism):
 
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the unbiased estimate sign/gain, (n, n_classes)."""
-        signs = self._signs(outputs[:, None], np.arange(self.n_classes))
-        return np.asarray(signs * float(1 / self._gain), dtype=np.float64)
+        labels, each = np.arange(self.n_classes), float(1 / self._gain)
+        return in_blocks(
+            outputs,
+            self.n_classes,
+            lambda rows: self._signs(rows[:, None], labels) * each,
+        )
+
+    def pair(self) -> Chances:
+        """Return both chances: of a quarter of a block's columns, or of half of them.
+
+        Rows of one block are orthogonal; labels of two blocks share no column.
+        """
+        near = self.block > 2
+        columns = self.supporting // 2 if near else self.supporting
+        return columns * self._high, columns * self._low
+
+    def pair_variance(self) -> Fraction:
+        """Return the variance of the decoded label's number less another one.
+
+        The mean over all pairs of labels. Signs of two labels have no covariance: in
+        one block their rows are orthogonal, in two blocks one of them is 0.
+        """
+        blocks = np.bincount(self._place(np.arange(self.n_classes))[0])
+        pairs = self.n_classes * (self.n_classes - 1)
+        near = Fraction(int((blocks * (blocks - 1)).sum()), pairs)
+        same, far = self.supporting * (self._high + self._low), self.block * self._low
+        return (same + near * same + (1 - near) * far) / self._gain**2 - 1
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of ``decode``, (n, n_classes).

@@ -40,6 +40,10 @@ class KRR(PureMechanism):
         out[moved] = others + (others >= values[moved])
         return out
 
+    def pair(self) -> Chances:
+        """Return the chances of the label, and of another one."""
+        return self.p, self.q
+
     def possible(self, outputs: NDArray[Any]) -> Bits:
         """Say for each output whether it is a label."""
         return are_codes(outputs, self.n_classes)

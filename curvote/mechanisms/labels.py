@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -28,6 +29,19 @@ def are_codes(outputs: NDArray[Any], size: int) -> Bits:
         return np.zeros(outputs.shape[:1], dtype=bool)
     inside = (outputs >= 0) & (outputs < size)
     return np.asarray(inside & (outputs == np.floor(outputs)))
+
+
+def in_blocks(
+    outputs: NDArray[Any], n_classes: int, make: Callable[[NDArray[Any]], Any]
+) -> FloatArray:
+    """Return what ``make`` gives for all rows, (n, n_classes).
+
+    It is asked for few at a time: nothing as large as the result is made beside it.
+    """
+    out = np.empty((len(outputs), n_classes))
+    for part in bits.chunks(len(outputs), n_classes):
+        out[part] = make(outputs[part])
+    return out
 
 
 class SupportMechanism(LabelMechanism):
@@ -59,6 +73,14 @@ class SupportMechanism(LabelMechanism):
     def _chances(self, outputs: NDArray[Any]) -> list[Chances]:
         """Return P(output | label) of each: for labels not supported, and supported."""
 
+    @abstractmethod
+    def pair(self) -> Chances:
+        """Return P(the label is supported, another is not), and the other way round.
+
+        For the labels 0 and 1. Between these two outputs both bits change: the first
+        over the second is the worst ratio.
+        """
+
     def _few(self, count: int) -> int:
         """Return the number of outputs if they are few enough to be written out."""
         if count > self.most_outputs:
@@ -85,8 +107,15 @@ class SupportMechanism(LabelMechanism):
         return np.asarray(supported * self.worst_log_ratio())
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return P(output | label) up to a factor a row, (n, n_classes); at most 1."""
-        return np.where(self._table(outputs), 1.0, float(1 / self.worst_ratio()))
+        """Return P(output | label) up to a factor a row, (n, n_classes)."""
+        less = float(1 / self.worst_ratio())
+
+        def block(rows: NDArray[Any]) -> FloatArray:
+            table = self._table(rows)
+            # An output that supports no label is as likely for each.
+            return np.where(table | ~table.any(axis=1, keepdims=True), 1.0, less)
+
+        return in_blocks(outputs, self.n_classes, block)
 
     def probabilities(self, x: ArrayLike) -> FloatArray:
         """Return the probability of each of ``outputs()``, (n, m), for labels (n,)."""
@@ -120,7 +149,16 @@ class PureMechanism(SupportMechanism):
         """Return the unbiased estimate (z - q)/(p - q), (n, n_classes)."""
         gap = self.p - self.q
         high, low = float((1 - self.q) / gap), float(-self.q / gap)
-        return np.where(self._table(outputs), high, low)
+        return in_blocks(
+            outputs,
+            self.n_classes,
+            lambda rows: np.where(self._table(rows), high, low),
+        )
+
+    def pair_variance(self) -> Fraction:
+        """Return the variance of the decoded label's number less another one."""
+        own, other = self.pair()
+        return (own + other) / (own - other) ** 2 - 1
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return p(1-p)/(p-q)^2 for the label, q(1-q)/(p-q)^2 for the others."""

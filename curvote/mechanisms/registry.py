@@ -18,6 +18,8 @@ MECHANISMS = {
     "subset_selection": "curvote.mechanisms.subset_selection:SubsetSelection",
     "hadamard": "curvote.mechanisms.hadamard:Hadamard",
     "rr_with_prior": "curvote.mechanisms.rr_with_prior:RRWithPrior",
+    "alibi": "curvote.mechanisms.alibi:Alibi",
+    "rr_on_bins": "curvote.mechanisms.rr_on_bins:RROnBins",
     "sampled": "curvote.mechanisms.sampled:Sampled",
     "privunit": "curvote.mechanisms.privunit:PrivUnit",
     "joint_box": "curvote.mechanisms.joint_box:JointBox",

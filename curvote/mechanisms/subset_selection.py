@@ -71,11 +71,18 @@ class SubsetSelection(PackedMechanism):
         rows[np.arange(labels.size), labels] = inside
         return rows
 
+    def pair(self) -> Chances:
+        """Return p (K - w)/(K - 1) and (1 - p) w/(K - 1): the others are uniform."""
+        others, rest = self.n_classes - 1, self.n_classes - self.omega
+        return self.p * rest / others, (1 - self.p) * self.omega / others
+
     def possible(self, outputs: NDArray[Any]) -> Bits:
         """Say for each output whether it is a set of ``omega`` labels."""
         formed = super().possible(outputs)
-        ones = np.bitwise_count(outputs[formed].astype(np.uint8)).sum(axis=1)
-        formed[formed] = ones == self.omega
+        if formed.any():
+            for part in bits.chunks(len(outputs), self.n_classes):
+                ones = np.bitwise_count(outputs[part]).sum(axis=1)
+                formed[part] &= ones == self.omega
         return formed
 
     def outputs(self) -> Packed:

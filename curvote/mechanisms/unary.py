@@ -39,6 +39,10 @@ class _UnaryCode(PackedMechanism):
         rows[np.arange(labels.size), labels] = own
         return rows
 
+    def pair(self) -> Chances:
+        """Return p (1 - q) and q (1 - p): both bits are randomized on their own."""
+        return self.p * (1 - self.q), self.q * (1 - self.p)
+
     def outputs(self) -> Packed:
         """Return all 2^K codes, packed."""
         count = self._few(1 << self.n_classes)

@@ -5,10 +5,13 @@ a record holds becomes an input, by rules that everybody knows:
 
 - a value beyond 1e12 in size, infinite ones included, stands for that bound;
 - a record with a missing value (NaN) stands for the public centre of its rescaling;
-- a record on which anything fails, for whatever reason, stands for that centre and
-  label -1.
+- a record on which anything fails, for whatever reason, stands for that centre and the
+  first class.
 
-The label is the owner's word, one of the two that the task names.
+The label is the owner's word, one of those that the task names.
+
+Of a message that belongs to a public record nothing but the label is secret, and
+nothing about a label can fail.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from curvote.client.record import Given
 from curvote.entropy import Entropy
 from curvote.protocols.message import Known, message_of, row
 from curvote.representation.encoding import Encoding
-from curvote.task import Task
+from curvote.task import Asked, Task
 from curvote.task_form import LARGEST_VALUE
 
 Array = NDArray[np.float64]
@@ -42,6 +45,13 @@ def answer(
         if columns is None:
             columns = message_of(task).draw(task, fixed(task, about), entropy)
     return row(columns, 0)
+
+
+def of_record(task: Asked, record: str, place: int, entropy: Entropy) -> dict[str, Any]:
+    """Return the noised payload about a public record whose label has this place."""
+    nothing = np.empty((1, 0))
+    known = Known(nothing, nothing, np.array([place]))
+    return {"record": record} | row(message_of(task).draw(task, known, entropy), 0)
 
 
 def _drawn(
@@ -64,8 +74,8 @@ def known(task: Task, given: Given, about: int | None) -> Known:
 
 
 def fixed(task: Task, about: int | None) -> Known:
-    """Return the record that stands for whatever cannot be told: centre, label -1."""
-    return _known(task.encoding, centre(task.encoding), -1.0, about)
+    """Return the record that stands for whatever cannot be told: centre, class 0."""
+    return _known(task.encoding, centre(task.encoding), 0, about)
 
 
 def centre(encoding: Encoding) -> Array:
@@ -78,7 +88,7 @@ def centre(encoding: Encoding) -> Array:
 
 
 def _known(
-    encoding: Encoding, coefficients: Array, label: float, about: int | None
+    encoding: Encoding, coefficients: Array, label: int, about: int | None
 ) -> Known:
     z, _ = encoding.rescaled(coefficients)
     judge = None if about is None else np.array([about])

@@ -25,16 +25,6 @@ Problems = Iterator[Problem]
 Check = Callable[[Settings], Problems]
 
 
-def every(*checks: Check) -> Check:
-    """Return the checks as one, those of roles and representation among them."""
-
-    def found(pipeline: Settings) -> Problems:
-        for one in (roles, two, representation, fixed, released, *checks):
-            yield from one(pipeline)
-
-    return found
-
-
 def roles(pipeline: Settings) -> Problems:
     """Ask for no more clients than there are."""
     dataset, parameters = lookup.chosen(pipeline.source)
@@ -59,6 +49,19 @@ def two(pipeline: Settings) -> Problems:
     if len(named) > 2:
         message = f"{pipeline.protocol} tells two classes apart, not {len(named)}."
         yield Problem(message, ("source", "classes"))
+
+
+def every(*checks: Check, classes: Check = two) -> Check:
+    """Return the checks as one, those of roles and representation among them.
+
+    ``classes`` asks for as many as the protocol tells apart.
+    """
+
+    def found(pipeline: Settings) -> Problems:
+        for one in (roles, classes, representation, fixed, released, *checks):
+            yield from one(pipeline)
+
+    return found
 
 
 def fixed(pipeline: Settings) -> Problems:

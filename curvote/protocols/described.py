@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from curvote.client.words import printable
+from curvote.client.words import listed, printable
 from curvote.protocols.message import message_of
 from curvote.task import Asked
 
 
-def described(task: Asked, about: int | None) -> str:
+def described(task: Asked, about: int | str | None) -> str:
     """Return such words as ``report (5 numbers, a class of iy/sh)``.
 
-    ``about`` is the candidate that the invitation asks about; None where it asks for
-    none.
+    ``about`` is the candidate or the public record that the invitation asks about; None
+    where it asks for none.
     """
     message = message_of(task)
-    classes = "/".join(map(printable, task.classes))
     numbers, fields = message.numbers(task), message.payload.model_fields
     parts = [f"{numbers} number{'s' * (numbers > 1)}"] if numbers else []
-    if about is not None:
+    if isinstance(about, int):
         parts.append(f"one bit about candidate {about}")
-    parts.append(f"{'a class of' if 'label' in fields else 'classes'} {classes}")
+    one = message.tied or "label" in fields
+    parts.append(f"{'a class of' if one else 'classes'} {listed(task.classes)}")
+    if isinstance(about, str):
+        parts.append(f"public record {printable(about)}")
     return f"{message.name} ({', '.join(parts)})"

@@ -12,6 +12,7 @@ from curvote.chain.stage import Place
 from curvote.chain.view import View
 from curvote.classes import Classes
 from curvote.classifier import Linear
+from curvote.named_columns import grid_names
 from curvote.protocols.classifiers import averaged, line_in
 from curvote.protocols.mrma.tables import variant
 from curvote.representation.encoding import Encoding
@@ -43,11 +44,12 @@ def linear(view: View, line: Line, place: Place = FIRST) -> CurveClassifier:
     return CurveClassifier.of(encoding, columns_of(view), made, classes)
 
 
-def columns_of(view: View) -> list[str]:
-    """Return the columns of raw records: the features' names, or the grid points."""
-    from curvote.curve_classifier import grid_names
+def columns_of(view: View, stage: str = "project") -> list[str]:
+    """Return the columns of raw records: the features' names, or the grid points.
 
-    facts = view.facts("project")
+    ``stage`` is one that tells what the source told it.
+    """
+    facts = view.facts(stage)
     features = [feature["name"] for feature in facts.get("features") or ()]
     return features or grid_names(facts["grid"])
 

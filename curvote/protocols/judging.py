@@ -44,11 +44,20 @@ def judged(document: Any, server: str | None = None) -> Asked:
 
 
 def check_invitation(task: Asked, invitation: Invitation) -> None:
-    """Refuse an invitation to another task, or about what is not up for a vote."""
+    """Refuse an invitation to another task, or about what this one does not ask.
+
+    That is a candidate that is not up for a vote, or a record where none is told of.
+    """
     if invitation.task != task.digest() or invitation.asks != task.asks:
         raise UserError(
             f"the invitation is to task {invitation.task[:12]}, but the task is"
             f" {task.digest()[:12]}; they belong to different rounds."
+        )
+    if message_of(task).tied != (invitation.record is not None):
+        wants, names = ("no", "one") if invitation.record else ("a", "none")
+        raise UserError(
+            f"a {task.asks} belongs to {wants} public record, but the invitation names"
+            f" {names}."
         )
     about, up = invitation.about, task.candidates
     if up is None and about is not None:

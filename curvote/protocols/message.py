@@ -20,8 +20,9 @@ from curvote import validate
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
+from curvote.classes import signs
 from curvote.entropy import Entropy
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.payloads import positive_zeros, same, shape
 from curvote.protocols.roles import Senders
@@ -37,18 +38,23 @@ Read = Callable[[str, str], Columns]
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """What n clients know: coefficients and z (n, d), labels (n,) in -1/+1.
+    """What n clients know: coefficients and z (n, d), labels (n,): places of classes.
 
     ``judge`` (n,) is the candidate that each was asked about; None in a report round.
-    Of a ``whole`` message the n records are one sender's, labels places of classes.
+    Of a ``whole`` message the n records are one sender's.
     ``public`` is what everybody knows of each, such as the record's name.
     """
 
     coefficients: Array
     z: Array
-    labels: Array
+    labels: NDArray[Any]
     judge: NDArray[np.int64] | None = None
     public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    @property
+    def signs(self) -> Array:
+        """Labels of two classes as -1/+1; anything else is a UserError."""
+        return signs(self.labels)
 
     def of(self, part: slice | NDArray[np.int64]) -> Known:
         """Return what some of them know."""
@@ -66,7 +72,8 @@ class Message(ABC):
 
     ``party`` is what a sender is called. ``senders`` are who sends it, ``stage`` is
     where it is drawn, ``table`` the server's table that it becomes, ``payload`` its
-    form in an envelope. ``bounded`` says that a
+    form in an envelope. A ``tied`` one belongs to a public record, whose name stands in
+    the payload's ``record``; each record has one. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
     table in random order and stay tied to nothing that tells whose they are. ``who``
     sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.
@@ -78,6 +85,7 @@ class Message(ABC):
     senders: Senders
     payload: type[BaseModel]
     whole: bool = False
+    tied: bool = False
     party: str = "client"
     bounded: bool = False
     shuffled: bool = True
@@ -98,7 +106,7 @@ class Message(ABC):
         """
 
     def task(self, stated: Any, read: Read) -> Any:
-        """Return the task of this round; the first round has nothing to add.
+        """Return the task of this round: what the configuration alone does not say.
 
         ``read`` returns what the server has so far, by stage and table.
         """
@@ -115,6 +123,13 @@ class Message(ABC):
     def together(self, asked: Sequence[Any]) -> Any:
         """Return the one task to publish for rounds that ask several senders."""
         return asked[-1]
+
+    def records(self, read: Read) -> Sequence[str]:
+        """Return the names of the public records that a ``tied`` message asks about.
+
+        ``read`` returns what the server has, by stage and table.
+        """
+        raise InternalError(f"a {self.name} belongs to no record")
 
     def rho(self, task: Any, n: int) -> float | None:
         """Return the zero-concentrated cost of a message about n, if it is known."""
@@ -196,7 +211,7 @@ def knowledge(
     labels: NDArray[Any],
     judge: NDArray[np.int64] | None = None,
 ) -> Known:
-    """Return what clients with ``curves`` (n, T) and ``labels`` in -1/+1 can tell.
+    """Return what clients with ``curves`` (n, T) and ``labels`` (n,) can tell.
 
     A curve of another length, NaN, or a candidate that is not up for a vote is a
     UserError.
@@ -256,12 +271,15 @@ def row(messages: Columns, index: int) -> dict[str, Any]:
     return {name: values[[index]].tolist()[0] for name, values in messages.items()}
 
 
-def check(task: Asked, about: int | None, payload: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse what no honest client sends who is invited to judge candidate ``about``.
+def check(
+    task: Asked, about: int | str | None, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Refuse what no honest client sends who is invited to tell of ``about``.
 
-    ``about`` is None in a report round. Return the message in its one form: 2.0 where
-    2 or 2e0 was sent. UserError: the payload has not the message's form, holds values
-    that the mechanism never gives, or is about another candidate.
+    That is the candidate to judge, the public record that a message belongs to, or None
+    in a report round. Return the message in its one form: 2.0 where 2 or 2e0 was sent.
+    UserError: the payload has not the message's form, holds values that the mechanism
+    never gives, or is about another candidate or record.
     """
     message = message_of(task)
     try:
@@ -270,10 +288,22 @@ def check(task: Asked, about: int | None, payload: Mapping[str, Any]) -> dict[st
         raise UserError(f"not a {message.name}: {said(error)}.") from None
     if not same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
+    _refuse_other(message, about, sent)
     message.refuse(task, sent)
-    if about is not None and sent["learner"] != about:
+    return positive_zeros(sent)
+
+
+def _refuse_other(
+    message: Message, about: int | str | None, sent: dict[str, Any]
+) -> None:
+    """Refuse a message about something else than what its sender was asked about."""
+    if message.tied and sent["record"] != about:
+        raise UserError(
+            f"a {message.name} of record {shown(sent['record'])}; the invitation is for"
+            f" record {shown(about)}."
+        )
+    if isinstance(about, int) and sent["learner"] != about:
         raise UserError(
             f"a vote about candidate {sent['learner']}; the invitation asks about"
             f" candidate {about}."
         )
-    return positive_zeros(sent)

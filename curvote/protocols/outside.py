@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from curvote.accounting import shuffled
 from curvote.privacy import Budget
 from curvote.protocols.message import Message
-from curvote.task import Task
+from curvote.task import Asked
 
 WHO = (
     "an outsider who sees only the shuffled table and trusts the intake to have"
@@ -56,6 +56,6 @@ def crowd(message: Message, n: int, candidates: int = 1) -> int:
     return n // candidates if message.shuffled else 0
 
 
-def crowd_of(message: Message, task: Task, n: int) -> int:
+def crowd_of(message: Message, task: Asked, n: int) -> int:
     """Return among how many of ``n`` messages of a task's round each hides."""
     return crowd(message, n, len(task.candidates.coef) if task.candidates else 1)

@@ -25,9 +25,12 @@ def same(sent: Any, given: Any) -> bool:
 
 
 def positive_zeros(sent: dict[str, Any]) -> dict[str, Any]:
-    """Return the message with 0.0 for -0.0: one value is not kept in two forms."""
+    """Return the message with 0.0 for -0.0: one value is not kept in two forms.
+
+    Whole numbers stay whole.
+    """
     return {
-        name: [each + 0.0 for each in value] if isinstance(value, list) else value
+        name: [each + 0 for each in value] if isinstance(value, list) else value
         for name, value in sent.items()
     }
 

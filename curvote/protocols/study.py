@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.chain.stage import Here
+from curvote.classes import signs
 from curvote.protocols.message import Known
 from curvote.protocols.roles import Index, Roles, set_aside, split
 from curvote.representation.encoding import judged
@@ -17,16 +18,22 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Clients:
-    """What the clients of one replicate know: coefficients and z (n, d), labels.
+    """What the clients of one replicate know: coefficients and z (n, d), labels (n,).
 
-    ``gram`` (d, d) is the basis's, which everybody knows.
+    Labels are places of classes; ``signs`` says those of two as -1/+1. ``gram`` (d, d)
+    is the basis's, which everybody knows.
     """
 
     coefficients: Array
     z: Array
-    labels: Array
+    labels: Index
     roles: Roles
     gram: Array
+
+    @property
+    def signs(self) -> Array:
+        """Labels of two classes as -1/+1; those of more are a UserError."""
+        return signs(self.labels)
 
     def known(self, rows: Index, judge: Index | None = None) -> Known:
         """Return what some clients know; ``judge`` is the candidate of each."""
@@ -38,7 +45,7 @@ class Clients:
         rows = self.roles[role]
         own = self.coefficients[rows], self.z[rows]
         features = judged(feature_map, *own, self.gram)
-        return features, self.labels[rows]
+        return features, signs(self.labels[rows])
 
 
 def clients_of(here: Here) -> Clients:
@@ -50,6 +57,5 @@ def clients_of(here: Here) -> Clients:
     roles = split(
         params["seed"], here.number, n, params["clients"], groups, aside=aside
     )
-    labels = np.where(rows["label"] == 1, 1.0, -1.0)
     gram = np.asarray(here.inputs["project"].facts["encoding"]["gram"])
-    return Clients(rows["coefficients"], rows["z"], labels, roles, gram)
+    return Clients(rows["coefficients"], rows["z"], rows["label"], roles, gram)

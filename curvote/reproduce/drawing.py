@@ -1,4 +1,4 @@
-"""What the figures share: panels, and lines against epsilon."""
+"""What the figures share: panels, and lines against an axis."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
+from curvote.chain.axis import EPSILON, Axis
 from curvote.chain.measure import Look
 from curvote.reporting import style
 from curvote.reporting.figures import legend, level_axis
@@ -25,7 +26,7 @@ ERROR = "error on new clients (%)"
 
 @dataclass(frozen=True)
 class Line:
-    """Rows that one line joins, each with a value at its epsilon."""
+    """Rows that one line joins, each with a value at its place on an axis."""
 
     label: str
     look: Look
@@ -72,19 +73,22 @@ def distinct(rows: Iterable[Row], name: str) -> list[Any]:
     return [value for value in values if value is not None]
 
 
-def against_epsilon(
-    chart: Mapping[str, Sequence[Line]], columns: int | None = None
+def against(
+    chart: Mapping[str, Sequence[Line]], x: Axis = EPSILON, columns: int | None = None
 ) -> Figure:
-    """Draw a panel for each title, with its lines and +-2 standard errors."""
+    """Draw a panel for each title, with its lines and +-2 standard errors.
+
+    ``x`` goes to the right: rows hold its values under its name.
+    """
     rows = [row for lines in chart.values() for line in lines for row in line.rows]
-    levels = sorted(distinct(rows, "epsilon"))
+    levels = sorted(distinct(rows, x.name))
     figure, axes = panels(len(chart), 3.4, columns)
     for ax, (title, lines) in zip(axes, chart.items(), strict=True):
         for rank, line in enumerate(lines):
             # A small sideways step keeps the error bars of neighbours apart.
             step = 0.022 * (rank - len(lines) / 2) if line.look.marker else 0.0
-            joined(ax, line, {level: at + step for at, level in enumerate(levels)})
-        level_axis(ax, levels)
+            joined(ax, line, {v: at + step for at, v in enumerate(levels)}, x.name)
+        level_axis(ax, levels, x)
         error_axis(ax, rows)
         head(ax, title)
     label_left(axes)
@@ -109,10 +113,12 @@ def _width(texts: list[str], columns: int) -> int:
     return sum(8 + max(map(len, part)) for part in parts)
 
 
-def joined(ax: Axes, line: Line, places: Mapping[float, float]) -> None:
-    """Draw a line through its rows, each at the place of its epsilon."""
-    rows = sorted(line.rows, key=lambda row: float(row["epsilon"]))
-    at = [places[row["epsilon"]] for row in rows]
+def joined(
+    ax: Axes, line: Line, places: Mapping[float, float], name: str = "epsilon"
+) -> None:
+    """Draw a line through its rows, each at the place of its value of ``name``."""
+    rows = sorted(line.rows, key=lambda row: float(row[name]))
+    at = [places[row[name]] for row in rows]
     points(ax, at, rows, zorder=line.look.above, **style.inks(line.look))
 
 
@@ -124,7 +130,7 @@ def points(ax: Axes, at: Sequence[float], rows: Sequence[Row], **ink: Any) -> No
 
 
 def error_axis(ax: Axes, rows: Iterable[Row]) -> None:
-    """Let errors in whole percents go upwards."""
+    """Let shares in whole percents go upwards."""
     ax.set_ylim(limits(rows))
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
     ax.grid(axis="y")

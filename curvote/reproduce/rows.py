@@ -22,6 +22,7 @@ COLUMNS = (
     "split",
     "group",
     "quantity",
+    "n_classes",
     "published",
     "curvote",
     "corrected",
@@ -45,9 +46,9 @@ def having(rows: Iterable[Row], **values: Any) -> list[Row]:
     return [row for row in rows if all(row[n] == v for n, v in values.items())]
 
 
-def levels(rows: Iterable[Row]) -> list[float | None]:
-    """Return the epsilons, rising; None (no privacy) is last."""
-    found = {row["epsilon"] for row in rows}
+def levels(rows: Iterable[Row], column: str = "epsilon") -> list[float | None]:
+    """Return what stands in a column of numbers, rising; None is last."""
+    found = {row[column] for row in rows}
     return [*sorted(found - {None}), *(found & {None})]
 
 
@@ -71,13 +72,15 @@ def number(row: Row, column: str) -> str:
 def scored(summary: Row, quantity: str = "misclassification") -> Row:
     """Return the row of one quantity of a score row, which measures it in [0, 1].
 
-    ``summary`` as `curvote.run.results.summary` gives it; ``accuracy`` is what
-    misclassification leaves. ``setting`` names the labels of a pipeline's grid.
+    ``summary`` as `curvote.run.results.summary` gives it. Where ``accuracy`` was not
+    measured itself, it is what misclassification leaves. ``setting`` names the labels
+    of a pipeline's grid.
     """
-    name = "misclassification" if quantity == "accuracy" else quantity
-    error = "se" if name == "misclassification" else f"{name}_se"
+    left = quantity == "accuracy" and quantity not in summary
+    name = "misclassification" if left else quantity
+    error = "se" if name == summary["metric"] else f"{name}_se"
     value = percent(summary[name])
-    if quantity == "accuracy" and value is not None:
+    if left and value is not None:
         value = 100 - value
     axes = summary.get("setting", {}).items()
     named = {name: summary.get(name) for name in COLUMNS}

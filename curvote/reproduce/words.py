@@ -1,4 +1,4 @@
-"""Rows of a reproduction laid out as text: beside what is printed, or by epsilon."""
+"""Rows of a reproduction as text: beside what is printed, or a column a level."""
 
 from __future__ import annotations
 
@@ -18,17 +18,19 @@ NAMES = (
     "method",
     "setting",
     "quantity",
+    "n_classes",
 )
 
 
-def laid_out(rows: Sequence[Row]) -> Lines:
+def laid_out(rows: Sequence[Row], across: str = "epsilon") -> Lines:
     """Return a comparison as lines of text and the columns to show.
 
     Where values are printed, a line a cell: paper, curvote with one standard error,
-    corrected, z. Elsewhere a line a method, with a column for each epsilon, if any.
+    corrected, z. Elsewhere a line a method, with a column for each epsilon, if any, or
+    for each number ``across`` ("n_classes").
     """
     printed = any(row["published"] is not None for row in rows)
-    return _beside(rows) if printed else _by_epsilon(rows)
+    return _beside(rows) if printed else _across(rows, across)
 
 
 def _beside(rows: Sequence[Row]) -> Lines:
@@ -47,16 +49,17 @@ def _beside(rows: Sequence[Row]) -> Lines:
     return lines, [*names, *values]
 
 
-def _by_epsilon(rows: Sequence[Row]) -> Lines:
-    known = levels(rows)
-    title = level if any(known) else lambda _: "curvote"
-    names, columns = varying(rows, NAMES), list(map(title, known))
+def _across(rows: Sequence[Row], across: str) -> Lines:
+    known = levels(rows, across)
+    title = _TITLES[across] if any(known) else lambda _: "curvote"
+    others = (name for name in ("epsilon", *NAMES) if name != across)
+    names, columns = varying(rows, others), list(map(title, known))
     found: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         mine = named(row, names)
         empty = mine | dict.fromkeys(columns, "")
         line = found.setdefault(tuple(mine.values()), empty)
-        line[title(row["epsilon"])] = with_error(row)
+        line[title(row[across])] = with_error(row)
     return list(found.values()), [*names, *columns]
 
 
@@ -79,3 +82,10 @@ def _text(value: object) -> str:
 def level(epsilon: float | None) -> str:
     """Return an epsilon as a column is called."""
     return "no privacy" if epsilon is None else f"epsilon {epsilon:g}"
+
+
+def _classes(number: float | None) -> str:
+    return "" if number is None else f"{number:g} classes"
+
+
+_TITLES = {"epsilon": level, "n_classes": _classes}

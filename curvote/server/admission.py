@@ -15,11 +15,13 @@ from curvote.task import Asked
 
 # The message may be one that was accepted: such an envelope should not be kept.
 USED = "used invitation"
+# Nor should one of a record that has its message: together both tell more of it.
+ANSWERED = "record answered"
 # Returns the message as it is to be kept; a UserError refuses it.
-Check = Callable[[Asked, int | None, Payload], Payload]
+Check = Callable[[Asked, int | str | None, Payload], Payload]
 Rows = Callable[..., list[Any]]
 
-_INVITED = """SELECT key, about, used, number, rounds.id, digest, task,
+_INVITED = """SELECT key, about, record, used, number, rounds.id, digest, task,
 accepted_digest IS NOT NULL, seal FROM invitations
 JOIN rounds ON rounds.number = round WHERE invitations.id = ?"""
 
@@ -50,6 +52,7 @@ class _Invited:
 
     key: str
     about: int | None
+    record: str | None
     used: bool
     number: int
     round: str
@@ -73,7 +76,7 @@ def admitted(data: bytes, check: Check, rows: Rows) -> Admitted:
             "another round's seal" if private else "not sealed",
             f"round {invited.round} takes envelopes that are sealed to its own key.",
         )
-    kept = canonical(_checked(sent, invited, check)).decode()
+    kept = canonical(_checked(sent, invited, check, rows)).decode()
     return Admitted(sent.invitation, invited.number, kept)
 
 
@@ -110,6 +113,10 @@ def _invited(sent: Envelope, rows: Rows) -> _Invited:
 def _check_invitation(sent: Envelope, invited: _Invited, rows: Rows) -> None:
     if invited.used:
         raise Refused(USED, "this invitation was used before.")
+    if _records(invited, invited.record, rows, used=True):
+        raise Refused(
+            ANSWERED, "the record has its message, which came by another invitation."
+        )
     if sent.task != invited.digest:
         if rows("SELECT id FROM rounds WHERE digest = ?", sent.task):
             raise Refused(
@@ -126,8 +133,25 @@ def _check_invitation(sent: Envelope, invited: _Invited, rows: Rows) -> None:
         )
 
 
-def _checked(sent: Envelope, invited: _Invited, check: Check) -> Payload:
+def _checked(sent: Envelope, invited: _Invited, check: Check, rows: Rows) -> Payload:
+    subject = invited.about if invited.record is None else invited.record
     try:
-        return check(read_task(invited.task), invited.about, sent.payload)
+        return check(read_task(invited.task), subject, sent.payload)
     except UserError as error:
-        raise Refused("impossible message", str(error)) from None
+        raise Refused(_reason(sent, invited, rows), str(error)) from None
+
+
+def _reason(sent: Envelope, invited: _Invited, rows: Rows) -> str:
+    named = sent.payload.get("record")
+    other = isinstance(named, str) and named != invited.record
+    if invited.record is None or not other:
+        return "impossible message"
+    return "another record" if _records(invited, named, rows) else "unknown record"
+
+
+def _records(
+    invited: _Invited, record: str | None, rows: Rows, *, used: bool = False
+) -> bool:
+    """Say whether a round asks about a record, or already ``used`` such a question."""
+    query = "SELECT 1 FROM invitations WHERE round = ? AND record = ? AND used >= ?"
+    return record is not None and bool(rows(query, invited.number, record, int(used)))

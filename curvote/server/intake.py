@@ -1,7 +1,8 @@
 """What the server takes in: each invited client's message once, apart from who sent it.
 
 One SQLite file holds rounds, their invitations, and the accepted messages under random
-keys. No column, no order and no time links a message to the invitation it came with.
+keys. No column, no order and no time links a message to the invitation it came with;
+one that belongs to a public record says so itself, and comes once for each.
 """
 
 from __future__ import annotations
@@ -95,8 +96,9 @@ class Intake:
             row,
         ).lastrowid
         self._db.executemany(
-            "INSERT INTO invitations (id, key, about, round) VALUES (?, ?, ?, ?)",
-            [(i.id, i.key, i.about, number) for i in invitations],
+            "INSERT INTO invitations (id, key, about, record, round)"
+            " VALUES (?, ?, ?, ?, ?)",
+            [(i.id, i.key, i.about, i.record, number) for i in invitations],
         )
 
     def _same_invitations(self, round_id: str, given: Sequence[Invitation]) -> None:
@@ -126,9 +128,9 @@ class Intake:
     def take(self, data: bytes, check: Check) -> None:
         """Accept one envelope, or raise `Refused` with the reason and change nothing.
 
-        ``check(task, about, payload)`` returns the message to keep; it raises a
-        UserError for what no honest client can have sent. Invitation and message change
-        in one transaction.
+        ``check(task, subject, payload)`` returns the message to keep, about what the
+        invitation asks about; it raises a UserError for what no honest client can have
+        sent. Invitation and message change in one transaction.
         """
         (refused,) = self.take_batch([data], check)
         if refused:

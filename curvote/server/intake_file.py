@@ -49,8 +49,14 @@ _BATCHES: Final = (
 
 # The private half of the key that a round's envelopes are sealed to, 64 hex digits.
 _SEALS: Final = ("ALTER TABLE rounds ADD COLUMN seal TEXT",)
+# The public record that an invitation is about, whose answers are found by its name.
+_RECORDS: Final = (
+    "ALTER TABLE invitations ADD COLUMN record TEXT",
+    """CREATE INDEX invitations_about ON invitations (round, record)
+    WHERE record IS NOT NULL""",
+)
 # What each format added to the one before it, the second first.
-_CHANGES: Final = (_BATCHES, _SEALS)
+_CHANGES: Final = (_BATCHES, _SEALS, _RECORDS)
 
 
 class _IntakeFile(DurableFile):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from curvote.errors import UserError
-from curvote.server.admission import USED, Refused
+from curvote.server.admission import ANSWERED, USED, Refused
 
 # Whoever may send envelopes must not be able to fill the disk with refused ones.
 MOST_FILES: Final = 10_000
@@ -35,9 +35,10 @@ class Quarantine:
         """Keep an envelope and why it was refused; False where there is no room.
 
         Of one with a used invitation nothing is kept: it may be a copy of an accepted
-        one, and even its digest would tell who sent that.
+        one, and even its digest would tell who sent that. Nor of a second one about a
+        record: the intake promises to know one message of each.
         """
-        if refused.reason == USED:
+        if refused.reason in {USED, ANSWERED}:
             return True
         name = hashlib.sha256(data).hexdigest()
         path = self.folder / f"{name}.json"

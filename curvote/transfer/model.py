@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.curve_classifier import chosen
+from curvote.named_columns import chosen
 from curvote.strict_json import canonical, parse
 from curvote.transfer.decision import Decision
 from curvote.transfer.forms import form

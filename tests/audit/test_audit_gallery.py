@@ -5,10 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from curvote.audit import run, shipped
-from curvote.audit.broken.gallery import TWINS, gallery, gallery_names
+from curvote.audit import choice, examples, run, shipped
+from curvote.audit.broken.gallery import TWINS, Doubled, gallery, gallery_names
+from curvote.audit.broken.labels import AlibiHalfScale, OneBitCounted
+from curvote.audit.mechanism_subject import subject_of
+from curvote.audit.message_subject import of_message
 from curvote.audit.row import BROKEN
+from curvote.classes import Classes
 from curvote.entropy import SeededEntropy
+from curvote.labels.task import Task
 from curvote.mechanisms import binary_rr, laplace, names
 from curvote.mechanisms.exact import DiscreteLaplace
 
@@ -51,6 +56,12 @@ CAUGHT_BY = {
     "coarse_rounding": {"answers"},
     "halved_threshold": {"exact"},
     "words_by_label": {"work"},
+    "labels_alibi_half_scale": {"pair", "statistical", "support"},
+    "labels_one_bit_counted": {"channel", "pair", "statistical"},
+    "labels_code_each_epoch": {"fields", "statistical"},
+    "labels_prior_from_labels": {"statistical", "law"},
+    "labels_both_rounds": {"fields", "statistical"},
+    "labels_label_in_features": {"fields", "statistical"},
     "large_share_not_split": {"split"},
     "seeded_by_clock": {"source", "words", "forks"},
     "seeded_by_process": {"source", "words", "forks"},
@@ -122,6 +133,53 @@ def test_shipped_mechanisms_pass(name: str, epsilon: float) -> None:
     assert row.lower_bound is not None
     assert row.lower_bound <= row.exact + 1e-9 <= epsilon + 2e-9
     assert set(row.checks.values()) == {"ok"}
+
+
+@pytest.mark.parametrize("name", choice.wide_names())
+@pytest.mark.parametrize("epsilon", [0.5, 10.0])
+def test_encoders_of_two_and_of_a_hundred_classes_pass(name, epsilon) -> None:
+    """With the worst pair in the row: both of its bits, and its ratio as a fraction."""
+    (row,) = run(shipped(name, epsilon), samples=2000)
+    assert row.verdict == "pass", row.checks
+    base, _, n_classes = name.partition("@")
+    assert row.params["n_classes"] == int(n_classes)
+    assert (row.exact_ratio is None) == (base == "alibi")
+    assert ("pair" in row.params) == (base != "rr_with_prior")
+
+
+@pytest.mark.parametrize("name", examples.codes())
+@pytest.mark.parametrize("epsilon", [0.5, 10.0])
+def test_codes_of_labels_pass(name: str, epsilon: float) -> None:
+    """Messages of one round and of two, whatever the prior of a record is."""
+    (row,) = run(shipped(name, epsilon), samples=6000)
+    assert row.verdict == "pass", row.checks
+    assert row.exact == pytest.approx(epsilon, abs=1e-6)
+    assert row.lower_bound is not None
+    assert 0 <= row.lower_bound <= epsilon
+
+
+def test_codes_by_other_encoders_pass() -> None:
+    """Whatever mechanism a task names, as a pipeline's tasks do."""
+    for encoder in ("alibi", "vector", "hadamard", "oue", "rr"):
+        task = Task(Classes("abcdefgh"), 1.0, encoder)
+        (row,) = run(of_message(task), samples=3000)
+        assert row.verdict == "pass", row.checks
+        assert row.params["mechanism"] == task.encoder
+
+
+@pytest.mark.parametrize("base", ["unary_symmetric", "alibi", "subset_selection"])
+def test_twins_of_a_hundred_classes_are_caught(base) -> None:
+    """Where no channel is written out, the law of two bits still gives them away."""
+    honest = shipped(f"{base}@100", 1.0)
+    secret = shipped(f"{base}@100", 2.0).mechanism
+    facts = honest.mechanism, f"{BROKEN}wide", honest.params, honest.budget
+    (row,) = run(Doubled(*facts, secret=secret), samples=10_000)
+    assert {"statistical", "law"} <= set(row.caught_by), row.checks
+    broken = {"unary_symmetric": OneBitCounted, "alibi": AlibiHalfScale}
+    if base in broken:
+        twin = subject_of(broken[base](epsilon=1.0, n_classes=100), f"{BROKEN}wide")
+        (row,) = run(twin, samples=0)
+        assert row.caught_by == ("pair",)
 
 
 @pytest.mark.parametrize("name", names())

@@ -203,13 +203,13 @@ def test_a_missing_value_stands_for_the_public_centre() -> None:
         task = tasks()[name]
         values = np.full(12, 7.0)
         values[3] = np.nan
-        told = known(task, Given(values, 1.0), None)
+        told = known(task, Given(values, 1), None)
         assert np.array_equal(told.coefficients, centre(task.encoding))
         assert told.labels == 1
         if task.encoding.constants:
             assert np.allclose(told.z, 0)
     high, bound = (
-        known(tasks()["mrma-report-0"], Given(np.full(12, value), 1.0), None)
+        known(tasks()["mrma-report-0"], Given(np.full(12, value), 1), None)
         for value in (np.inf, task_form.LARGEST_VALUE)
     )
     assert np.array_equal(high.z, bound.z)
@@ -220,7 +220,7 @@ def test_a_draw_that_fails_for_one_record_is_answered_as_for_a_public_one(
 ) -> None:
     """Whatever fails inside: the message of another record has the same form."""
     task = judged(document(tasks()["mrma-report-0"]))
-    whole = answer(task, Given(np.ones(12), 1.0), None, SeededEntropy(1))
+    whole = answer(task, Given(np.ones(12), 1), None, SeededEntropy(1))
     real = Report.draw
 
     def fails(self: Report, task: Task, told: Any, entropy: Any) -> Any:
@@ -229,6 +229,6 @@ def test_a_draw_that_fails_for_one_record_is_answered_as_for_a_public_one(
         return real(self, task, told, entropy)
 
     monkeypatch.setattr(Report, "draw", fails)
-    other = answer(task, Given(np.ones(12), 1.0), None, SeededEntropy(1))
+    other = answer(task, Given(np.ones(12), 1), None, SeededEntropy(1))
     assert shape(other) == shape(whole)
     check(task, None, other)

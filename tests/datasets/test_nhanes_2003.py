@@ -157,3 +157,21 @@ def test_the_real_table_is_as_described() -> None:
     assert len(hdl) == 5742
     assert np.mean((hdl < 20) | (hdl > 120)) < 0.002
     assert 0 <= columns["curve"].min() < columns["curve"].max() < nhanes_2003.UPPER
+
+
+def test_hdl_itself_may_be_learnt(tmp_path: Path) -> None:
+    """From age, sex and the bins; what a label is stays as it was."""
+    paths = _write(tmp_path, PEOPLE)
+    asked = Parameters(sex="both", target="hdl_mg_dl")
+    told, plain = (
+        nhanes_2003.clients(each, paths) for each in (asked, Parameters(sex="both"))
+    )
+    assert told["target"].tolist() == [50, 49, 40, 39]
+    assert told["curve"][:, :2].tolist() == [[30, 1], [55.5, 1], [33, 0], [44, 0]]
+    assert np.array_equal(told["curve"][:, 2:], plain["curve"])
+    assert np.array_equal(told["label"], plain["label"])
+    assert "target" not in plain
+    facts = nhanes_2003.facts(asked, paths)
+    assert (facts["target"]["lower"], facts["target"]["upper"]) == (20, 120)
+    assert len(facts["features"]) == nhanes_2003.width(asked) == 14
+    assert "target" not in nhanes_2003.facts(Parameters(), paths)

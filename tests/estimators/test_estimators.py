@@ -9,10 +9,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
 from curvote.classifier import Linear
-from curvote.curve_classifier import CurveClassifier, grid_names
+from curvote.curve_classifier import CurveClassifier
 from curvote.datasets.simulated import generate
 from curvote.errors import UserError
 from curvote.estimators import MRMAClassifier
+from curvote.named_columns import grid_names
 
 SPLINES = {"basis": "bspline", "n_basis": 4, "judge": "coefficients"}
 
@@ -136,8 +137,9 @@ def test_a_finished_classifier_reads_columns_by_name() -> None:
     grid = np.linspace(0, 1, 20)
     fitted = MRMAClassifier(epsilon=5, random_state=0, **SPLINES).fit(x, y)
     line = Linear(fitted.coef_[0], fitted.intercept_[0], "coefficients")
-    model = CurveClassifier.of(fitted.task_.encoding, grid, line, ("no", "yes"))
-    frame = pd.DataFrame(x, columns=grid_names(grid))
+    names = grid_names(grid)
+    model = CurveClassifier.of(fitted.task_.encoding, names, line, ("no", "yes"))
+    frame = pd.DataFrame(x, columns=names)
     expected = np.where(fitted.predict(x) == 1, "yes", "no")
     assert np.array_equal(model.predict(x), expected)
     assert np.array_equal(model.predict(frame[frame.columns[::-1]]), expected)

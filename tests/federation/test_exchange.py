@@ -26,11 +26,11 @@ CELL = Cell.of({"protocol": "mrma", "epsilon": 4.0, "learner": "centroid"})
 
 
 def some_clients(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return simulated curves and labels -1/+1."""
+    """Return simulated curves and labels 0 and 1."""
     drawn = simulated.clients(
         simulated.Parameters(points=20), n, np.random.default_rng(seed)
     )
-    return drawn["curve"], np.where(drawn["label"] == 1, 1.0, -1.0)
+    return drawn["curve"], drawn["label"]
 
 
 def blocked(server: Server) -> str:
@@ -61,7 +61,7 @@ def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cell = CELL.with_(epsilon=100.0)
     curves, labels = some_clients(400, 3)
     model = final_model(server.project, record, cell)
-    told = np.where(np.asarray(model.predict(curves)) == "+1", 1.0, -1.0)
+    told = np.asarray(model.predict(curves)) == "+1"
     assert np.mean(told != labels) < 0.4
     page = report(server.project, record).read_text()
     assert "This is a real release." in page
@@ -150,14 +150,15 @@ def test_phonemes_reach_the_accuracy_of_the_study(tmp_path: Path) -> None:
     table = phonemes.load(path)
     sizes = {"public": 50, "train": 300, "vote": 1150, "test": 535}
     roles = split(1, 0, len(table.labels), sizes, table.groups)
-    labels = np.where(table.labels == 1, 1.0, -1.0)
     pipeline = phonemes_elsewhere(table, roles)
     server = Server(plain.write(tmp_path / "server", **{NAME: pipeline}))
     server.run()
     for asks, role in (("report", "train"), ("vote", "vote")):
         mine = roles[role]
         place = tmp_path / asks
-        server.take(answers(server, asks, table.curves[mine], labels[mine], place))
+        server.take(
+            answers(server, asks, table.curves[mine], table.labels[mine], place)
+        )
         plan, record = server.run()
     assert not plan.blocked()
     model = final_model(server.project, record, CELL.with_(epsilon=10.0))

@@ -15,8 +15,9 @@ import pandas as pd
 import pytest
 
 from curvote.chain.axis import Cell
-from curvote.curve_classifier import CurveClassifier, grid_names
+from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
+from curvote.named_columns import grid_names
 from curvote.run import history, results
 from curvote.run.project import Project
 from flows import environment, tracking

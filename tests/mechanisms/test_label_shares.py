@@ -38,8 +38,9 @@ def test_likely_labels_maximise_what_is_right(epsilon):
         e = math.exp(epsilon)
         right = [e / (e + k - 1) * top[:k].sum() for k in range(1, 8)]
         mechanism = prior_rr(prior, epsilon)
-        assert mechanism.k == np.argmax(right) + 1
-        assert prior[mechanism.top].sum() == pytest.approx(top[: mechanism.k].sum())
+        (k,) = mechanism.k
+        assert k == np.argmax(right) + 1
+        assert prior[mechanism.outputs()].sum() == pytest.approx(top[:k].sum())
 
 
 def test_likely_labels_count_from_1():
@@ -64,7 +65,7 @@ def test_unlikely_labels():
 
 
 @pytest.mark.parametrize(
-    "prior", [[1, 2], [1, -1, 3], [0, 0, 0], [1, np.nan, 2], [[1, 2, 3]], []]
+    "prior", [[1, 2], [1, -1, 3], [0, 0, 0], [1, np.nan, 2], [[[1, 2, 3]]], []]
 )
 def test_prior_refused(prior):
     """A prior of wrong length, or with no positive sum, is a UserError."""
@@ -125,7 +126,7 @@ def test_a_likely_and_an_unlikely_label_use_the_same_words():
             return super().words(n)
 
     mechanism = prior_rr((0.45, 0.35, 0.1, 0.05, 0.05), 2.0)
-    assert 1 < mechanism.k < 5
+    assert 1 < mechanism.k[0] < 5
     asked = []
     for label in range(5):
         entropy = Counting()
@@ -133,3 +134,68 @@ def test_a_likely_and_an_unlikely_label_use_the_same_words():
         asked.append(entropy.asked)
     assert asked[0] == [8, 8, 8]
     assert all(one == asked[0] for one in asked)
+
+
+PRIORS = np.array(
+    [[1, 1, 1, 1], [1, 0, 0, 0], [8, 7, 1, 0], [0, 1, 1, 1], [0.1, 0.2, 0.3, 0.4]]
+)
+
+
+def test_a_prior_a_client_is_that_client_s_own_mechanism():
+    """Everything is as if each client had a mechanism of its own; k differs."""
+    rows = np.arange(5)
+    each = [prior_rr(prior) for prior in PRIORS]
+    mechanism = make("rr_with_prior", epsilon=1, n_classes=4, prior=PRIORS)
+    assert mechanism.k.tolist() == [int(one.k[0]) for one in each]
+    assert len({*mechanism.k.tolist()}) > 2
+    assert mechanism.worst_ratio() == max(one.worst_ratio() for one in each)
+    for shift in range(4):
+        labels = (rows + shift) % 4
+        outputs = mechanism.randomize(labels, SeededEntropy(SEED + shift))
+        assert mechanism.possible(outputs).all()
+        for name, given in (
+            ("decode", outputs),
+            ("likelihood", outputs),
+            ("mean", labels),
+            ("variance", labels),
+        ):
+            found = getattr(mechanism, name)(given)
+            alone = [getattr(one, name)(given[[i]])[0] for i, one in enumerate(each)]
+            assert found == pytest.approx(np.array(alone)), name
+        other = np.roll(labels, 1)
+        with np.errstate(invalid="ignore"):
+            loss = mechanism.log_ratio(labels, other, outputs)
+            alone = [
+                one.log_ratio(labels[[i]], other[[i]], outputs[[i]])[0]
+                for i, one in enumerate(each)
+            ]
+        assert loss == pytest.approx(np.array(alone), nan_ok=True)
+
+
+def test_a_prior_a_client_is_drawn_by_its_own_law():
+    """Each client's outputs have the channel of its own prior."""
+    n = 20_000
+    priors = np.tile(PRIORS, (n, 1))
+    labels = np.repeat(np.arange(4), 5 * n // 4)
+    mechanism = make("rr_with_prior", epsilon=1, n_classes=4, prior=priors)
+    outputs = mechanism.randomize(labels, SeededEntropy(SEED))
+    for which, prior in enumerate(PRIORS):
+        alone = prior_rr(prior)
+        for label in range(4):
+            seen = outputs[(np.arange(labels.size) % 5 == which) & (labels == label)]
+            expected = np.zeros(4)
+            expected[alone.outputs()] = alone.probabilities([label])[0]
+            shares = np.bincount(seen, minlength=4) / seen.size
+            assert np.abs(shares - expected).max() < 6 * math.sqrt(0.25 / seen.size)
+
+
+def test_a_prior_a_client_must_be_of_these_clients():
+    """Another number of clients is a UserError that names both; no word is drawn."""
+    mechanism = make("rr_with_prior", epsilon=1, n_classes=4, prior=PRIORS)
+    with pytest.raises(UserError, match=r"prior has 5 rows.* 3 clients"):
+        mechanism.randomize([0, 1, 2], Replay())
+    with pytest.raises(UserError, match="outputs"):
+        mechanism.channel()
+    prior = [[1, 2], [0, 0]]
+    with pytest.raises(UserError, match=r"prior .* \(row 1\)"):
+        make("rr_with_prior", epsilon=1, n_classes=2, prior=prior)

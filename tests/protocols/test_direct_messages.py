@@ -79,7 +79,7 @@ def test_a_message_spends_all_of_the_budget_and_no_more(
 @every_task
 def test_no_answer_tells_more_than_the_budget(task: Task) -> None:
     """The loss of honest messages; one of a client who spends twice is beyond it."""
-    message, one, other = message_of(task), known(200), known(200, -0.5, -1.0)
+    message, one, other = message_of(task), known(200), known(200, -0.5, 0.0)
 
     def worst(asked: Task) -> float:
         drawn = message.draw(asked, one, SeededEntropy(SEED))
@@ -115,12 +115,12 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        known(2, label=0.0),
+        known(2, label=0.5),
         known(2, label=2.0),
         known(2, value=np.nan),
         replace(known(2), labels=np.ones(3)),
     ],
-    ids=["no-label", "class-index", "nan", "labels"],
+    ids=["no-label", "another-class", "nan", "labels"],
 )
 def test_what_is_no_record_draws_nothing(task: Task, wrong: Known) -> None:
     """A UserError before a single word is asked for."""
@@ -135,7 +135,7 @@ def test_a_refinement_speaks_of_whitened_numbers() -> None:
     given = from_params(D, task.params).whitened
     reporter = DirectionReporter.build(given, task.epsilon)
     one, other = known(50), known(50, -0.5)
-    white, far = ((made.apply(x.z), x.labels) for x in (one, other))
+    white, far = ((made.apply(x.z), x.signs) for x in (one, other))
     sent = message_of(task).draw(task, one, SeededEntropy(SEED))
     direction = sent["direction"]
     assert np.array_equal(direction, reporter.release(*white, SeededEntropy(SEED)))

@@ -203,14 +203,14 @@ def test_the_task_is_that_of_one_label_moment() -> None:
     "bad",
     [
         client(np.nan),
-        client(0.0),
+        client(-1.0),
         client(2.0),
         client(1.0, z=np.nan),
         replace(client(1.0), labels=np.ones(2)),
     ],
 )
 def test_what_is_no_record_is_refused_before_a_word_is_drawn(bad: Known) -> None:
-    """Labels other than -1 and +1, broken numbers, more labels than records."""
+    """Labels of no class, broken numbers, more labels than records."""
     with pytest.raises(UserError):
         MESSAGE.draw(asked(), bad, Untouched())
 
@@ -220,7 +220,7 @@ def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
     """And no message of 2000 tells more of opposite labels than is declared."""
     task, z = asked(epsilon), np.full((2000, D), 0.25)
     many = Known(z, z, np.ones(2000))
-    twins = replace(many, labels=-many.labels)
+    twins = replace(many, labels=1 - many.labels)
     sent = MESSAGE.draw(task, many, SeededEntropy(5))
     worst = MESSAGE.worst_loss(task)
     assert 0.99 * epsilon < worst <= epsilon

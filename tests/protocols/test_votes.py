@@ -195,7 +195,7 @@ def test_everybody_is_asked_about_the_drawn_directions() -> None:
     np.testing.assert_array_equal(asked().candidates.intercept, intercept)
 
 
-@pytest.mark.parametrize("label", [np.nan, 0.0, 2.0, np.inf])
+@pytest.mark.parametrize("label", [np.nan, -1.0, 2.0, np.inf])
 def test_what_is_no_label_is_refused_before_a_word_is_drawn(label: float) -> None:
     """A vote about it would say nothing."""
     with pytest.raises(UserError):
@@ -207,7 +207,7 @@ def test_the_declared_loss_is_within_epsilon(epsilon: float) -> None:
     """And is what two clients who differ in the label alone can lose."""
     task = replace(asked(), epsilon=epsilon)
     bit = {"learner": np.array([2]), "positive": np.array([True])}
-    found = MESSAGE.log_ratio(task, voter(1.0), voter(-1.0), bit)
+    found = MESSAGE.log_ratio(task, voter(1.0), voter(0.0), bit)
     assert 0 < MESSAGE.worst_loss(task) <= epsilon
     np.testing.assert_allclose(np.abs(found), MESSAGE.worst_loss(task), rtol=1e-9)
 

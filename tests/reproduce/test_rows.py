@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from curvote.chain.axis import Axis
+from curvote.chain.measure import Look
+from curvote.reproduce.drawing import Line, against
 from curvote.reproduce.rows import COLUMNS, finished, number, scored, to_csv
+from curvote.reproduce.words import laid_out
 from tests.reproduce_rows import row
 
 SUMMARY = row("heart", "aligned", 0.2, epsilon=1.0, setting={"gamma": "1", "m": "4"})
@@ -22,6 +26,48 @@ def test_one_score_row_gives_a_row_for_each_quantity() -> None:
         assert list(one) == list(COLUMNS)
         assert (one["quantity"], one["setting"]) == (name, "gamma=1 m=4")
         assert (one["pipeline"], one["method"]) == ("heart", "aligned")
+
+
+def test_an_accuracy_that_was_measured_is_taken_as_it_is() -> None:
+    """A system of several classes measures accuracy itself, with its own error."""
+    summary = row("mnist", "labels", 0.9, metric="accuracy", se=0.01, n_classes=10)
+    one = scored(summary, "accuracy")
+    assert one["curvote"] == pytest.approx(90)
+    assert one["se"] == pytest.approx(1)
+    assert one["n_classes"] == 10
+
+
+def by_classes(*numbers: int) -> list[dict[str, object]]:
+    """Two encoders at each number of classes, epsilon 1."""
+    return finished(
+        {"protocol": name, "n_classes": k, "epsilon": 1.0, "curvote": 50.0 + k}
+        for k in numbers
+        for name in ("vector", "rr")
+    )
+
+
+def test_numbers_of_classes_may_stand_across() -> None:
+    """A line a protocol, a column for each number of classes."""
+    lines, columns = laid_out(by_classes(16, 2), "n_classes")
+    assert columns == ["protocol", "2 classes", "16 classes"]
+    assert [line["protocol"] for line in lines] == ["vector", "rr"]
+    assert lines[0]["16 classes"] == "66.00"
+
+
+def test_by_epsilon_numbers_of_classes_tell_rows_apart() -> None:
+    """Else they stand at the left, as all that tells rows apart."""
+    lines, columns = laid_out(by_classes(2, 16))
+    assert columns == ["protocol", "n_classes", "epsilon 1"]
+    assert len(lines) == 4
+
+
+def test_lines_go_along_any_axis() -> None:
+    """A figure says what goes to the right, with a mark at each value."""
+    axis = Axis("n_classes", lambda _: [2, 16], label="classes")
+    drawn = against({"one": [Line("all", Look("k", "o"), by_classes(2, 16))]}, axis)
+    (ax,) = drawn.axes
+    assert ax.get_xlabel() == "classes"
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["2", "16"]
 
 
 def test_errors_are_what_a_score_row_holds_first() -> None:

@@ -170,7 +170,7 @@ def test_nothing_links_a_message_to_its_invitation(
     assert len(set(keys)) == N
     assert max(keys) > 2**40
     marks = {tuple(row[1:2] + row[3:]) for row in stored["invitations"] if row[1] == 1}
-    assert marks == {(1, None, 1)}
+    assert marks == {(1, None, 1, None)}
     for _, _, text, _ in stored["messages"]:
         assert set(json.loads(text)) == {"z", "label"}
         assert not any(each.id in text for each in invited["report"])

@@ -52,13 +52,16 @@ FORMAT_2 = (
 ALTER TABLE messages ADD COLUMN batch INTEGER CHECK (batch > 0);
 """
 )
-VERSIONS = pytest.mark.parametrize("version", [1, 2])
+FORMAT_3 = FORMAT_2 + "ALTER TABLE rounds ADD COLUMN seal TEXT;\n"
+FORMATS = {1: FORMAT_1, 2: FORMAT_2, 3: FORMAT_3}
+VERSIONS = pytest.mark.parametrize("version", [1, 2, 3])
 
 
 def old(path: Path, version: int) -> tuple[list[Invitation], str]:
     """Write an old file: reports closed, three votes in; return votes' invitations."""
     reports, votes = ([*map(aged, issue(task, N))] for task in (REPORTS, VOTES))
     batch = ", batch" if version > 1 else ""
+    sealed = ", seal" if version > 2 else ""
     new = path.with_suffix(".new")
     with Intake(new) as intake:
         for task, invited, came in ((REPORTS, reports, N), (VOTES, votes, 3)):
@@ -72,11 +75,12 @@ def old(path: Path, version: int) -> tuple[list[Invitation], str]:
             f"""PRAGMA journal_mode = WAL;
             PRAGMA application_id = {0x43754969};
             PRAGMA user_version = {version};
-            {FORMAT_2 if batch else FORMAT_1}
+            {FORMATS[version]}
             ATTACH '{new}' AS new;
             INSERT INTO rounds SELECT number, id, pipeline, task, digest, needed,
-            accepted_digest FROM new.rounds;
-            INSERT INTO invitations SELECT * FROM new.invitations;
+            accepted_digest{sealed} FROM new.rounds;
+            INSERT INTO invitations SELECT id, round, key, about, used
+            FROM new.invitations;
             INSERT INTO messages SELECT row, round, payload{batch}
             FROM new.messages;"""
         )

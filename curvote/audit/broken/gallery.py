@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from curvote.audit.broken import (
     choices,
+    labels,
     messages,
     noise,
     paths,
@@ -19,7 +20,8 @@ from curvote.audit.broken import (
     servers,
     tables,
 )
-from curvote.audit.examples import task
+from curvote.audit.examples import MORE, task
+from curvote.audit.label_subject import LabelSubject, of_label
 from curvote.audit.leaving import Release
 from curvote.audit.mechanism_subject import MechanismSubject, built, subject_of
 from curvote.audit.message_subject import MessageSubject, of_record
@@ -47,6 +49,11 @@ def _twin(
 
 def _sent(message: Any, protocol: str, epsilon: float) -> MessageSubject:
     honest = of_record(task(protocol, message.name, epsilon))
+    return replace(honest, message=message)
+
+
+def _code(message: Any, protocol: str, epsilon: float) -> LabelSubject:
+    honest = of_label(task(protocol, message.name, epsilon, MORE))
     return replace(honest, message=message)
 
 
@@ -119,6 +126,12 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "words_by_label": partial(
         _twin, paths.WordsByLabel, n_classes=4, prior=(0.33, 0.33, 0.33, 0.01)
     ),
+    "labels_alibi_half_scale": partial(_twin, labels.AlibiHalfScale, n_classes=4),
+    "labels_one_bit_counted": partial(_twin, labels.OneBitCounted, n_classes=4),
+    "labels_code_each_epoch": partial(_code, labels.CodeEachEpoch(), "labels"),
+    "labels_prior_from_labels": partial(_code, labels.PriorFromLabels(), "labels_two"),
+    "labels_both_rounds": partial(_code, labels.BothRounds(), "labels_two"),
+    "labels_label_in_features": partial(_code, labels.LabelInFeatures(), "labels"),
     "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
     **tables.twins(),
     **servers.twins(),

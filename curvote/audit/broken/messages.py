@@ -48,7 +48,7 @@ class NakedLabel(Report):
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return noised z (n, d) and the true label (n,)."""
         sent = super().draw(task, known, entropy)
-        return {**sent, "label": known.labels.astype(np.int8)}
+        return {**sent, "label": known.signs.astype(np.int8)}
 
 
 class QuietLabelBin(Report):
@@ -58,7 +58,7 @@ class QuietLabelBin(Report):
         """Return noised z (n, d) and a label (n,) that is the true one in the bin."""
         sent = super().draw(task, known, entropy)
         quiet = np.abs(known.z[:, 0] - 0.305) < 0.005
-        truth = known.labels.astype(np.int8)
+        truth = known.signs.astype(np.int8)
         return {**sent, "label": np.where(quiet, truth, sent["label"])}
 
 
@@ -122,5 +122,5 @@ class LargeShareNotSplit(Report):
         sent = super().draw(task, known, entropy)
         if task.label_share == "equal" or float(task.label_share) <= 0.5:
             return sent
-        label = BinaryRR(epsilon=task.epsilon).randomize(known.labels, entropy)
+        label = BinaryRR(epsilon=task.epsilon).randomize(known.signs, entropy)
         return {**sent, "label": label.astype(np.int8)}

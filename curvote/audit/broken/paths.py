@@ -140,10 +140,10 @@ class WordsByLabel(RRWithPrior):
     """Draws fewer words for likely labels than for unlikely ones."""
 
     def _draw(self, values: Labels, entropy: Entropy) -> Labels:
-        rank = self._rank[values]
+        k, rank = int(self.k[0]), self._rank[0, values].astype(np.int64)
         moves = entropy.words(rank.size) >= np.uint64(self.threshold)
         moved, unlikely = np.flatnonzero(moves & (rank >= 0)), np.flatnonzero(rank < 0)
-        others = exact.below(self.k - 1, moved.size, entropy)
+        others = exact.below(k - 1, moved.size, entropy)
         rank[moved] = others + (others >= rank[moved])
-        rank[unlikely] = exact.below(self.k, unlikely.size, entropy)
-        return np.asarray(self.top[rank])
+        rank[unlikely] = exact.below(k, unlikely.size, entropy)
+        return np.asarray(self.outputs()[rank])

@@ -110,7 +110,7 @@ class Direction(Message):
         return from_params(task.encoding.d, task.params)
 
     def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return known.z, known.labels
+        return known.z, known.signs
 
 
 def rehearsed(stated: Task, arm: str) -> Task:

@@ -62,7 +62,7 @@ class Refinement(Direction):
         return super()._vectors(task).whitened
 
     def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return self._whitening(task).apply(known.z), known.labels
+        return self._whitening(task).apply(known.z), known.signs
 
     def _whitening(self, task: Task) -> Whitening:
         return Whitening(

@@ -9,15 +9,16 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Here
 from curvote.protocols.majority.messages import Label
+from curvote.protocols.majority.response import response
 from curvote.protocols.stages.drawn import asked, noised
 from curvote.protocols.study import Clients
 
 LABEL: Final = Label()
 
 
-def elected(noised: NDArray[Any]) -> float:
-    """Return -1 or +1, the class that more noised labels name; a tie is -1."""
-    return 1.0 if noised.sum() > 0 else -1.0
+def elected(noised: NDArray[Any], n_classes: int) -> int:
+    """Return the place of the class that most noised labels name, the first of ties."""
+    return int(response(n_classes).counts(noised).argmax())
 
 
 def wrong(here: Here, clients: Clients) -> float:
@@ -26,6 +27,7 @@ def wrong(here: Here, clients: Clients) -> float:
     The noise is that of stage privatize of `majority`: the same in every system.
     """
     rows = LABEL.senders.rows(clients.roles)
-    sent = noised(here, LABEL, asked(here, LABEL), clients.known(rows), LABEL.stage)
+    task = asked(here, LABEL)
+    sent = noised(here, LABEL, task, clients.known(rows), LABEL.stage)
     truth = clients.labels[clients.roles["test"]]
-    return float(np.mean(truth != elected(sent["label"])))
+    return float(np.mean(truth != elected(sent["label"], len(task.classes))))

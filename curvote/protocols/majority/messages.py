@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from curvote import validate
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
-from curvote.mechanisms.binary_rr import BinaryRR, signs
-from curvote.protocols.message import Known, Message, Setting, check_fields
+from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.k_rr import KRR
+from curvote.protocols.majority.response import Response, response
+from curvote.protocols.message import Known, Message, Read, Setting, check_fields
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY
 from curvote.representation.encoding import Encoding
@@ -21,11 +26,14 @@ from curvote.task import Task
 
 Array = NDArray[np.float64]
 
+# A label is one byte, in tables and wherever they are read.
+MOST_CLASSES: Final = 1 << 7
+
 
 class LabelPayload(Payload):
-    """A noised label as JSON."""
+    """A noised label as JSON; which of them there are, the task's classes say."""
 
-    label: Literal[-1, 1]
+    label: Annotated[int, Field(ge=-1, lt=MOST_CLASSES)]
 
 
 class Label(Message):
@@ -33,42 +41,55 @@ class Label(Message):
 
     name, stage, table = "report", "privatize", "labels"
     senders, payload = EVERYBODY, LabelPayload
-    what, mechanism = "one noised label", BinaryRR.name
+    what = "one noised label"
     detail = "the whole of it; none of the numbers is sent"
 
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return a label in words; how it is noised, the source's classes say."""
+        from curvote.datasets import lookup  # no client needs the sources
+
+        classes = lookup.classes(config["source"])
+        name = response(len(classes) if classes else 2).name
+        return [Sent(self.who, self.what, name, self.detail)]
+
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
-        """Return the mechanism: nothing is left to the configuration."""
-        return {"mechanism": BinaryRR.name}
+        """Return nothing: the mechanism is left to the classes."""
+        return {}
+
+    def task(self, stated: Task, read: Read) -> Task:
+        """Return the stated task with the mechanism of its classes."""
+        return replace(stated, mechanism=_response(stated).name)
 
     def rehearsal(self, stated: Task) -> Task:
         """Return the stated task with the one mechanism that it may name."""
-        return replace(stated, mechanism=BinaryRR.name, params={})
+        return replace(stated, mechanism=_response(stated).name, params={})
 
     def admit(self, task: Task) -> None:
-        """Refuse another mechanism, parameters and candidates."""
-        check_fields(task)
-        validate.one_of((BinaryRR.name,), mechanism=task.mechanism)
+        """Refuse another mechanism, parameters, candidates and too many classes."""
+        check_fields(task, binary=False)
+        check_number(len(task.classes))
+        validate.one_of((_response(task).name,), mechanism=task.mechanism)
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one label."""
-        return BinaryRR(epsilon=task.epsilon).worst_log_ratio()
+        return _mechanism(task).worst_log_ratio()
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the noised labels (n,)."""
-        noise = stream(entropy, "majority")
-        noised = BinaryRR(epsilon=task.epsilon).randomize(_labels(known), noise)
+        noise, given = stream(entropy, "majority"), _said(task, known)
+        noised = _mechanism(task).randomize(given, noise)
         return {"label": noised.astype(np.int8)}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether it is a label."""
-        return np.isin(messages["label"], (-1, 1))
+        return np.isin(messages["label"], _response(task).words)
 
     def log_ratio(
         self, task: Task, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the privacy loss of the label; z has no part in the message."""
-        pair = _labels(one), _labels(other)
-        return BinaryRR(epsilon=task.epsilon).log_ratio(*pair, messages["label"])
+        pair = _said(task, one), _said(task, other)
+        return _mechanism(task).log_ratio(*pair, messages["label"])
 
     def gather(self, task: Task, messages: Columns) -> Columns:
         """Return the table ``labels``."""
@@ -81,15 +102,32 @@ class Compared(Label):
     detail = "for majority, the constant classifier that a method must beat"
 
 
-def _labels(known: Known) -> Array:
-    """Return the labels (n,) of whole records; UserError where one is broken.
+def check_number(n_classes: int) -> None:
+    """Refuse more classes than a label can tell apart."""
+    if n_classes > MOST_CLASSES:
+        raise UserError(
+            f"there are {n_classes} classes; one noised label names one of at most"
+            f" {MOST_CLASSES}."
+        )
+
+
+def _response(task: Task) -> Response:
+    return response(len(task.classes))
+
+
+def _mechanism(task: Task) -> BinaryRR | KRR:
+    return _response(task).made(epsilon=task.epsilon)
+
+
+def _said(task: Task, known: Known) -> NDArray[np.int64]:
+    """Return what the labels (n,) of whole records say; UserError: one is broken.
 
     Else whether a client answers at all could say that its other numbers are damaged.
     """
-    labels, records = signs(known.labels), validate.finite(z=known.z)
-    if labels.shape != (len(records),):
-        raise UserError(f"{labels.size} labels for {len(records)} records.")
-    return labels
+    said, records = _response(task).said(known.labels), validate.finite(z=known.z)
+    if said.shape != (len(records),):
+        raise UserError(f"{said.size} labels for {len(records)} records.")
+    return said
 
 
 MESSAGES = {"report": Label()}

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
 
+from curvote.chain.axis import Settings
 from curvote.chain.system import System
-from curvote.protocols import checks, finals, outcomes
-from curvote.protocols.direct.system import AGGREGATE
-from curvote.protocols.majority.messages import MESSAGES
+from curvote.datasets import lookup
+from curvote.errors import Problem, UserError
+from curvote.protocols import checks
+from curvote.protocols.majority.final import final, outcome
+from curvote.protocols.majority.messages import MESSAGES, check_number
 from curvote.protocols.majority.methods import MAJORITY
-from curvote.protocols.majority.tables import LABELS
+from curvote.protocols.majority.tables import ELECTED, LABELS
 from curvote.protocols.measures import ERRORS
 from curvote.protocols.settings import Shared
 from curvote.protocols.stages.declared import (
@@ -19,13 +22,24 @@ from curvote.protocols.stages.declared import (
     drawn,
     released,
     scored,
+    served,
 )
 
 _HERE = "curvote.protocols.majority"
-_AGGREGATE = replace(AGGREGATE, module=f"{_HERE}.aggregate")
 _PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", LABELS)
+_AGGREGATE = served(
+    "aggregate", f"{_HERE}.aggregate", ("project", "privatize"), ELECTED
+)
 _RELEASE = released(_PRIVATIZE, "report", ("ingest", "project"), ("project.judge",))
 _SCORE = scored(f"{_HERE}.score", ("project",), params=("epsilon", *ROLES))
+
+
+def _few(pipeline: Settings) -> Iterator[Problem]:
+    """Ask for no more classes than a label tells apart."""
+    try:
+        check_number(len(lookup.classes(pipeline.source) or ()))
+    except UserError as error:
+        yield Problem(str(error), ("source", "classes"))
 
 
 SYSTEM = System(
@@ -37,8 +51,8 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(MAJORITY,),
     main=("majority",),
-    checks=checks.every(checks.tested),
-    final=finals.one,
-    outcome=outcomes.reported,
+    checks=checks.every(checks.tested, classes=_few),
+    final=final,
+    outcome=outcome,
     sections=SECTIONS,
 )

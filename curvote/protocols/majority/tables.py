@@ -1,4 +1,4 @@
-"""The table of noised labels."""
+"""The tables of noised labels, and of the class that they elect."""
 
 from __future__ import annotations
 
@@ -7,3 +7,4 @@ from typing import Final
 from curvote.chain.tables import Table
 
 LABELS: Final = Table("labels", {"label": "int8"}, unit="message")
+ELECTED: Final = Table("elected", {"place": "int64", "n": "int64"}, unit="classifier")

@@ -101,7 +101,7 @@ class Report(Message):
         """Return z (n, d) and label (n,), both noised."""
         noise = stream(entropy, "feature_noise"), stream(entropy, "label_noise")
         release = Reporter.of(task).release
-        z, label = release(known.z, known.labels, *noise, study=is_study(entropy))
+        z, label = release(known.z, known.signs, *noise, study=is_study(entropy))
         return {"z": z, "label": label.astype(np.int8)}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
@@ -114,7 +114,7 @@ class Report(Message):
         self, task: Task, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the privacy loss of z and label together."""
-        pairs = (one.z, one.labels), (other.z, other.labels)
+        pairs = (one.z, one.signs), (other.z, other.signs)
         return Reporter.of(task).log_ratio(*pairs, messages)
 
     def gather(self, task: Task, messages: Columns) -> Columns:
@@ -179,7 +179,7 @@ class Vote(Message):
         """Return the candidate of each client and its noised bit."""
         decision = _decisions(task, known)
         noise = stream(entropy, "vote")
-        positive = vote(decision, known.labels, task.epsilon, noise)
+        positive = vote(decision, known.signs, task.epsilon, noise)
         return {"learner": np.asarray(known.judge), "positive": positive}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
@@ -211,7 +211,7 @@ def _candidates(task: Task) -> Candidates:
 
 def _right(task: Task, known: Known) -> Array:
     """Return +1 where the candidate is right for the client, else -1."""
-    return np.where(sign(_decisions(task, known)) == known.labels, 1.0, -1.0)
+    return np.where(sign(_decisions(task, known)) == known.signs, 1.0, -1.0)
 
 
 def _decisions(task: Task, known: Known) -> Array:

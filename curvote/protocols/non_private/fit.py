@@ -27,4 +27,4 @@ def _problems(here: Here) -> list[Problem]:
     clients, params = clients_of(here), here.params
     mine, sizes = clients.roles["train"], (params["train.count"], params["train.size"])
     drawn = mine[draw(here.generator("draw", "train"), len(mine), *sizes)]
-    return [(clients.z[rows], clients.labels[rows]) for rows in drawn]
+    return [(clients.z[rows], clients.signs[rows]) for rows in drawn]

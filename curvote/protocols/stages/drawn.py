@@ -16,7 +16,7 @@ from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.message import Known, Message, dealt
 from curvote.protocols.stages.stated import facts_of, stated
 from curvote.protocols.study import clients_of
-from curvote.task import Task
+from curvote.task import Asked, Task
 
 Stated = Callable[[Inputs, Params], Facts]
 
@@ -53,7 +53,7 @@ def asked(here: Here, kind: Message) -> Task:
 
 
 def noised(
-    here: Here, kind: Message, task: Task, known: Known, stage: str = ""
+    here: Here, kind: Message, task: Asked, known: Known, stage: str = ""
 ) -> Columns:
     """Return the messages of these clients, a row each; all of them stand once.
 

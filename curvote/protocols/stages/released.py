@@ -35,9 +35,8 @@ def one(here: Here) -> Rows:
     task, kind = Task.from_json(here.facts["task"]), message(here.params)
     clients = here.rows("ingest", "clients")
     mine = rows(clients, here.params)
-    labels = np.where(clients["label"][mine] == 1, 1.0, -1.0)
     judge = dealt(task, len(mine), here.generator("split"))
-    known = knowledge(task, clients["curve"][mine], labels, judge)
+    known = knowledge(task, clients["curve"][mine], clients["label"][mine], judge)
     drawn = kind.draw(task, known, SystemEntropy())
     # The order of the rows is drawn anew: it must not tell whose message is whose.
     order = permutation(len(mine), SystemEntropy())

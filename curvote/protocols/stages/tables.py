@@ -13,13 +13,14 @@ CLIENTS: Final = Table(
         "label": "int64",
         "group": "int64",
         "curve": VECTOR,
+        "record": TEXT,  # a public name, where the source has one
         "part": "int64",  # 1 for the publisher's test part
         "target": "float64",  # a number to be learnt, in the unit that facts state
     },
     side="client",
     unit="client",
     shared=True,
-    optional=("part", "target"),
+    optional=("record", "part", "target"),
 )
 ENCODED: Final = Table(
     "encoded",

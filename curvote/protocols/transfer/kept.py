@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.curve_classifier import matrix
+from curvote.named_columns import matrix
 from curvote.protocols.transfer import stated
 from curvote.representation.encoding import Encoding
 from curvote.transfer.model import Model

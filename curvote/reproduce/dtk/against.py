@@ -9,7 +9,7 @@ from typing import Any, Final
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.reproduce.drawing import Line, against_epsilon, distinct, label_left
+from curvote.reproduce.drawing import Line, against, distinct, label_left
 from curvote.reproduce.dtk.tuned import Drift, Tuner
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.rows import Row, having, scored
@@ -77,7 +77,7 @@ def tuned(
 def drawn(rows: Sequence[Row]) -> Figure:
     """Draw a panel a setting: accuracy against epsilon, a line a classifier."""
     names = [name for name in LOOKS if having(rows, protocol=name)]
-    figure = against_epsilon(
+    figure = against(
         {
             setting: [
                 Line(name, LOOKS[name], having(rows, setting=setting, protocol=name))

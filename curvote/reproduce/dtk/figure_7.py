@@ -9,7 +9,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from curvote.reporting.methods import look, method_of
-from curvote.reproduce.drawing import Line, against_epsilon, label_left
+from curvote.reproduce.drawing import Line, against, label_left
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.rows import Row, finished, having, levels, scored
 
@@ -40,7 +40,7 @@ def rows(found: Evidence) -> list[Row]:
 
 def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw accuracy and F1; as published in dots."""
-    drawn = against_epsilon(
+    drawn = against(
         {
             "accuracy": _lines(having(given, quantity="accuracy")),
             "F1": _lines(having(given, quantity="f1")),

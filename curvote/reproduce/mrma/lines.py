@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
 from curvote.reporting import methods, style
-from curvote.reproduce.drawing import Line, against_epsilon, distinct
+from curvote.reproduce.drawing import Line, against, distinct
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.printed import cases
 from curvote.reproduce.mrma.rows import USEFUL
@@ -40,7 +40,7 @@ _SIZES = ("N0", "N1", "n0", "n1", "B")
 def by_method(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figures 2, 4, 5: every method; one without learner stands in every panel."""
     names = distinct(rows, "learner")
-    return against_epsilon({name: _methods(rows, name) for name in names})
+    return against({name: _methods(rows, name) for name in names})
 
 
 def _methods(rows: Sequence[Row], learner: str) -> list[Line]:
@@ -57,7 +57,7 @@ def _methods(rows: Sequence[Row], learner: str) -> list[Line]:
 
 def by_split(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw figure 3: the useful groups' error by split, and group 2 in grey."""
-    return against_epsilon({n: _splits(rows, n) for n in distinct(rows, "learner")})
+    return against({n: _splits(rows, n) for n in distinct(rows, "learner")})
 
 
 def _splits(rows: Sequence[Row], learner: str) -> list[Line]:
@@ -81,7 +81,7 @@ def _split(group: str, split: str, rows: Sequence[Row]) -> Line:
 def by_case(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw tables A.2 and A.3: a panel a learner and method, a line a case."""
     pairs = dict.fromkeys((row["learner"], row["method"]) for row in rows)
-    return against_epsilon(
+    return against(
         {
             f"{learner}, {methods.method_of(method).label}": _cases(
                 rows, having(rows, learner=learner, method=method)

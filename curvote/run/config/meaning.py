@@ -114,7 +114,7 @@ def _identified(pipeline: Pipeline) -> Iterator[Problem]:
     """Row numbers name other people as soon as a file is sorted or a row is added."""
     name = pipeline.source.get("name")
     given = name in DATASETS and getattr(module(name), "GIVEN", False)
-    if given and not pipeline.source.get("id"):
+    if given and not (remote(pipeline.source) or pipeline.source.get("id")):
         message = "production needs the column whose ids stay with their clients: id."
         yield Problem(message, ("source",))
 

@@ -13,7 +13,8 @@ from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import PREVIOUS, SHARED, Place, Stage
 from curvote.chain.system import Part, System
-from curvote.protocols.message import Message, messages
+from curvote.datasets.lookup import remote
+from curvote.protocols.message import messages
 from curvote.run.config.file import Configured, Setting
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
@@ -44,7 +45,8 @@ def expand(
 ) -> Iterator[Step]:
     """Yield every step with its key; inputs come before the steps that read them.
 
-    In production the steps up to the last release take their names from ``standing``.
+    In production the steps up to the last release take their names from ``standing``,
+    but for what reads a public file of a source whose secrets are elsewhere.
     """
     for setting in configured.settings:
         yield from _expand_one(configured.name, setting, raw, standing)
@@ -62,7 +64,7 @@ def _expand_one(
                 continue  # what every part shares
             inputs = dict(_inputs(made, stage, cell, pipeline))
             step = _step(pipeline, stage, cell, inputs, raw)
-            if standing and place <= last:
+            if standing and place <= last and not _public(pipeline, step):
                 step = _frozen(name, pipeline, step, standing)
             made[stage.name, cell] = step
             yield step
@@ -204,8 +206,7 @@ def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> St
         "stage": step.stage.name,
         "asked": {name: value for name, value in asked.items() if value is not None},
     }
-    # Its stage reads all that one sender is asked: another sender more is none for it.
-    if not (step.stage.message and _kind(pipeline, step).whole):
+    if not (step.stage.message and _alone(pipeline, step)):
         named["inputs"] = step.inputs
     if step.stage.raw:
         named["cohort"] = standing.cohort
@@ -215,8 +216,20 @@ def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> St
     return _numbered(name, pipeline, step, named, standing)
 
 
-def _kind(pipeline: Pipeline, step: Step) -> Message:
-    return messages(pipeline.protocol)[step.stage.message]
+def _public(pipeline: Pipeline, step: Step) -> bool:
+    """Say whether a step reads a file that everybody may: it is made anew with it."""
+    return bool(step.raw) and remote(pipeline.source)
+
+
+def _alone(pipeline: Pipeline, step: Step) -> bool:
+    """Say whether a release stays the same whatever its step reads.
+
+    Of a ``whole`` one the step reads all that its sender is asked: another sender more
+    is none for it. One that is ``tied`` comes from elsewhere, of a secret only: more
+    or better public columns ask for no other.
+    """
+    kind = messages(pipeline.protocol)[step.stage.message]
+    return kind.whole or (kind.tied and pipeline.intake is not None)
 
 
 def _numbered(

@@ -159,9 +159,7 @@ def _by_envelope(
     release = needed(step)
     found = round_of(project, release.id)
     if found is None or not found.complete:
-        invited = minimum(configured, step)
-        count, of = (found.accepted, found.needed) if found else (0, invited)
-        reason = f"{release.message}s {count} of {of}"
+        reason = f"{release.message}s {_count(*_counts(project, configured, step))}"
         return replace(step, action="blocked", reason=reason)
     if problem is None:
         facts = artifact(project, step.stage.name, step.key).facts
@@ -197,12 +195,43 @@ def _folded(found: Round) -> str:
     return f"round open, {found.folded} {found.asks}s folded in, {waiting}"
 
 
-def minimum(configured: Configured, step: Step) -> int:
-    """Return how many envelopes a round waits for."""
+def minimum(configured: Configured, step: Step, records: Sequence[str] | None) -> int:
+    """Return how many envelopes a round waits for; one for each record it asks about.
+
+    ``records`` are their names, None where no message is tied to one.
+    """
     pipeline = configured.pipeline
     name = needed(step).message
     stated = pipeline.intake.least(name) if pipeline.intake else None
+    if stated is None and records is not None:
+        return len(records)
     return int(stated or messages(pipeline.protocol)[name].invited(configured.values()))
+
+
+def records(project: Project, step: Step) -> list[str] | None:
+    """Return the names of the public records that a round asks about; None: of none.
+
+    They stand in the tables that its step reads; before those are made: none yet.
+    """
+    kind = messages(step.params["protocol"])[needed(step).message]
+    if not kind.tied:
+        return None
+    inputs = {name: artifact(project, *at) for name, at in step.sources.items()}
+    if any(each.problem(content=False) for each in inputs.values()):
+        return []
+    return [*kind.records(lambda stage, table: inputs[stage].columns(table, (0,)))]
+
+
+def _counts(project: Project, configured: Configured, step: Step) -> tuple[int, int]:
+    """Return how many envelopes of a round are in, and how many it waits for."""
+    found = round_of(project, needed(step).id)
+    if found:
+        return found.accepted, found.needed
+    return 0, minimum(configured, step, records(project, step))
+
+
+def _count(came: int, of: int) -> str:
+    return f"{came} of {of}" if of else f"{came} of as many as there are records"
 
 
 def count_together(
@@ -213,9 +242,7 @@ def count_together(
     counts: dict[str, list[tuple[int, int]]] = {}
     for step in steps:
         if step.release and step.release.by_envelope:
-            found = round_of(project, step.release.id)
-            invited = minimum(configured, step)
-            count = (found.accepted, found.needed) if found else (0, invited)
+            count = _counts(project, configured, step)
             counts.setdefault(step.release.message, []).append(count)
     words = {
         name: f"{name}s {sum(n for n, _ in own)} of {sum(of for _, of in own)}"

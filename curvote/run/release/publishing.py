@@ -13,14 +13,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from curvote.envelope import Invitation, issue
+from curvote.envelope import Invitation, issue, issue_each
 from curvote.errors import InternalError, UserError
 from curvote.protocols.judging import judged
 from curvote.protocols.message import message_of, messages
 from curvote.run.config.file import Configured
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
-from curvote.run.release.production import minimum, needed, round_of
+from curvote.run.release.production import minimum, needed, records, round_of
 from curvote.run.store.artifacts import artifact, write_lines, write_text
 from curvote.sealed import new_key, public
 from curvote.server.intake import Intake
@@ -112,17 +112,18 @@ def _open(
 ) -> Published:
     """Open rounds beside those that are ``known``, and publish all of them."""
     tasks = [_task(project, step) for step in new]
+    asked = [*zip(new, tasks, strict=True)]
     _, secret = _places(project, configured.name, tasks[0])
     secret.parent.mkdir(parents=True, exist_ok=True)
     seal = _seal(project, configured, known)
-    invited = _invitations(project, configured, tasks, known, seal)
+    invited = _invitations(project, configured, asked, known, seal)
     with Intake(project.intake) as intake:
-        for step, task in zip(new, tasks, strict=True):
+        for step, task in asked:
             intake.open_round(
                 needed(step).id,
                 pipeline=configured.name,
                 task=task,
-                needed=minimum(configured, step),
+                needed=minimum(configured, step, records(project, step)),
                 invitations=[one for one in invited if one.task == task.digest()],
                 seal=seal,
             )
@@ -189,7 +190,7 @@ def server_key(project: Project) -> ServerKey:
 def _invitations(
     project: Project,
     configured: Configured,
-    tasks: list[Asked],
+    asked: list[tuple[Step, Asked]],
     known: list[Round],
     seal: str | None,
 ) -> list[Invitation]:
@@ -198,21 +199,36 @@ def _invitations(
     Sealed ones are issued anew: the key that those name went with the killed run. The
     lines of rounds that are ``known`` stay as they are.
     """
-    kind, signer = message_of(tasks[0]), server_key(project).fingerprint
-    count = kind.invited(configured.values())
-    _, path = _places(project, configured.name, tasks[0])
+    _, path = _places(project, configured.name, asked[0][1])
     there = _written(path)
     stay = {each.digest for each in known}
     invited = [each for each in there if each.task in stay]
-    for task in tasks:
+    to = public(seal) if seal else None
+    for step, task in asked:
         mine = [each for each in there if each.task == task.digest()]
-        if seal or not mine or any(each.seal_to for each in mine):
-            to = public(seal) if seal else None
-            mine = issue(task, count, signer, to, kind.sender(task))
+        named = records(project, step)
+        stale = named is not None and [each.record for each in mine] != named
+        if seal or stale or not mine or any(each.seal_to for each in mine):
+            mine = _issued(project, configured, task, named, to)
         invited += mine
     if invited != there:
         write_lines(path, [invitation.to_json() for invitation in invited])
     return invited
+
+
+def _issued(
+    project: Project,
+    configured: Configured,
+    task: Asked,
+    named: list[str] | None,
+    to: str | None,
+) -> list[Invitation]:
+    """Return new invitations: one for each public record, or for each sender."""
+    kind, signer = message_of(task), server_key(project).fingerprint
+    if named is not None:
+        return issue_each(task, named, signer, to)
+    count = kind.invited(configured.values())
+    return issue(task, count, signer, to, kind.sender(task))
 
 
 def _written(path: Path) -> list[Invitation]:

@@ -10,6 +10,7 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from curvote.run.project import Project
 from curvote.run.release import caps, evidence, releases_log
 from curvote.run.release.production import LOST, needed
 from curvote.run.store.artifacts import MANIFEST, Artifact, artifact, commit, write_json
-from curvote.task import Task
+from curvote.task import Asked
 
 Compute = Callable[[], Path]
 
@@ -123,7 +124,7 @@ def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) 
 def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     facts = step.components["release"]
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    task = released.task_of(inputs, step.params)
+    task = import_module(step.stage.module).task_of(inputs, step.params)
     clients = inputs["ingest"].columns("clients", (0,))
     mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
     stated = Budget(**facts["cap"])
@@ -131,14 +132,14 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     ledger.reserve(
         step.key,
         mine,
-        task.budget,
+        task.spends(),
         population=facts["population"],
         facts=_facts(step, task, len(mine)),
         limit=stated,
     )
 
 
-def _facts(step: Step, task: Task, n: int) -> dict[str, Any]:
+def _facts(step: Step, task: Asked, n: int) -> dict[str, Any]:
     own = needed(step)
     return {
         "pipeline": step.components["release"]["pipeline"],

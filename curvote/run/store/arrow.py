@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -146,7 +146,7 @@ def _numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarray:
         rows = packed.reshape(-1, array.type.byte_width)
         return np.unpackbits(rows, axis=1, count=shape[0]).astype(bool)
     if kind == ROWS:
-        dtype, *rest = shape
+        dtype, *rest = cast("list[Any]", shape)
         data = b"".join(array.to_pylist())
         return np.frombuffer(data, np.dtype(dtype)).reshape(-1, *rest)
     if isinstance(kind, tuple):

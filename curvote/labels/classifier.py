@@ -1,0 +1,188 @@
+"""A classifier from public features and one noised code of each label."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from curvote import validate
+from curvote.labels import calibration
+from curvote.labels.asking import AsksLabels
+from curvote.labels.codes import Codes
+from curvote.labels.decision import BALANCED, DECIDE, frequent, settled
+from curvote.labels.encoders import AUTO
+from curvote.labels.encoding import shares
+from curvote.labels.learners.base import Learner
+from curvote.labels.learners.making import make
+from curvote.labels.left_out import LeftOut, left_out
+from curvote.labels.predicted import Predicted
+from curvote.labels.records import known, learned
+from curvote.validate import FloatArray
+
+
+class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
+    """A classifier for records whose features are public and whose labels are not.
+
+    Each label is released once, as one epsilon-LDP code; the classifier learns, tunes
+    and calibrates itself on codes (Zhao et al. 2025, and what
+    `curvote.labels` adds). `fit` plays the clients where it is given plain labels, and
+    is the server alone where it is given `Codes`.
+
+    Parameters
+    ----------
+    estimator : "auto", "knn", "spectral", "ridge", "likelihood" or an object
+        What learns. ``auto`` chooses among the others by the likelihood of the codes;
+        each tunes itself. An object is a learner with settings of its own, or any
+        scikit-learn regressor or multi-label classifier, also in a Pipeline.
+    epsilon : float
+        Budget of each label, 2^-20 <= epsilon < inf. Codes must be of the same.
+    encoder : "auto", a name that `encode` knows, or "lp_2st"
+        How a label becomes a code. ``auto`` takes the best one for the number of
+        classes and epsilon. ``lp_2st`` asks one half of the clients first and the
+        others by `rr_with_prior`, with what the first codes taught as prior.
+    classes : array (K,) or None
+        The public classes. None takes those that occur, which makes them public.
+    decide : "accuracy" or "balanced"
+        What `predict` is for: ``balanced`` divides the probabilities by what they are
+        in the mean, as if all classes were equally frequent. `predict_proba` and the
+        scores made of it stay as they are.
+    calibrate : bool
+        Whether votes become probabilities by an exponent that the likelihood of the
+        codes chooses; otherwise they are cut to the simplex.
+    random_state : int or None
+        None draws noise from the operating system. An int makes a study that protects
+        nobody: whoever knows the seed can remove the noise.
+
+    Attributes:
+    ----------
+    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
+    learner_ : the fitted learner; ``learner_.chosen_`` is what it tuned
+    exponent_ : the exponent of the probabilities, None without calibration
+    share_, share_se_ : (K,) unbiased estimates of the classes' shares (some may be
+        below 0) and their standard errors
+    encoder_ : the name of the codes' mechanism
+
+    spent_ : `Budget` that a label which stood in every fit of plain labels has spent: a
+        fit draws anew, so they add up. None where only codes came, which were paid for
+        where they were drawn. A `clone` begins at nothing.
+    private_ : False as soon as one fit of plain labels had a ``random_state``, None
+        where only codes came
+
+    Raises `UserError` (a ValueError) for parameters or data that are out of range.
+
+    Notes:
+    -----
+    Scikit-learn's searches cannot split `Codes` and would draw plain labels anew in
+    each fold: take `PrivateSearchCV`, which spends nothing.
+
+    Examples:
+    --------
+    >>> import numpy as np
+    >>> from curvote.labels import encode
+    >>> X, y = np.tile([[-1.0], [1.0]], (500, 1)), np.tile(["no", "yes"], 500)
+    >>> model = PrivateLabelClassifier("knn").fit(X, y)
+    >>> print(model.spent_, *model.predict([[-0.9], [1.2]]))
+    epsilon 1 no yes
+    >>> codes = encode(y, epsilon=2.0)
+    >>> print(PrivateLabelClassifier("knn", epsilon=2.0).fit(X, codes).spent_)
+    None
+    """
+
+    def __init__(
+        self,
+        estimator: Any = AUTO,
+        epsilon: float = 1.0,
+        *,
+        encoder: str = AUTO,
+        classes: ArrayLike | None = None,
+        decide: str = "accuracy",
+        calibrate: bool = True,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.encoder = encoder
+        self.classes = classes
+        self.decide = decide
+        self.calibrate = calibrate
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: Any, y: Any, unlabelled: Any = None) -> Self:
+        """Learn from records X (n, d) and their plain labels (n,) or `Codes` (n,).
+
+        ``unlabelled`` (u, d) are further public records, for learners of graphs. Each
+        call with plain labels asks every label again: see ``spent_``.
+        """
+        self.fit_left_out(X, y, unlabelled)
+        return self
+
+    def fit_left_out(self, X: Any, y: Any, unlabelled: Any = None) -> LeftOut:
+        """Fit, and return what models without their code say of training records."""
+        records = learned(self, X)
+        more = None if unlabelled is None else known(self, unlabelled, "unlabelled")
+        self._check()
+        rng, entropy = self._sources()
+        codes = self._codes(self, records, y, rng, entropy)
+        return self._learn(records, codes, rng, more)
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, (n, K); rows sum to 1."""
+        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
+        records = known(self, X)
+        proba = self._proba(self.learner_.votes(records))
+        return settled(proba, records, self._ties)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the predicted class of each record, (n,)."""
+        check_is_fitted(self, "classes_")
+        records = known(self, X)
+        proba = self._proba(self.learner_.votes(records))
+        return np.asarray(self.classes_[self._places(proba, records)])
+
+    def _places(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
+        """Return the place of each record's class (n,)."""
+        if self.decide == BALANCED:
+            proba = proba / self._frequent
+        return np.asarray(settled(proba, records, self._ties).argmax(axis=1))
+
+    def _proba(self, votes: FloatArray) -> FloatArray:
+        if self.exponent_ is None:
+            return calibration.simplex(votes)
+        return calibration.probabilities(votes, self.exponent_)
+
+    def _check(self) -> None:
+        validate.one_of(DECIDE, decide=self.decide)
+        if self.random_state is not None:
+            validate.at_least(0, random_state=self.random_state)
+        make(self.estimator)
+
+    def _learn(
+        self,
+        X: FloatArray,
+        codes: Codes,
+        rng: np.random.Generator,
+        more: FloatArray | None,
+    ) -> LeftOut:
+        """Fit the learner on codes alone, and calibrate it on left-out votes."""
+        self.learner_: Learner = make(self.estimator).fit(X, codes, rng, more)
+        rows, votes = left_out(self.learner_, X, codes, rng, more)
+        self.exponent_ = self._exponent(votes, codes[rows])
+        self.share_, self.share_se_ = shares(codes)
+        proba = self._proba(votes)
+        self._frequent = frequent(proba)
+        self._ties = int(rng.integers(2**31))
+        self.classes_, self.encoder_ = codes.classes, codes.encoder
+        return LeftOut(rows, Predicted(self._places(proba, X[rows]), proba))
+
+    def _exponent(self, votes: FloatArray, codes: Codes) -> int | None:
+        return calibration.exponent(votes, codes).exponent if self.calibrate else None

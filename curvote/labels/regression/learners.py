@@ -1,0 +1,94 @@
+"""Regressors by name, tuned on noised labels: noise adds the same to every error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from curvote import validate
+from curvote.errors import UserError
+
+_ALPHAS: Final = np.logspace(-2, 6, 17)
+_FOLDS: Final = 5
+# Shares of the records that are neighbours, or in a leaf.
+_SHARES: Final = (0.005, 0.02, 0.05, 0.15, 0.4)
+_TREES: Final = 100
+_ANCHORS: Final = 1000
+_COLUMNS: Final = 40
+
+
+def made(estimator: Any, n: int, seed: int) -> Any:
+    """Return an unfitted regressor for ``n`` records.
+
+    ``estimator`` is ``ridge``, ``knn``, ``forest``, ``spectral`` or a scikit-learn
+    regressor, which is cloned; anything else is a UserError.
+    """
+    if isinstance(estimator, str):
+        return NAMED[validate.one_of(NAMED, estimator=estimator)](n, seed)
+    if not hasattr(estimator, "fit") or isinstance(estimator, type):
+        raise UserError(
+            f"estimator is {validate.shown(estimator)}; give one of"
+            f" {', '.join(NAMED)}, or a scikit-learn regressor."
+        )
+    return clone(estimator)
+
+
+def _ridge(_n: int, _seed: int) -> Any:
+    return make_pipeline(StandardScaler(), RidgeCV(_ALPHAS))
+
+
+def _knn(n: int, _seed: int) -> Any:
+    folds = _folds(n)
+    most = n - -(-n // folds)  # in the smallest training part
+    near = KNeighborsRegressor(n_neighbors=min(most, 5))
+    grid = {"kneighborsregressor__n_neighbors": _sizes(n, most)}
+    return _searched(make_pipeline(StandardScaler(), near), grid, folds)
+
+
+def _forest(n: int, seed: int) -> Any:
+    trees = RandomForestRegressor(n_estimators=_TREES, random_state=seed)
+    return _searched(trees, {"min_samples_leaf": _sizes(n, n)}, _folds(n))
+
+
+def _spectral(n: int, seed: int) -> Any:
+    from curvote.labels.spectral import Spectral
+
+    anchors = min(n, _ANCHORS)
+    graph = Spectral(
+        m=min(_COLUMNS, anchors),
+        anchors=anchors,
+        neighbours=min(5, anchors),
+        random_state=seed,
+    )
+    return make_pipeline(StandardScaler(), graph, RidgeCV(_ALPHAS))
+
+
+def _folds(n: int) -> int:
+    return min(_FOLDS, n)
+
+
+def _sizes(n: int, most: int) -> list[int]:
+    """Return numbers of neighbours or of records in a leaf, 1 to ``most``."""
+    return sorted({min(most, max(1, round(share * n))) for share in _SHARES})
+
+
+def _searched(model: Any, grid: Mapping[str, list[int]], folds: int) -> Any:
+    """Return a search by the squared error, which noise raises for all alike."""
+    return GridSearchCV(model, grid, scoring="neg_mean_squared_error", cv=folds)
+
+
+NAMED: Final[Mapping[str, Callable[[int, int], Any]]] = {
+    "ridge": _ridge,
+    "knn": _knn,
+    "forest": _forest,
+    "spectral": _spectral,
+}

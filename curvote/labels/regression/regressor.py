@@ -1,0 +1,187 @@
+"""A regressor from public features and noised labels, as a scikit-learn class."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from curvote import validate
+from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.labels.regression.learners import made
+from curvote.labels.regression.noising import checked_labels, noise_targets
+from curvote.labels.regression.prior import histogram, reported, stated
+from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete
+from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
+from curvote.privacy import Budget
+from curvote.validate import FloatArray
+
+
+class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
+    """Learns a number from public features and one noised label of each record.
+
+    `fit` on plain labels plays the clients: each label is released once, with all of
+    ``epsilon``, and only what was released is learnt from. `fit` on `NoisedTargets`
+    learns from what others released.
+
+    Parameters
+    ----------
+    estimator : "ridge", "knn", "forest", "spectral" or a scikit-learn regressor
+        What learns, also a Pipeline. Those by name are tuned on the noised labels:
+        noise adds the same to the squared error of all.
+    epsilon : float
+        Budget of each label, 2^-20 <= epsilon < inf; features and taking part are
+        public.
+    bounds : (lower, upper)
+        Public; labels beyond count as lying on them. Never taken from y. Predictions
+        are cut to them.
+    randomizer : "auto", "piecewise", "hybrid" or "rr_on_bins"
+        How a label is noised. The first two are unbiased. ``rr_on_bins`` takes bins
+        that are optimal for a prior (Ghazi et al. 2022) and stretches its answers until
+        they have slope 1 on the label. ``auto`` looks at epsilon only: ``rr_on_bins``
+        below 2.9, ``piecewise`` from there on.
+    prior : (m,) or None
+        Public shares of m equal cells of the bounds, for ``rr_on_bins``. None asks a
+        share of the labels for a noised histogram: all they ever release.
+    share : float
+        The part of labels, in (0, 1), that the histogram is made of.
+    random_state : int or None
+        None draws from the operating system. An int makes a study that protects
+        nobody: whoever knows the seed can remove the noise.
+
+    Attributes:
+    ----------
+    estimator_ : the fitted regressor
+    randomizer_ : the mechanism that noised the labels
+    prior_ : (m,), the prior of the bins; None where there are none
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    spent_ : `Budget` that a label which stood in every fit of this object on plain
+        labels has spent; a fit on `NoisedTargets` spends nothing and sets nothing
+    private_ : False as soon as one of these fits had a ``random_state``
+
+    Raises `UserError` (a ValueError) for parameters or data that are out of range.
+
+    Notes:
+    -----
+    Scikit-learn's searches fit clones on plain labels, each of which draws anew: tune
+    on one set of `NoisedTargets` instead.
+
+    Examples:
+    --------
+    >>> import numpy as np
+    >>> X = np.linspace(-1, 1, 4000)[:, None]
+    >>> y = 50 + 20 * X[:, 0]
+    >>> model = PrivateLabelRegressor(epsilon=2, bounds=(0, 100), random_state=0)
+    >>> print(model.fit(X, y).predict([[0.5]]).round(-1), model.spent_)
+    [60.] epsilon 2
+    """
+
+    def __init__(
+        self,
+        estimator: Any = "ridge",
+        epsilon: float = 1.0,
+        bounds: tuple[float, float] = (-1.0, 1.0),
+        randomizer: str = AUTO,
+        *,
+        prior: ArrayLike | None = None,
+        share: float = 0.2,
+        random_state: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.randomizer = randomizer
+        self.prior = prior
+        self.share = share
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.regressor_tags.poor_score = True
+        tags.non_deterministic = self.random_state is None
+        return tags
+
+    def fit(self, X: Any, y: ArrayLike | NoisedTargets) -> Self:
+        """Learn from features X (n, d) and labels, or noised labels, (n,).
+
+        Plain labels are noised anew by each call. Noised ones of other bounds, epsilon
+        or randomizer than the model's are a UserError.
+        """
+        rng, entropy = self._sources()
+        if isinstance(y, NoisedTargets):
+            X = validate_data(self, X, dtype=np.float64)
+            rows, targets = np.arange(len(X)), self._checked(y, len(X))
+        else:
+            X, labels = validate_data(
+                self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
+            )
+            rows, targets = self._released(checked_labels(labels), rng, entropy)
+        self.randomizer_, self.prior_ = targets.randomizer, targets.prior
+        learner = made(self.estimator, len(rows), int(rng.integers(2**31)))
+        self.estimator_ = learner.fit(X[rows], targets.decode())
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the predicted label of each record, (n,), within the bounds."""
+        check_is_fitted(self, "estimator_")
+        records = validate_data(self, X, dtype=np.float64, reset=False)
+        told = np.asarray(self.estimator_.predict(records), dtype=np.float64)
+        return np.clip(told, *checked_bounds(self.bounds))
+
+    def _released(
+        self, y: FloatArray, rng: np.random.Generator, entropy: Entropy
+    ) -> tuple[NDArray[np.int64], NoisedTargets]:
+        """Return who releases a label to learn from, in order, and what they release.
+
+        Where a prior is needed and not stated, the others are asked for it before.
+        """
+        name = concrete(self.randomizer, validate.positive(epsilon=self.epsilon))
+        bounds, share = checked_bounds(self.bounds), validate.fraction(share=self.share)
+        prior = None if self.prior is None else stated(self.prior)
+        self._count()
+        rows = np.arange(len(y))
+        if name == ON_BINS and prior is None:
+            order = rng.permutation(len(y))
+            first = min(len(y) - 1, max(1, round(share * len(y))))
+            asked, rows = order[:first], np.sort(order[first:])
+            sent = reported(scaled(y[asked], bounds), self.epsilon, entropy)
+            prior = histogram(sent, self.epsilon)
+        given = bounds, self.epsilon, name, entropy
+        return rows, noise_targets(y[rows], *given, prior=prior)
+
+    def _checked(self, targets: NoisedTargets, n: int) -> NoisedTargets:
+        if len(targets) != n:
+            raise UserError(f"there are {len(targets)} noised labels; X has {n} rows.")
+        own = {
+            "bounds": checked_bounds(self.bounds),
+            "epsilon": validate.positive(epsilon=self.epsilon),
+        }
+        if self.randomizer != AUTO:
+            own["randomizer"] = concrete(self.randomizer, self.epsilon)
+        for name, value in own.items():
+            if getattr(targets, name) != value:
+                raise UserError(
+                    f"{name} of the noised labels is {getattr(targets, name)!r}, of"
+                    f" the model {value!r}."
+                )
+        return targets
+
+    def _count(self) -> None:
+        """Add what this fit spends; to be called before anything is drawn."""
+        now, before = Budget(self.epsilon), getattr(self, "spent_", None)
+        self.spent_ = now if before is None else before + now
+        # One fit with known noise is enough to know the label.
+        self.private_ = getattr(self, "private_", True) and self.random_state is None
+
+    def _sources(self) -> tuple[np.random.Generator, Entropy]:
+        """Return what splits and learns, and where noise comes from."""
+        if self.random_state is None:
+            return np.random.default_rng(), SystemEntropy()
+        validate.at_least(0, random_state=self.random_state)
+        split, noise = np.random.SeedSequence(self.random_state).spawn(2)
+        return np.random.default_rng(split), SeededEntropy(noise)

@@ -1,0 +1,22 @@
+"""How far a regressor is off, from noised labels alone: their noise is taken out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from curvote.labels.regression.targets import NoisedTargets
+from curvote.labels.scoring import Score, score_of
+
+
+def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:
+    """Return the mean squared error of ``model`` on records whose labels nobody shows.
+
+    ``model`` is a fitted regressor, or its predictions (n,); it must not have seen the
+    targets. ``value`` is unbiased where `NoisedTargets.squared_errors` is, in the
+    labels' unit squared, and may be below 0 where the noise is large; ``low`` to
+    ``high`` holds the true error in 95 of 100 cases.
+    """
+    told = model.predict(X) if hasattr(model, "predict") else np.asarray(model)
+    return score_of(targets.squared_errors(told))

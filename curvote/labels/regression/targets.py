@@ -1,0 +1,119 @@
+"""Noised numeric labels, one a client, with all that is public about them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.labels.regression.readings import Reading, reading
+from curvote.mechanisms import make
+from curvote.mechanisms.base import ScalarMechanism
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class NoisedTargets:
+    """The noised labels of n records: all that left their owners, and what is public.
+
+    ``values`` (n,) are outputs of the mechanism ``randomizer`` with ``params``, for
+    labels that ``bounds`` (lower, upper) map to [-1, 1]. ``prior`` (m,) are the shares
+    of m equal cells of the bounds that the bins of ``rr_on_bins`` were made for.
+    """
+
+    values: FloatArray
+    bounds: tuple[float, float]
+    epsilon: float
+    randomizer: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    prior: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Any) -> NoisedTargets:
+        """Return the targets of some rows: a slice, a mask or an array of places."""
+        return replace(self, values=self.values[rows])
+
+    @property
+    def nbytes(self) -> int:
+        """How many bytes the values take."""
+        return self.values.nbytes
+
+    @property
+    def mechanism(self) -> ScalarMechanism:
+        """The mechanism that drew the values."""
+        made = make(self.randomizer, epsilon=self.epsilon, **self.params)
+        return cast("ScalarMechanism", made)
+
+    def decode(self) -> FloatArray:
+        """Return an estimate of each label in its own unit, (n,), to regress on.
+
+        Unbiased by ``piecewise`` and ``hybrid``. By ``rr_on_bins``, which forgets
+        where in a bin a label lies, the mean and the slope are right under the prior.
+        """
+        return self._in_unit(self._reading.numbers(self.values))
+
+    def variance(self, y: ArrayLike) -> FloatArray:
+        """Return the exact variance of what `decode` makes of labels ``y`` (n,)."""
+        labels = scaled(validate.finite(y=y), self.bounds)
+        return np.asarray(self._reading.variance(labels) * self._half**2)
+
+    def squared_errors(self, predictions: ArrayLike) -> FloatArray:
+        """Return an estimate of (prediction - label)^2 for each record, (n,).
+
+        f^2 - 2 f z + s, z the decoded label and s an estimate of the label's square,
+        all about one centre. Unbiased by ``piecewise``, and by ``hybrid`` above epsilon
+        0.61; below, it is a UserError. By ``rr_on_bins`` as far as the prior is right.
+        """
+        given = validate.finite(predictions=predictions)
+        if given.shape != (len(self),):
+            raise UserError(
+                f"predictions has shape {given.shape}; there are {len(self)} noised"
+                f" labels: ({len(self)},)."
+            )
+        read = self._reading
+        f = (given - self._middle) / self._half - read.centre
+        z, squares = read.numbers(self.values), read.squares(self.values)
+        each = f**2 - 2 * f * (z - read.centre) + squares
+        return np.asarray(each * self._half**2)
+
+    @property
+    def _reading(self) -> Reading:
+        return reading(self.mechanism, self.prior)
+
+    @property
+    def _middle(self) -> float:
+        return (self.bounds[0] + self.bounds[1]) / 2
+
+    @property
+    def _half(self) -> float:
+        return (self.bounds[1] - self.bounds[0]) / 2
+
+    def _in_unit(self, scaled_: FloatArray) -> FloatArray:
+        return np.asarray(self._middle + self._half * scaled_)
+
+
+def checked_bounds(bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return (lower, upper); UserError: not two finite numbers that increase."""
+    given = validate.finite(bounds=bounds)
+    if given.shape != (2,) or not given[0] < given[1]:
+        raise UserError(
+            f"bounds is {validate.shown(bounds)}; give the public lower and upper end"
+            " of a label, the lower one first."
+        )
+    lower, upper = given.tolist()
+    validate.positive(width_of_bounds=upper - lower)
+    return lower, upper
+
+
+def scaled(y: FloatArray, bounds: tuple[float, float]) -> FloatArray:
+    """Return labels on [-1, 1]; those beyond the bounds count as lying on them."""
+    lower, upper = bounds
+    inside = np.clip(y, lower, upper)
+    return np.asarray(2 * ((inside - lower) / (upper - lower)) - 1)

@@ -1,0 +1,154 @@
+"""How good a model is, from noised codes alone: unbiased, and with its own error.
+
+A score sum_c s(x, c) 1[y = c] stays unbiased when the decoded code takes the place of
+the one-hot label. Accuracy, the Brier score and log loss are such scores; balanced
+accuracy is made of ratios of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.labels import balanced
+from curvote.labels.codes import Codes
+from curvote.labels.decoded import refuse_biased, unbiased
+from curvote.labels.predicted import Predicted, predicted
+from curvote.labels.regression.targets import NoisedTargets
+from curvote.validate import FloatArray
+
+Scoring = str | Callable[[Any, FloatArray], FloatArray]
+ByClass = Callable[[Predicted], FloatArray]
+
+# The quantile of the normal law that a two-sided interval of 95 % ends at.
+Z: Final = 1.959963984540054
+# scikit-learn's log loss takes no probability for smaller.
+_LEAST: Final = float(np.finfo(np.float64).eps)
+
+
+class Score(NamedTuple):
+    """An estimate, its standard error, and the ends of a 95 % interval.
+
+    Neither is cut to what the score can be: an accuracy may be above 1 here.
+    """
+
+    value: float
+    se: float
+    low: float
+    high: float
+
+
+def private_score(
+    model: Any, X: Any, codes: Codes | NoisedTargets, scoring: Scoring = "accuracy"
+) -> Score:
+    """Return how good ``model`` is on records ``X`` whose labels nobody has shown.
+
+    Parameters
+    ----------
+    model : a fitted classifier, or its probabilities (n, K)
+        Anything with ``classes_``, ``predict`` and ``predict_proba``. It must not have
+        seen the codes: on those it was trained or chosen by, no score is honest.
+    X : (n, d)
+        Public features, as the model wants them.
+    codes : `Codes`, or the `NoisedTargets` of a regression
+        One for each record, by an encoder whose decoded codes are unbiased. Of targets
+        the score is the mean squared error: ``scoring`` stays as it is.
+    scoring : "accuracy", "balanced_accuracy", "brier", "log_loss" or a function
+        ``brier`` is the sum over classes of squared differences, in [0, 2], and
+        ``log_loss`` the mean of -ln p: for both less is better. A function of (X, proba
+        (n, K)) returns what each class would score, (n, K). ``balanced_accuracy`` is
+        over those classes that the codes show, two standard errors of share or more.
+
+    Returns:
+    -------
+    Score
+        ``value``, ``se``, and ``low`` to ``high``, which holds the model's true score
+        in 95 of 100 cases. Raises `UserError` for codes of other classes or length.
+
+    Examples:
+    --------
+    >>> import numpy as np
+    >>> from curvote.labels import encode
+    >>> y = np.tile(["no", "yes"], 5000)
+    >>> codes = encode(y, epsilon=1.0, random_state=0)
+    >>> always = np.tile([0.9, 0.1], (10000, 1))  # a model that says "no"
+    >>> score = private_score(always, None, codes)
+    >>> print(f"{score.value:.2f} +- {score.se:.2f}")
+    0.50 +- 0.01
+    """
+    if isinstance(codes, NoisedTargets):
+        from curvote.labels.regression.scoring import squared_error
+
+        return squared_error(model, X, codes)
+    told = predicted(model, X, codes)
+    return score_of(contributions(told, X, codes, scoring))
+
+
+def score_of(each: FloatArray) -> Score:
+    """Return the mean of what each record says (n,), n at least 2, with its error."""
+    if len(each) < 2:
+        raise UserError(f"{len(each)} codes have no standard error; give 2 or more.")
+    value, se = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+    return Score(value, se, value - Z * se, value + Z * se)
+
+
+def contributions(
+    told: Predicted, X: Any, codes: Codes, scoring: Scoring
+) -> FloatArray:
+    """Return what each record says of the score, (n,): their mean estimates it."""
+    refuse_biased(codes)
+    if callable(scoring):
+        return _weighed(_by_function(scoring, X, told.proba), codes)
+    validate.one_of(SCORINGS, scoring=scoring)
+    if scoring == BALANCED:
+        return balanced.contributions(told, codes)
+    return _weighed(LINEAR[scoring](told), codes)
+
+
+def _weighed(by_class: FloatArray, codes: Codes) -> FloatArray:
+    """Return sum_c s(x, c) times the estimated one-hot label, (n,)."""
+    each = np.empty(len(codes))
+    for rows, part in codes.blocks():
+        each[rows] = np.einsum("ic,ic->i", by_class[rows], unbiased(part))
+    return each
+
+
+def _by_function(
+    scoring: Callable[[Any, FloatArray], FloatArray], X: Any, proba: FloatArray
+) -> FloatArray:
+    by_class = validate.finite(scoring=scoring(X, proba))
+    if by_class.shape != proba.shape:
+        raise UserError(
+            f"scoring returned shape {by_class.shape}; it returns what each class"
+            f" would score: {proba.shape}."
+        )
+    return by_class
+
+
+def _accuracy(told: Predicted) -> FloatArray:
+    hit = told.places[:, None] == np.arange(told.proba.shape[1])
+    return np.asarray(hit, dtype=np.float64)
+
+
+def _brier(told: Predicted) -> FloatArray:
+    squares = np.sum(told.proba**2, axis=1, keepdims=True)
+    return np.asarray(squares - 2 * told.proba + 1)
+
+
+def _log_loss(told: Predicted) -> FloatArray:
+    return np.asarray(-np.log(told.proba.clip(_LEAST)))
+
+
+BALANCED: Final = "balanced_accuracy"
+LINEAR: Final[Mapping[str, ByClass]] = {
+    "accuracy": _accuracy,
+    "brier": _brier,
+    "log_loss": _log_loss,
+}
+SCORINGS: Final = (*LINEAR, BALANCED)
+# Of which less is better.
+LOSSES: Final = ("brier", "log_loss")

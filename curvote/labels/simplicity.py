@@ -1,0 +1,62 @@
+"""Which of several candidates is simpler: the smoother, then the earlier in a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from curvote.labels.learners.making import make
+
+# The direction in which a hyperparameter makes a learner smoother.
+SMOOTHER: Mapping[str, int] = {
+    "k": 1,
+    "n_neighbors": 1,
+    "min_samples_leaf": 1,
+    "m": -1,
+    "n_components": -1,
+    "max_depth": -1,
+    "C": -1,
+    "alpha": 1,
+    "ridge": 1,
+}
+
+
+def order(estimators: Sequence[Any]) -> list[int]:
+    """Return the places of the candidates' estimators, the simplest first.
+
+    Kinds of learners come in the order of the grid. Within a kind more neighbours,
+    fewer eigenvectors or components and more ridge are simpler; what is tuned or has
+    no such number keeps the order of the grid.
+    """
+    parts = [list(_parts(estimator)) for estimator in estimators]
+    kinds = list(dict.fromkeys(tuple(kind for kind, _ in each) for each in parts))
+
+    def key(place: int) -> tuple[Any, ...]:
+        names = tuple(kind for kind, _ in parts[place])
+        rough = [_roughness(params) for _, params in parts[place]]
+        return kinds.index(names), rough, place
+
+    return sorted(range(len(estimators)), key=key)
+
+
+def _parts(estimator: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
+    """Yield the kind and settings of a learner, or of each step of a Pipeline."""
+    made = make(estimator)
+    inner = getattr(made, "estimator", made)
+    for step in getattr(inner, "steps", [("", inner)]):
+        yield type(step[1]).__name__, _settings(step[1])
+
+
+def _settings(part: Any) -> Mapping[str, Any]:
+    return part.get_params(deep=False) if hasattr(part, "get_params") else {}
+
+
+def _roughness(params: Mapping[str, Any]) -> list[float]:
+    """Return one number for each known setting, larger where less is smoothed."""
+    return [-_number(params.get(name)) * sign for name, sign in SMOOTHER.items()]
+
+
+def _number(value: Any) -> float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number and math.isfinite(value) else 0.0

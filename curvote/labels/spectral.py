@@ -1,0 +1,148 @@
+"""Eigenvectors of the neighbour graph of public features: structure that is free.
+
+Records are tied to anchors, so that time is linear in their number and a new record
+needs its anchors only (anchor graphs: Liu, He and Chang 2010).
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+from sklearn.base import (
+    BaseEstimator,
+    ClassNamePrefixFeaturesOutMixin,
+    TransformerMixin,
+)
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NearestNeighbors
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.validate import FloatArray
+
+# Anchors are the means of at most so many records each: more move them no further.
+_PER_ANCHOR = 25
+_ROUNDS = 10
+# Eigenvalues below it are those of a graph of lower rank, up to rounding.
+_RANK = 1e-10
+
+
+class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """The first ``m`` eigenvectors of an anchor graph of the features.
+
+    Anchors are k-means centres. A row of W, (n, anchors), ties a record to its nearest
+    ``neighbours`` anchors with weights exp(-2 d^2 / d_last^2) that sum to 1; D are the
+    column sums of W. The eigenvectors of D^-1/2 W'W D^-1/2, largest eigenvalue first,
+    are mapped back by W D^-1/2 and scaled to unit mean square over the records of
+    ``fit``. The first column is constant; fewer columns are the first ones of more.
+
+    1 <= m <= anchors <= records, 1 <= neighbours <= anchors; anything else is a
+    UserError.
+
+    Attributes:
+        anchors_: the centres, (anchors, d); equal ones are one.
+        components_: what an anchor adds to each column, (anchors, m).
+        eigenvalues_: (m,), decreasing; the first is 1.
+    """
+
+    def __init__(
+        self,
+        m: int = 20,
+        anchors: int = 2000,
+        neighbours: int = 5,
+        random_state: Any = None,
+    ) -> None:
+        self.m = m
+        self.anchors = anchors
+        self.neighbours = neighbours
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: None = None) -> Self:
+        """Learn the graph of the records X, (n, d)."""
+        given: FloatArray = validate_data(
+            self, X, dtype=np.float64, ensure_min_samples=2
+        )
+        self._check(len(given))
+        self.anchors_ = _centres(given, self.anchors, self.random_state)
+        self.near_ = NearestNeighbors(n_neighbors=min(self.neighbours, self._found()))
+        self.near_.fit(self.anchors_)
+        tied = self._ties(given)
+        sizes = tied.sum(axis=0)
+        # An anchor that no record is near has no part in the graph.
+        scale = np.divide(1, np.sqrt(sizes), out=np.zeros_like(sizes), where=sizes > 0)
+        graph = (tied.T @ tied).toarray() * scale[:, None] * scale
+        self.eigenvalues_, vectors = _largest(graph, min(self.m, self._found()))
+        # The mean square of a mapped column is its eigenvalue / n.
+        roots = np.sqrt(self.eigenvalues_.clip(min=_RANK) / len(given))
+        self.components_ = scale[:, None] * vectors / roots
+        self.components_[:, self.eigenvalues_ < _RANK] = 0
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return the columns of records (n, d), (n, m)."""
+        return np.asarray(self.ties(X) @ self.components_)
+
+    def ties(self, X: ArrayLike) -> csr_array:
+        """Return W of records (n, d): sparse, (n, anchors), rows sum to 1."""
+        check_is_fitted(self)
+        return self._ties(validate_data(self, X, dtype=np.float64, reset=False))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.components_.shape[1]
+
+    def _found(self) -> int:
+        return len(self.anchors_)
+
+    def _check(self, n: int) -> None:
+        anchors = validate.at_least(1, anchors=self.anchors)
+        for name in ("m", "neighbours"):
+            value = validate.at_least(1, **{name: getattr(self, name)})
+            if value > anchors:
+                raise UserError(
+                    f"{name} is {value}, anchors {anchors}; {name} must be at most the"
+                    " number of anchors."
+                )
+        if anchors > n:
+            raise UserError(
+                f"anchors is {anchors}, but X has n_samples = {n}; anchors must be at"
+                " most the number of records."
+            )
+
+    def _ties(self, X: FloatArray) -> csr_array:
+        distances, places = self.near_.kneighbors(X)
+        last = np.maximum(distances[:, -1:], np.finfo(np.float64).tiny)
+        weights = np.exp(-2 * (distances / last) ** 2)
+        weights /= weights.sum(axis=1, keepdims=True)
+        starts = np.arange(0, places.size + 1, places.shape[1])
+        shape = (len(X), self._found())
+        return csr_array((weights.ravel(), places.ravel(), starts), shape=shape)
+
+
+def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
+    """Return the distinct k-means centres of a sample of the records."""
+    rng = check_random_state(random_state)
+    most = _PER_ANCHOR * count
+    some = X if len(X) <= most else X[rng.choice(len(X), most, replace=False)]
+    means = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=rng)
+    with warnings.catch_warnings():
+        # Fewer distinct records than centres: the distinct ones are the centres.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return np.unique(means.fit(some).cluster_centers_, axis=0)
+
+
+def _largest(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
+    """Return the largest eigenvalues, decreasing, and their vectors with fixed signs."""
+    last = len(graph) - 1
+    values, vectors = eigh(graph, subset_by_index=[last - count + 1, last])
+    values, vectors = values[::-1].clip(min=0), vectors[:, ::-1]
+    largest = np.abs(vectors).argmax(axis=0)
+    return values, vectors * np.sign(vectors[largest, np.arange(count)])

@@ -1,0 +1,159 @@
+"""Laplace noise on the whole one-hot label: exact, on a dyadic grid."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.entropy import Entropy
+from curvote.errors import UserError
+from curvote.mechanisms import bits
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.bits import Bits, Labels
+from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
+from curvote.mechanisms.labels import in_blocks
+from curvote.validate import FloatArray
+
+# The 1 of a one-hot label, counted in steps.
+ONE = 1 << 6
+# Two labels differ by 1 in two coordinates: the sensitivity in steps is 2 ONE = 2^7.
+_RANGE_BITS = 7
+# Noise beyond so many of its scales, once in 2^64 numbers, is cut off.
+_SCALES = 64 * math.log(2)
+
+
+class Alibi(LabelMechanism):
+    """Adds Laplace noise of scale 2/epsilon to each number of the one-hot label.
+
+    Malek Esmaeili et al. (2021), algorithm 3; Zhao et al. (2025), (29). Outputs are
+    whole steps of 2^-6, (n, n_classes), of the smallest signed type that holds
+    [-``limit``, ``limit``]. The noise is exact on the same grid: P(k) is proportional
+    to exp(-|k| s/t) with t a power of two and s = floor(epsilon t / 2^7), so the loss
+    2^7 s/t is at most epsilon. Cutting off at ``limit`` is post-processing: it loses
+    nothing more, changes no ratio of likelihoods, and ``decode`` by less than 2^-57 /
+    epsilon. Above 2^30 epsilon is taken as 2^30, where the noise is practically 0.
+    """
+
+    name = "alibi"
+    unbiased = True
+
+    def __init__(self, *, epsilon: float, n_classes: int) -> None:
+        super().__init__(epsilon=epsilon, n_classes=n_classes)
+        target = min(self.epsilon, 2.0**30)
+        digits = MOST_BITS - max(0, math.frexp(target)[1])
+        s = math.floor(math.ldexp(target, digits - _RANGE_BITS))
+        self.noise = DiscreteLaplace(s, digits)
+        self.limit = ONE + math.ceil(_SCALES / self.noise.rate)
+        self.dtype = np.min_scalar_type(-max(self.limit, 1 << 8))
+
+    @property
+    def scale(self) -> float:
+        """The scale of the noise in the one-hot label's unit: 2/epsilon."""
+        return 1 / (self.noise.rate * ONE)
+
+    def _draw(self, values: Labels, entropy: Entropy) -> NDArray[Any]:
+        out = np.empty((values.size, self.n_classes), dtype=self.dtype)
+        for part in bits.chunks(values.size, self.n_classes):
+            labels = values[part]
+            rows = self.noise.sample(labels.size * self.n_classes, entropy)
+            rows = rows.reshape(labels.size, self.n_classes)
+            rows[np.arange(labels.size), labels] += ONE
+            out[part] = np.clip(rows, -self.limit, self.limit, out=rows)
+        return out
+
+    def possible(self, outputs: NDArray[Any]) -> Bits:
+        """Say for each output whether it is a row of steps that the cut leaves."""
+        if outputs.dtype.kind not in "iu" or outputs.shape[1:] != (self.n_classes,):
+            return np.zeros(outputs.shape[:1], dtype=bool)
+        inside = (outputs >= -self.limit) & (outputs <= self.limit)
+        return np.asarray(inside.all(axis=1))
+
+    def tail(self, probability: float) -> float:
+        """Return 1 in steps and the k with P(|noise| > k) at most so large."""
+        odds = 2 / validate.fraction(probability=probability)
+        rest = math.log(odds / (1 + math.exp(-self.noise.rate)))
+        return min(ONE + math.ceil(rest / self.noise.rate), self.limit)
+
+    def mean(self, x: ArrayLike) -> FloatArray:
+        """Return the mean of ``decode``: the one-hot labels, (n, n_classes)."""
+        labels, _ = self.clip(x)
+        own = labels[:, None] == np.arange(self.n_classes)
+        return np.asarray(own, dtype=np.float64)
+
+    def variance(self, x: ArrayLike) -> FloatArray:
+        """Return the variance of ``decode``, (n, n_classes): about 8/epsilon^2."""
+        labels, _ = self.clip(x)
+        return np.full((labels.size, self.n_classes), self._variance)
+
+    @property
+    def _variance(self) -> float:
+        return self.noise.variance / ONE**2
+
+    def pair_variance(self) -> float:
+        """Return the variance of the decoded label's number less another one."""
+        return 2 * self._variance
+
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        rows, (labels, _) = np.asarray(at), self.clip(x)
+        own = rows[np.arange(len(rows)), labels]
+        return np.asarray(2 * self.noise.rate * np.clip(own, 0, ONE))
+
+    def worst_log_ratio(self) -> float:
+        """Return the loss of both numbers that differ, 2^7 s/t: at most epsilon.
+
+        Its exponential is no fraction: ``worst_ratio`` is None.
+        """
+        return float(Fraction(self.noise.s << _RANGE_BITS, 1 << self.noise.bits))
+
+    def decode(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return the noised one-hot label itself, (n, n_classes): unbiased."""
+        return np.asarray(outputs * (1 / ONE), dtype=np.float64)
+
+    def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return P(output | label) up to a factor a row, (n, n_classes).
+
+        Two labels differ in |o_c| - |o_c - 1| only, which is 2 o_c - 1 within [0, 1].
+        """
+        weights = np.exp(-2 * self.noise.rate * np.arange(ONE + 1))
+
+        def block(rows: NDArray[Any]) -> FloatArray:
+            inside = np.clip(rows, 0, ONE)
+            return np.asarray(weights[inside.max(axis=1, keepdims=True) - inside])
+
+        return in_blocks(outputs, self.n_classes, block)
+
+    def soft(self, outputs: NDArray[Any]) -> FloatArray:
+        """Return the soft labels (29), (n, n_classes): rows sum to 1."""
+        found = self.likelihood(outputs)
+        found /= found.sum(axis=1, keepdims=True)
+        return found
+
+    def cdf(self, x: ArrayLike, at: NDArray[Any]) -> FloatArray:
+        """Return P(number <= at) for each number of each output, (n, n_classes)."""
+        below = self.noise.cdf(np.asarray(at, dtype=np.float64) - ONE * self.mean(x))
+        reached = np.where(at >= self.limit, 1.0, below)
+        return np.where(at < -self.limit, 0.0, reached)
+
+    def _endless(self) -> NoReturn:
+        raise UserError(
+            f"{self.name} has more than {self.most_outputs} outputs, too many to write"
+            " out."
+        )
+
+    def outputs(self) -> NDArray[Any]:
+        """Refuse (UserError): there are too many."""
+        self._endless()
+
+    def probabilities(self, x: ArrayLike) -> FloatArray:
+        """Refuse (UserError): there are too many outputs."""
+        del x
+        self._endless()
+
+    def channel(self) -> list[list[Fraction]]:
+        """Refuse (UserError): there are too many outputs."""
+        self._endless()

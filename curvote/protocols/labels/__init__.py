@@ -1,0 +1,1 @@
+"""Labels are private, features are not: one noised code of each label, once."""

@@ -1,0 +1,75 @@
+"""What may be wrong with settings of private labels, each key being well formed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from curvote.chain.axis import Settings
+from curvote.datasets import lookup
+from curvote.errors import Problem, UserError
+from curvote.labels.encoders import AUTO, concrete
+from curvote.labels.learners.making import make
+from curvote.protocols import checks as shared
+
+Problems = Iterator[Problem]
+
+
+def checks(pipeline: Settings) -> Problems:
+    """Yield what is wrong with roles, the encoder, learners and rounds."""
+    yield from learned(pipeline)
+    yield from _asked(pipeline)
+
+
+def learned(pipeline: Settings) -> Problems:
+    """Yield what is wrong with roles, public features and learners."""
+    yield from shared.roles(pipeline)
+    yield from _owners(pipeline)
+    yield from shared.tested(pipeline)
+    yield from public(pipeline)
+    for index, learner in enumerate(pipeline.learners):
+        try:
+            make(learner.name, **learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
+
+
+def _owners(pipeline: Settings) -> Problems:
+    """Ask for clients who train, but of a public table whose every record is asked."""
+    away, roles = lookup.remote(pipeline.source), pipeline.clients.model_dump()
+    if away and any(roles.values()):
+        message = "every record of the public table is asked; nobody plays a role."
+        yield Problem(message, ("clients",))
+    if not (away or pipeline.clients.train):
+        yield Problem("say how many clients train.", ("clients", "train"))
+
+
+def public(pipeline: Settings) -> Problems:
+    """Yield what is wrong with what is done to public features."""
+    public = pipeline.public
+    if public.reduce == "pca" and public.size is None:
+        yield Problem("is missing: say how many components.", ("public", "size"))
+    if public.reduce == "none" and public.size is not None:
+        yield Problem("counts with reduce: pca only.", ("public", "size"))
+
+
+def _asked(pipeline: Settings) -> Problems:
+    labels = pipeline.labels
+    try:
+        for epsilon in pipeline.epsilon:
+            concrete(labels.encoder, n_classes(pipeline), epsilon)
+    except UserError as error:
+        yield Problem(str(error), ("labels", "encoder"))
+    if labels.rounds == 1 and labels.encoder == "rr_with_prior":
+        message = "rr_with_prior takes what a first round says: rounds: 2."
+        yield Problem(message, ("labels", "rounds"))
+    if labels.rounds == 2 and labels.encoder not in (AUTO, "rr_with_prior"):
+        message = f"two rounds have encoders of their own, not {labels.encoder}."
+        yield Problem(message, ("labels", "encoder"))
+    if labels.rounds == 2 and pipeline.production:
+        message = "two rounds are never better: they are for studies only."
+        yield Problem(message, ("labels", "rounds"))
+
+
+def n_classes(pipeline: Settings) -> int:
+    """Return K; a source that lists no classes has two."""
+    return len(lookup.classes(pipeline.source) or (0, 1))

@@ -1,0 +1,1 @@
+"""The comparison without privacy: the same learner, of labels as they are."""

@@ -1,0 +1,128 @@
+"""Private labels as data: codes of labels, and models of public features."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from curvote.chain.axis import EPSILON
+from curvote.chain.axis import Settings as Given
+from curvote.chain.stage import Stage
+from curvote.chain.system import Part, System
+from curvote.labels.task import ASKS
+from curvote.protocols.labels.asked import asked
+from curvote.protocols.labels.checks import checks
+from curvote.protocols.labels.final import final, outcome
+from curvote.protocols.labels.messages import MESSAGES
+from curvote.protocols.labels.methods import METHODS, METRICS
+from curvote.protocols.labels.settings import Settings
+from curvote.protocols.labels.tables import (
+    CODES,
+    FEATURES,
+    HONEST,
+    MODEL,
+    RECALLS,
+    REDUCTION,
+    RELIABILITY,
+    SAID,
+    SHARES,
+)
+from curvote.protocols.labels.two.messages import PROTOCOL
+from curvote.protocols.measures import LEARNER
+from curvote.protocols.stages.declared import (
+    DATA_SET,
+    DATASETS,
+    INGEST,
+    ROLES,
+    scored,
+)
+
+_HERE = "curvote.protocols.labels.stages"
+_WHO = ("clients", "source.groups", "seed")
+LEARNERS = ("curvote.labels.learners.registry:LEARNERS", "learner.name")
+LIBRARIES = ("scikit-learn", "scipy", "skops")
+
+FEATURES_OF = Stage(
+    "features",
+    f"{_HERE}.features",
+    inputs=("ingest",),
+    params=("public.scale", "public.reduce", "public.size"),
+    tables=(FEATURES, REDUCTION),
+    libraries=LIBRARIES,
+)
+PRIVATIZE = Stage(
+    "privatize",
+    f"{_HERE}.privatize",
+    inputs=("ingest",),
+    axes=("epsilon",),
+    params=("epsilon", "labels.encoder", *ROLES),
+    tables=(CODES,),
+    side="client -> server",
+)
+TRAIN = Stage(
+    "train",
+    f"{_HERE}.train",
+    inputs=("features", "privatize"),
+    axes=("epsilon", "learner"),
+    params=(
+        *("learner", "labels.holdout", "labels.decide", "labels.calibrate"),
+        *("seed", "replicates"),
+    ),
+    plugins=(LEARNERS,),
+    tables=(SAID, HONEST, SHARES, MODEL),
+    side="server",
+    libraries=LIBRARIES,
+)
+_SCORE = scored(
+    f"{_HERE}.score",
+    ("ingest", "train"),
+    ("epsilon", "learner"),
+    ("source", *ROLES),
+    plugins=(DATASETS,),
+)
+SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
+_RELEASED = replace(
+    PRIVATIZE,
+    module=f"{_HERE}.released",
+    params=("epsilon", "protocol", "labels.encoder", *_WHO),
+    message=ASKS,
+    collected=f"{_HERE}.collected",
+)
+
+
+def whole(settings: Given) -> tuple[Part, ...]:
+    """Return the settings as they are."""
+    return (Part(settings),)
+
+
+def parts(settings: Given) -> tuple[Part, ...]:
+    """Return the settings; two rounds are another chain, under the same name."""
+    if settings.labels.rounds == 1:
+        return whole(settings)
+    update = {"protocol": PROTOCOL, "label": settings.called}
+    return (Part(settings.model_copy(update=update)),)
+
+
+_PAGE = "curvote.reporting.sections.labels"
+
+SYSTEM = System(
+    name="labels",
+    settings=Settings,
+    stages=(INGEST, FEATURES_OF, PRIVATIZE, TRAIN, SCORE),
+    production=(INGEST, FEATURES_OF, _RELEASED, TRAIN),
+    axes=(EPSILON, LEARNER),
+    messages=MESSAGES,
+    asked=asked,
+    metrics=METRICS,
+    methods=METHODS,
+    main=tuple(method.name for method in METHODS),
+    checks=checks,
+    parts=parts,
+    short=("encoder", "rounds", "holdout", "decide", "calibrate"),
+    final=final,
+    outcome=outcome,
+    sections=(
+        DATA_SET,
+        *(f"{_PAGE}.{name}" for name in ("features", "by_classes", "honest")),
+        *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated", "said_by_one")),
+    ),
+)

@@ -1,0 +1,1 @@
+"""Two rounds: half of the labels tell what is likely of the others (LP-2ST)."""

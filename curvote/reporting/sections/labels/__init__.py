@@ -1,0 +1,1 @@
+"""What only a page of private labels shows."""

@@ -1,0 +1,80 @@
+"""What of VEC has a name: its pipelines, its rows, its figure."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+
+from curvote.reproduce.entry import Reproduction
+
+
+@dataclass(frozen=True)
+class Shown(Reproduction):
+    """One table or figure of VEC, or our encoders and learners beside it.
+
+    ``module`` of this package holds ``rows(name, found)``, which makes rows of the
+    `Evidence` of its pipelines, ``figure(rows, found)``, ``across``, the column whose
+    values are columns of the terminal, ``brief(rows)``, what it shows of them, and
+    ``said(rows)``, the last words of the command.
+    """
+
+    module: str
+    _: KW_ONLY
+    paper: str = "VEC"
+    quantity: str = "accuracy"
+
+
+_ALL = (
+    Shown(
+        "figure-2-vec",
+        "Figure 2: accuracy against the number of classes, epsilon 1, k = 200",
+        30,
+        "circle",
+    ),
+    Shown(
+        "figure-3-vec",
+        "Figure 3: the same, epsilon 2, k = 100",
+        30,
+        "circle",
+    ),
+    Shown(
+        "figure-4-vec",
+        "Figure 4: the same, epsilon 1, k = 100",
+        30,
+        "circle",
+    ),
+    Shown(
+        "table-1-vec",
+        "Table 1: MNIST and Fashion MNIST, a convolutional network",
+        1,
+        "tables",
+        runs=("table-1-vec-mnist", "table-1-vec-fashion-mnist"),
+    ),
+    Shown(
+        "table-2-vec",
+        "Table 2: CIFAR-10, ResNet-18",
+        1,
+        "tables",
+        runs=("table-2-vec-cifar-10",),
+    ),
+    Shown(
+        "table-3-vec",
+        "Table 3: CIFAR-100, ResNet-18",
+        1,
+        "tables",
+        runs=("table-3-vec-cifar-100",),
+    ),
+    Shown(
+        "labels-beyond",
+        "Our encoder and learner beside the published ones",
+        10,
+        "beyond",
+        runs=(
+            "labels-beyond-mnist",
+            "labels-beyond-zip",
+            "labels-beyond-phonemes",
+            "labels-beyond-circle",
+            "labels-beyond-imbalanced",
+        ),
+    ),
+)
+REPRODUCTIONS = {entry.name: entry for entry in _ALL}

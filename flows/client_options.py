@@ -1,0 +1,84 @@
+"""The options of `curvote client`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
+Curve = Annotated[
+    Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
+]
+TableFile = Annotated[
+    Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
+]
+LabelColumn = Annotated[
+    str, typer.Option("--label", help="The column with the class of each record.")
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option("--id", help="The column that names each record (default: its row)."),
+]
+ClassList = Annotated[
+    str | None,
+    typer.Option(
+        "--classes",
+        help="The classes you agree to, as in no,yes: a task with others is refused"
+        " before your label is looked at. Say them where no terminal is.",
+    ),
+]
+Label = Annotated[
+    str, typer.Option("--label", help="Your class, as the task names it.")
+]
+InvitationFile = Annotated[
+    Path, typer.Option("--invitation", help="The invitation that you were sent (JSON).")
+]
+OneInvitation = Annotated[
+    Path | None,
+    typer.Option("--invitation", help="The invitation that you were sent (JSON)."),
+]
+OwnLabel = Annotated[
+    str | None, typer.Option("--label", help="Your class, as the task names it.")
+]
+LabelTable = Annotated[
+    Path | None,
+    typer.Option("--table", help="CSV or Parquet with the columns record and label."),
+]
+Invitations = Annotated[
+    Path | None,
+    typer.Option(
+        "--invitations", help="Their folder, or one file with one a line (.jsonl)."
+    ),
+]
+LedgerFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--ledger",
+        help="Your record of what was released about you (default: one per user).",
+    ),
+]
+Outbox = Annotated[
+    Path | None,
+    typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
+]
+NewRelease = Annotated[
+    bool, typer.Option("--new-release", help="Draw anew, and spend again.")
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Agree beforehand: nothing is asked.")]
+Name = Annotated[
+    str | None, typer.Option("--name", help="Your name in your ledger (default: me).")
+]
+Cap = Annotated[
+    float | None,
+    typer.Option("--cap", help="The most epsilon you will ever spend (default: 2)."),
+]
+CapDelta = Annotated[
+    float | None,
+    typer.Option("--cap-delta", help="The most delta you will ever spend."),
+]
+Server = Annotated[
+    str | None,
+    typer.Option("--server", help="Fingerprint of the only server that you answer."),
+]
