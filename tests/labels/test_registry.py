@@ -164,7 +164,9 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
     """The second, a record that is unknown or another's, a code that cannot be."""
     task, invited = _signed(steward), [*invitations(steward).values()]
     first, second, third = invited[:3]
-    size = len(task.noise().randomize(np.zeros(1, dtype=np.int64), _noise())[0:1].ravel())
+    size = len(
+        task.noise().randomize(np.zeros(1, dtype=np.int64), _noise())[0:1].ravel()
+    )
     good = _code(task)
     odd = [good + 1] * 9 if isinstance(good, int) else [*good, 0]
     wrong: list[tuple[str, bytes]] = [
