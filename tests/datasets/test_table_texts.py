@@ -102,10 +102,10 @@ def test_all_unknown_texts_are_reported_at_once(tmp_path: Path) -> None:
     text = ROWS.replace("41,north", "41,nord").replace("no,none", "no,healthy")
     with pytest.raises(UserError) as error:
         table.clients(parameters(), write(tmp_path, text))
-    said = [str(problem.message).partition(": ")[2] for problem in error.value.problems]
+    said = [each.message.partition(": ")[2] for each in error.value.problems]
+    label = "finding is none of the classes none, flu, cold (2)"
     assert said == [
-        "finding is none of the classes none, flu, cold (2):"
-        " row 2 'healthy', row 4 'healthy'.",
+        f"{label}: row 2 'healthy', row 4 'healthy'.",
         "town is none of the categories mid, north, south (1): row 1 'nord'.",
     ]
 

@@ -12,16 +12,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner, Result
 
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
+from curvote.entropy import SeededEntropy
 from curvote.envelope import issue_each, read, seal
 from curvote.errors import UserError
 from curvote.labels.task import Task
 from curvote.protocols.message import check
 from curvote.run.release.publishing import server_key
+from curvote.run.store.artifacts import artifact
+from curvote.server.inbox import take_all
 from curvote.server.intake import Intake, Refused
 from curvote.signed import opened
+from flows import cli
 from tests.exchange import NAME, Server
 from tests.hospitals import take
 from tests.registry import (
@@ -96,10 +101,8 @@ def _joined(steward: Server, keepers: list[Keeper], table: pd.DataFrame) -> None
     assert record.status == "completed"
     sent = [read(data).payload for each in keepers for data in each.envelopes()]
     steps = {step.stage.name: step for step in plan.steps}
-    from curvote.run.store.artifacts import artifact
-
-    step = steps["privatize"]
-    codes = artifact(steward.project, "privatize", step.key).columns("codes", (0,))
+    stored = artifact(steward.project, "privatize", steps["privatize"].key)
+    codes = stored.columns("codes", (0,))
     found = {
         str(name): np.ravel(code).tolist()
         for name, code in zip(codes["record"], codes["code"], strict=True)
@@ -125,6 +128,34 @@ def test_people_and_a_registry_send_one_code_each(
     other = server(steward.project.root, table, learners=["ridge"])
     assert [s.stage.name for s in other.plan().to_run()] == ["train"]
     assert other.run()[1].status == "completed"
+
+
+def test_a_model_of_text_and_numbers_says_new_records(
+    tmp_path: Path, steward: Server, table: pd.DataFrame
+) -> None:
+    """Columns by name, texts as they stand; what is wrong comes all at once."""
+    _exchange(tmp_path, steward, table, 0)
+    take(steward)
+    steward.run()
+    new, said = people(60, seed=1), tmp_path / "said.csv"
+    shown = new[["town", "person", "chol", "age"]]
+    result = _predict(steward, tmp_path, shown)
+    assert result.exit_code == 0, result.exception
+    written = pd.read_csv(said)
+    assert list(written) == ["town", "person", "chol", "age", "prediction"]
+    assert (written["prediction"] == new["label"]).mean() > 0.6
+    wrong = shown.assign(town="east", chol="many").drop(columns="age")
+    words = str(_predict(steward, tmp_path, wrong).exception)
+    for each in ("no column 'age'", "chol: no finite", "town: none of north, south"):
+        assert each in words
+    assert words.count("new.csv: ") == 3
+
+
+def _predict(given: Server, root: Path, table: pd.DataFrame) -> Result:
+    table.to_csv(root / "new.csv", index=False)
+    words = ["predict", NAME, "--project", str(given.project.root)]
+    words += ["--table", str(root / "new.csv"), "--out", str(root / "said.csv")]
+    return CliRunner().invoke(cli.app, words)
 
 
 def test_better_public_columns_ask_for_no_new_code(
@@ -164,9 +195,6 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
     """The second, a record that is unknown or another's, a code that cannot be."""
     task, invited = _signed(steward), [*invitations(steward).values()]
     first, second, third = invited[:3]
-    size = len(
-        task.noise().randomize(np.zeros(1, dtype=np.int64), _noise())[0:1].ravel()
-    )
     good = _code(task)
     odd = [good + 1] * 9 if isinstance(good, int) else [*good, 0]
     wrong: list[tuple[str, bytes]] = [
@@ -180,7 +208,6 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
         ("impossible message", seal(second, {"code": good})),
         ("impossible message", seal(second, {"record": second.record, "code": True})),
     ]
-    assert size
     with Intake(steward.project.intake) as intake:
         intake.take(seal(first, {"record": first.record, "code": good}), check)
         with pytest.raises(Refused) as caught:
@@ -199,14 +226,10 @@ def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
     assert caught.value.reason == "wrong seal"
 
 
-def _noise() -> Any:
-    from curvote.entropy import SeededEntropy
-
-    return SeededEntropy(0)
-
-
 def _code(task: Task) -> Any:
-    return task.noise().randomize(np.zeros(1, dtype=np.int64), _noise())[0].tolist()
+    """Return a code of the first class."""
+    drawn = task.noise().randomize(np.zeros(1, dtype=np.int64), SeededEntropy(0))
+    return drawn[0].tolist()
 
 
 def test_a_record_is_answered_once_whatever_invitation_came(
@@ -217,8 +240,6 @@ def test_a_record_is_answered_once_whatever_invitation_came(
     twice = issue_each(task, ["p-0"], "ab" * 32) + issue_each(task, ["p-0"], "ab" * 32)
     inbox = tmp_path / "inbox"
     inbox.mkdir()
-    from curvote.server.inbox import take_all
-
     for each in twice:
         data = seal(each, {"record": "p-0", "code": _code(task)})
         (inbox / each.file_name).write_bytes(data)
@@ -385,4 +406,3 @@ def test_a_ledger_is_a_persons_or_a_registrys(
     result = person.table(labels_of(table))
     assert "other people's records need another" in str(result.exception)
     assert len(person.entries()) == 1
-    assert NAME
