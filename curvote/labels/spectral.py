@@ -95,7 +95,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def _n_features_out(self) -> int:
-        return self.components_.shape[1]
+        return int(self.components_.shape[1])
 
     def _found(self) -> int:
         return len(self.anchors_)

@@ -87,14 +87,14 @@ class Auto(Learner):
     def _take(self, learner: Learner) -> Self:
         self.learner_ = learner
         self.chosen_, self.tried_ = dict(learner.chosen_), learner.tried_
-        self._forget(learner._without)
+        self._forget(learner.without_own)
         return self
 
 
 def _graphs(
     basis: Basis, codes: Codes, known: Known
 ) -> tuple[list[Tried], list[Option]]:
-    """Judge how much to shrink, and return the best and what shrinks less as options."""
+    """Judge how much to shrink; return the best, and what shrinks less, as options."""
     products = basis.columns.T @ sums(basis, codes)
     tried = tried_on(basis, products, known, shrunk(basis.width))
     return tried, looser(basis, likeliest(tried).params["steps"])

@@ -74,14 +74,15 @@ class Learner(BaseEstimator, ABC):
 
         Worked out on first use after ``fit``, and not stored with the learner.
         """
-        return self._without().votes
+        return self.without_own().votes
 
     @property
     def left_out_rows_(self) -> NDArray[np.intp] | None:
         """The training records (r,) that ``left_out_`` is of."""
-        return self._without().rows
+        return self.without_own().rows
 
-    def _without(self) -> LeftOut:
+    def without_own(self) -> LeftOut:
+        """Return ``left_out_`` with the records it is of."""
         if self._left_out is None:
             self._left_out = NONE if self._leave_out is None else self._leave_out()
         return self._left_out

@@ -59,7 +59,7 @@ class Basis:
         return np.asarray(self.ties @ self.columns[:, :m])
 
     def kept(self, m: int, steps: float) -> FloatArray:
-        """Return how much is kept of each column, (M,): eigenvalue^steps of the first m.
+        """Return what is kept of each column, (M,): eigenvalue^steps of the first m.
 
         It is ridge regression with penalty eigenvalue^-steps - 1 on a column; whole
         numbers are steps of a random walk between records and anchors.

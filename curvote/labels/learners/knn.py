@@ -156,7 +156,7 @@ def neighbourhoods(
     X: FloatArray, known: Known, epsilon: float
 ) -> tuple[list[Tried], list[Option]]:
     """Judge the grid of k, and return the best and some fewer as options."""
-    sizes = grid(*X.shape, epsilon)
+    sizes = grid(len(X), X.shape[1], epsilon)
     near = nearest(X, max(sizes))
     tried = [
         judged(

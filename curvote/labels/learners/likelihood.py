@@ -40,6 +40,7 @@ class LikelihoodVotes(Learner):
         self,
         ridge: float | None = None,
         m: int | None = None,
+        *,
         columns: str = "graph",
         anchors: int | None = None,
         neighbours: int = 5,
@@ -80,9 +81,10 @@ class LikelihoodVotes(Learner):
         return np.asarray(softmax(self._columns(X) @ self.coef_, axis=1))
 
     def fixed(self) -> Learner:
-        """Return an unfitted learner with stated settings, on the graph it was given."""
+        """Return an unfitted learner with stated settings, on the given graph."""
         made = super().fixed()
-        return made.set_params(spectral=self.spectral)
+        made.set_params(spectral=self.spectral)
+        return made
 
     def _begin(
         self, X: FloatArray, codes: Codes, unlabelled: FloatArray | None

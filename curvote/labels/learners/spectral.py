@@ -49,6 +49,7 @@ class SpectralVotes(Learner):
         m: int | None = None,
         anchors: int | None = None,
         neighbours: int = 5,
+        *,
         steps: float | None = None,
         sweeps: int = 0,
         spectral: Spectral | None = None,
@@ -89,7 +90,7 @@ class SpectralVotes(Learner):
         return np.asarray(self.spectral_.ties(X) @ self.at_anchors_)
 
     def fixed(self) -> Self:
-        """Return an unfitted learner with stated settings, on the graph that was given."""
+        """Return an unfitted learner with stated settings, on the given graph."""
         made = cast("Self", super().fixed())
         made.spectral = self.spectral
         return made
