@@ -180,3 +180,13 @@ def test_the_example_runs() -> None:
     found = doctest.testmod(scoring)
     assert found.attempted >= 5
     assert found.failed == 0
+
+
+def test_a_regression_is_scored_by_the_same_name() -> None:
+    """Noised targets in place of codes: the mean squared error."""
+    from curvote.labels.regression import noise_targets
+
+    y = np.linspace(-1, 1, 4000)
+    targets = noise_targets(y, (-1, 1), 2.0, "hybrid", random_state=0)
+    found = private_score(np.zeros(4000), None, targets)
+    assert found.low < np.mean(y**2) < found.high

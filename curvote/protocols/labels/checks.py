@@ -25,7 +25,7 @@ def learned(pipeline: Settings) -> Problems:
     yield from shared.roles(pipeline)
     yield from _owners(pipeline)
     yield from shared.tested(pipeline)
-    yield from _public(pipeline)
+    yield from public(pipeline)
     for index, learner in enumerate(pipeline.learners):
         try:
             make(learner.name, **learner.params)
@@ -43,7 +43,8 @@ def _owners(pipeline: Settings) -> Problems:
         yield Problem("say how many clients train.", ("clients", "train"))
 
 
-def _public(pipeline: Settings) -> Problems:
+def public(pipeline: Settings) -> Problems:
+    """Yield what is wrong with what is done to public features."""
     public = pipeline.public
     if public.reduce == "pca" and public.size is None:
         yield Problem("is missing: say how many components.", ("public", "size"))
