@@ -248,7 +248,7 @@ def _reserve(begun: Sequence[_Begun], books: Books) -> None:
     ledger, register = books
     with ledger.together(len(begun)):
         for one in begun:
-            given = {"population": POPULATION, "facts": one.facts}
+            given: dict[str, Any] = {"population": POPULATION, "facts": one.facts}
             ledger.reserve(one.place.release, one.about, one.budget, **given)
     with register.together(len(begun)):
         for one in begun:
