@@ -33,7 +33,7 @@ LINEAR, BALANCED = ("accuracy", "brier", "log_loss"), "balanced_accuracy"
 COVERED = (0.9, 0.99)
 MOST_BALANCED = 0.01
 SEARCH_CLASSES, SEARCH_EPSILON = 16, 0.5
-NEIGHBOURS = np.unique(np.geomspace(5, 1200, 24).round())
+NEIGHBOURS = np.unique(np.geomspace(5, 400, 24).round())
 
 
 @dataclass(frozen=True)

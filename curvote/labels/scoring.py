@@ -61,7 +61,8 @@ def private_score(
         ``brier`` is the sum over classes of squared differences, in [0, 2], and
         ``log_loss`` the mean of -ln p: for both less is better. A function of (X, proba
         (n, K)) returns what each class would score, (n, K). ``balanced_accuracy`` is
-        over those classes that the codes show, two standard errors of share or more.
+        the mean of ratios of estimates, one a class: consistent, and rough where a
+        class's share is less than twice its standard error.
 
     Returns:
     -------
