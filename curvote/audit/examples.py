@@ -84,12 +84,14 @@ def task(protocol: str, asks: str, epsilon: float, n_classes: int = 2) -> Any:
     """
     message = messages(protocol)[asks]
     words = ("-1", "+1") if n_classes == 2 else map(str, range(n_classes))
-    classes, whose = Classes(words), {"protocol": protocol, "asks": asks}
+    classes = Classes(words)
     if message.tied:
-        return LabelTask(classes, epsilon, message.mechanism, **whose)
+        kind = message.mechanism
+        return LabelTask(classes, epsilon, kind, protocol=protocol, asks=asks)
     onto = projection("bspline", 4, np.linspace(0, 1, 30))
     encoding = Encoding(onto, "tanh", {"centre": np.zeros(4), "scale": np.ones(4)})
-    return message.rehearsal(Task(encoding, classes, epsilon, **whose))
+    stated = Task(encoding, classes, epsilon, protocol=protocol, asks=asks)
+    return message.rehearsal(stated)
 
 
 def named(name: str, epsilon: float) -> Any:

@@ -34,7 +34,7 @@ class DigitParameters(ImageParameters):
 
     @model_validator(mode="after")
     def _one_way(self) -> DigitParameters:
-        check_one_way(self.model_fields_set, "positive", "negative")
+        check_one_way(self, "positive", "negative")
         return self
 
     @property

@@ -68,7 +68,7 @@ class Parameters(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> Parameters:
-        check_one_way(self.model_fields_set, "positive", "negative")
+        check_one_way(self, "positive", "negative")
         return self
 
 

@@ -44,7 +44,7 @@ class Parameters(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> Parameters:
-        check_one_way(self.model_fields_set, "positive", "negative")
+        check_one_way(self, "positive", "negative")
         if self.classes is None and None in {self.negative, self.positive}:
             said = "name the classes, or negative and positive"
             raise PydanticCustomError("missing", said)

@@ -23,7 +23,6 @@ from curvote.table_file import Problems
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
 REMOTE = True  # the labels are elsewhere
-MARKS = ("", "NA", "N/A", "NaN", "nan", "null", "?")
 LONGEST = 60  # of a record's name
 NOBODY = -1  # the label of a record, as far as is known here
 Array = NDArray[np.float64]
@@ -149,27 +148,16 @@ def _names(frame: Any, column: str, problems: Problems) -> list[str]:
 def _columns(frame: Any, parameters: Parameters, problems: Problems) -> Iterator[Array]:
     """Yield the columns (n,) or (n, k) of the features, in their order."""
     for name in parameters.features:
-        texts = np.array([_text(cell) for cell in frame[name].tolist()], dtype=object)
-        absent = np.isin(texts.astype(str), MARKS)
         known = parameters.categories.get(name)
         if known is None:
-            yield _numbers(frame, name, absent, problems)
-            continue
-        told = (texts[:, None] == np.array(known, dtype=object)).astype(np.float64)
-        strange = ~absent & ~told.any(axis=1)
-        what = f"{name}: none of {', '.join(known)}"
-        problems.at(frame, strange, what)
-        yield told
+            yield _numbers(frame, name, problems)
+        else:
+            yield table_file.choices(frame, name, known, problems)
 
 
-def _text(cell: Any) -> str:
-    return "" if cell is None or cell != cell else str(cell).strip()  # noqa: PLR0124
-
-
-def _numbers(
-    frame: Any, name: str, absent: NDArray[np.bool_], problems: Problems
-) -> Array:
+def _numbers(frame: Any, name: str, problems: Problems) -> Array:
     """Return a column of numbers; the public mean of the others where one is absent."""
+    absent = table_file.missing_in(frame, name)
     filled = frame[[name]].astype(object).mask(absent[:, None], 0)
     values = table_file.numbers(filled, [name], problems)[:, 0]
     if absent.all():
@@ -190,4 +178,5 @@ def _features(parameters: Parameters, values: Array) -> Iterator[Feature]:
                 why = "the public file"
                 yield Feature(name, "", low, max(high, np.nextafter(low, np.inf)), why)
             else:
-                yield Feature(f"{name} = {text}", "0 or 1", 0, 1, "stated by the user")
+                column_name = table_file.category(name, text)
+                yield Feature(column_name, "0 or 1", 0, 1, "stated by the user")

@@ -54,12 +54,16 @@ class AsksLabels:
             return fitting(y, stated.classes, stated.epsilon, stated.encoder)
         labels = plain_labels(y, len(X))
         classes, places = places_of(labels, stated.classes)
+        self._refuse(stated, len(X), len(classes))
         if stated.encoder == LP_2ST:
             rounds = TwoRounds(classes[places], classes, stated.epsilon, entropy)
             return self._in_two_rounds(stated, X, rounds, rng)
         codes = encode(labels, stated.classes, stated.epsilon, stated.encoder, entropy)
         self._count(codes)
         return codes
+
+    def _refuse(self, stated: Any, n: int, k: int) -> None:
+        """Raise what ``n`` labels of ``k`` classes would be spent in vain for."""
 
     def _in_two_rounds(
         self, stated: Any, X: FloatArray, rounds: TwoRounds, rng: np.random.Generator

@@ -33,8 +33,8 @@ class Codes:
     ``values`` are a label mechanism's outputs, one row a client: (n,) int64, packed
     bits (n, ceil(K/8)) uint8, or whole numbers (n, K) of `alibi`. ``classes`` (K,) are
     the labels that places stand for, ``encoder`` names the mechanism, ``params`` are
-    what it is built with beside epsilon and K. ``prior``, (K,) or one a client (n, K),
-    is public, where the mechanism takes one.
+    what it is built with beside epsilon and K. ``prior``, (n, K), is the public prior
+    of each client, where the mechanism takes one; (K,) is everybody's.
 
     Codes that the encoder cannot have made at this epsilon and K are a UserError.
     """
@@ -53,7 +53,19 @@ class Codes:
         if self.encoder != NONE:
             validate.one_of(ENCODERS, encoder=self.encoder)
             put(self, "epsilon", validate.positive(epsilon=self.epsilon))
+        if self.prior is not None:
+            put(self, "prior", self._whole(np.asarray(self.prior, dtype=np.float64)))
         self._refuse_impossible()
+
+    def _whole(self, prior: FloatArray) -> FloatArray:
+        """Return the prior of each client, without copying one that all share."""
+        shape = (len(self.values), self.n_classes)
+        if prior.shape not in {shape, shape[1:]}:
+            raise UserError(
+                f"prior has shape {prior.shape}; give one for each of the"
+                f" {shape[0]} codes and {shape[1]} classes: {shape}."
+            )
+        return np.broadcast_to(prior, shape)
 
     def _refuse_impossible(self) -> None:
         stated = (
@@ -91,7 +103,7 @@ class Codes:
             rows = [rows]
         part, put = copy(self), object.__setattr__
         put(part, "values", self.values[rows])
-        if self.prior is not None and self.prior.ndim == 2:
+        if self.prior is not None:
             put(part, "prior", self.prior[rows])
             part.__dict__.pop("mechanism", None)
         return part

@@ -29,8 +29,7 @@ def write(codes: Codes, path: Path) -> None:
         )
     columns = {"code": np.ascontiguousarray(codes.values)}
     if codes.prior is not None:
-        whole = (len(codes), codes.n_classes)
-        columns["prior"] = np.ascontiguousarray(np.broadcast_to(codes.prior, whole))
+        columns["prior"] = np.ascontiguousarray(codes.prior)
     about = {
         "format": FORMAT,
         "encoder": codes.encoder,

@@ -38,4 +38,4 @@ def frequent(proba: FloatArray) -> FloatArray:
     A balanced decision divides by these: they know the codes only, with far less noise
     than decoded shares, and a class that the model slights is raised as much.
     """
-    return np.maximum(proba.mean(axis=0), _RAREST / proba.shape[1])
+    return np.asarray(np.maximum(proba.mean(axis=0), _RAREST / proba.shape[1]))

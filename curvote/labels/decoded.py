@@ -22,7 +22,7 @@ def unbiased(codes: Codes) -> FloatArray:
 
 
 def rows_without_bias(codes: Codes) -> NDArray[np.bool_]:
-    """Say which codes decode without bias, (n,); of those with a prior the even ones."""
+    """Say which codes decode without bias (n,): with a prior those it is even for."""
     if codes.prior is None:
         return np.full(len(codes), codes.mechanism.unbiased)
     prior = np.atleast_2d(codes.prior)

@@ -30,6 +30,10 @@ class Plain:
         """Say for each output whether it is a label."""
         return are_codes(outputs, self.n_classes)
 
+    def variance(self, x: NDArray[Any]) -> FloatArray:
+        """Return the variance of ``decode``, (n, n_classes): none."""
+        return np.zeros((np.size(x), self.n_classes))
+
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the one-hot labels, (n, n_classes)."""
         labels = np.arange(self.n_classes)

@@ -70,6 +70,10 @@ def test_texts_become_numbers_and_labels_places(tmp_path: Path, name: str) -> No
     ]
     assert found["label"].tolist() == [1, 0, 1, 0, 1]
     assert facts["classes"] == GIVEN["classes"]
+    spread = [
+        f"{x} = {text}" for x, known in facts["categories"].items() for text in known
+    ]
+    assert spread == NAMES[1:]
     assert facts["counts"] == {"none": 2, "flu": 3, "cold": 0}  # nobody has a cold
     assert facts["missing"]["counts"]["town = mid"] == 2
     assert table.width(given) == found["curve"].shape[1] == len(facts["grid"])
@@ -102,10 +106,10 @@ def test_all_unknown_texts_are_reported_at_once(tmp_path: Path) -> None:
     text = ROWS.replace("41,north", "41,nord").replace("no,none", "no,healthy")
     with pytest.raises(UserError) as error:
         table.clients(parameters(), write(tmp_path, text))
-    said = [str(problem.message).partition(": ")[2] for problem in error.value.problems]
+    said = [each.message.partition(": ")[2] for each in error.value.problems]
+    label = "finding is none of the classes none, flu, cold (2)"
     assert said == [
-        "finding is none of the classes none, flu, cold (2):"
-        " row 2 'healthy', row 4 'healthy'.",
+        f"{label}: row 2 'healthy', row 4 'healthy'.",
         "town is none of the categories mid, north, south (1): row 1 'nord'.",
     ]
 

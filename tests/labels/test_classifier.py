@@ -1,4 +1,4 @@
-"""A classifier from codes: it learns, says what it spent, and sees nothing but codes."""
+"""A classifier from codes: it learns, says what it spent, and sees only codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sklearn.neural_network import MLPRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from curvote import Budget, PrivateLabelClassifier, UserError, encode
+from curvote import Budget, PrivateLabelClassifier, encode
 from curvote.labels import classifier
 
 Data = tuple[np.ndarray, np.ndarray]
@@ -45,7 +45,7 @@ LEARNERS = [
     RandomForestRegressor(30, min_samples_leaf=10),
     KNeighborsRegressor(60),
     Ridge(),
-    MLPRegressor([8], max_iter=60, solver="lbfgs", alpha=1.0),
+    MLPRegressor(hidden_layer_sizes=[8], max_iter=60, solver="lbfgs", alpha=1.0),
     OneVsRestClassifier(LogisticRegression()),
     MultiOutputClassifier(LogisticRegression()),
 ]

@@ -46,6 +46,17 @@ def test_true_labels_give_the_clean_score(k: int, name: str) -> None:
     assert found.value == pytest.approx(clean(name, proba, y))
 
 
+@pytest.mark.parametrize("k", [2, 3, 10])
+def test_true_labels_give_the_clean_balanced_accuracy(k: int) -> None:
+    """But for 1/n; a class that nobody has is left out, as scikit-learn does."""
+    proba, y = records(k, 2000, np.random.default_rng(k))
+    for classes in (np.arange(k), np.arange(k + 1)):
+        told = np.pad(proba, [(0, 0), (0, len(classes) - k)])
+        found = private_score(told, None, Codes.plain(y, classes), "balanced_accuracy")
+        true = clean("balanced_accuracy", proba, y)
+        assert found.value == pytest.approx(true, abs=2e-3)
+
+
 @pytest.mark.parametrize(("k", "epsilon"), [(2, 0.5), (10, 1.0), (100, 0.5)])
 def test_the_mean_is_right_and_the_interval_covers(k: int, epsilon: float) -> None:
     """Over 100 encodings of other records: 3.5 standard errors; 88 to 100 of 100."""
@@ -180,3 +191,13 @@ def test_the_example_runs() -> None:
     found = doctest.testmod(scoring)
     assert found.attempted >= 5
     assert found.failed == 0
+
+
+def test_a_regression_is_scored_by_the_same_name() -> None:
+    """Noised targets in place of codes: the mean squared error."""
+    from curvote.labels.regression import noise_targets
+
+    y = np.linspace(-1, 1, 4000)
+    targets = noise_targets(y, (-1, 1), 2.0, "hybrid", random_state=0)
+    found = private_score(np.zeros(4000), None, targets)
+    assert found.low < np.mean(y**2) < found.high

@@ -25,7 +25,7 @@ class Labelled(Strict):
 
     @model_validator(mode="after")
     def _one_way(self) -> Labelled:
-        check_one_way(self.model_fields_set, "positive")
+        check_one_way(self, "positive")
         if self.positive is None and self.classes is None:
             said = "name the classes, or the positive one of two"
             raise PydanticCustomError("missing", said)

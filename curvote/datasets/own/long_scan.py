@@ -151,7 +151,7 @@ class Scan:
         if positive is None:  # listed: a code is a place
             return codes
         code = self.reader.known.get(positive, VOCABULARY + 1)
-        return (codes == code).astype(np.int64)
+        return np.asarray(codes == code, dtype=np.int64)
 
     def _finish(self) -> None:
         self.identifiers.check()

@@ -14,9 +14,11 @@ class Public(Strict):
     """What is done with public features before anybody is asked; it costs nothing.
 
     ``pca`` keeps ``size`` principal components of all records, those that are tested
-    included: none of them needs a label.
+    included: none of them needs a label. By `auto` numbers are standardised where they
+    are not alike: of different units or public bounds.
     """
 
+    scale: Literal["auto", "standard", "none"] = "auto"
     reduce: Literal["none", "pca"] = "none"
     size: Whole | None = None
 
