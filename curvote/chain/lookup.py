@@ -24,7 +24,7 @@ def systems() -> tuple[System, ...]:
 
 
 def named(key: str) -> list[str]:
-    """Return what may stand at a configuration key, by the registries of all systems."""
+    """Return what may stand at a configuration key, by all systems' registries."""
     stages = (stage for one in systems() for stage in one.every_stage)
     registries = dict.fromkeys(p for s in stages for p, at in s.plugins if at == key)
     return list(dict.fromkeys(n for place in registries for n in _names(place)))
