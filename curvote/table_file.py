@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SHOWN = 10  # lines that a problem names, of however many
+MISSING = ("", "NA", "N/A", "NaN", "nan", "null", "?")
 Array = NDArray[np.float64]
 
 
@@ -111,6 +112,30 @@ def numbers(frame: pd.DataFrame, names: Sequence[str], problems: Problems) -> Ar
         found[:, place] = np.where(np.isfinite(values), values, np.nan)
         problems.at(frame, ~np.isfinite(values), f"{name}: no finite number")
     return found
+
+
+def choices(
+    frame: pd.DataFrame, name: str, known: Sequence[str], problems: Problems
+) -> Array:
+    """Return a column of text as columns of 0 and 1, (n, k), one for each ``known``.
+
+    A missing text is none of them; any other is noted.
+    """
+    given = np.array([_text(cell) for cell in frame[name].tolist()], dtype=object)
+    told = given[:, None] == np.array(known, dtype=object)
+    strange = ~missing_in(frame, name) & ~told.any(axis=1)
+    problems.at(frame, strange, f"{name}: none of {', '.join(known)}")
+    return np.asarray(told, dtype=np.float64)
+
+
+def missing_in(frame: pd.DataFrame, name: str) -> NDArray[np.bool_]:
+    """Say which cells of a column tell that their value is missing."""
+    return np.array([_text(cell) in MISSING for cell in frame[name].tolist()], bool)
+
+
+def category(name: str, text: str) -> str:
+    """Return what the column of 0 and 1 for one text of another column is called."""
+    return f"{name} = {text}"
 
 
 def texts(frame: pd.DataFrame, name: str, problems: Problems) -> list[str]:

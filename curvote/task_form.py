@@ -205,7 +205,7 @@ class WrittenTask(_Strict):
 
     @model_validator(mode="after")
     def _fits(self) -> WrittenTask:
-        if len({_looks(word) for word in self.classes}) < len(self.classes):
+        if len({looks(word) for word in self.classes}) < len(self.classes):
             raise ValueError("classes must be different words")
         if not (self.label_share == "equal" or 0 < float(self.label_share) < 1):
             raise ValueError("label_share must be equal, or a number in (0, 1)")
@@ -215,7 +215,7 @@ class WrittenTask(_Strict):
         return self
 
 
-def _looks(word: str) -> str:
+def looks(word: str) -> str:
     """Return what two texts share that a reader takes for the same."""
     return unicodedata.normalize("NFKC", word).casefold()
 

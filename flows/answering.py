@@ -1,4 +1,4 @@
-"""What `curvote client report`, `vote`, `answer` and `release` do, in this order.
+"""What `curvote client report`, `vote`, `answer`, `label`, `release` do, in this order.
 
 The task is judged alone; the owner agrees; only then is a record read, the release
 reserved in the ledger, and its noise drawn.
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -25,10 +25,12 @@ from curvote.client.register import books
 from curvote.client.standing import Standing
 from curvote.envelope import Invitation
 from curvote.errors import InternalError, UserError
+from curvote.identifier import normal
 from curvote.protocols.judging import check_invitation, judged
 from curvote.protocols.message import message_of
+from curvote.signed import Signed
 from curvote.task import Asked
-from flows.held import Held, told
+from flows.held import Agreed, Held, told
 
 
 @dataclass(frozen=True)
@@ -42,26 +44,26 @@ class Question:
 
     @classmethod
     def read(
-        cls, task: Path, invitation: Path, asks: str | None, *, whole: bool = False
+        cls,
+        task: Path,
+        invitation: Path,
+        asks: str | None,
+        *,
+        whole: bool = False,
+        tied: bool = False,
     ) -> Question:
         """Judge both alone; ``asks`` is the message that is meant, None: any.
 
-        ``whole``: it is about a table of records.
+        ``whole``: it is about a table of records; ``tied``: about one public record.
         """
-        with _named(task):
-            opened = signed.opened(_bytes(task, signed.LARGEST))
-        invited = _invitation(invitation)
-        with _named(task):
-            asked = judged(opened.document["task"], invited.server)
-        if asks not in {None, asked.asks} or message_of(asked).whole != whole:
-            raise UserError(
-                f"{task} asks for a {asked.asks}: use `curvote client {asked.asks}`."
-            )
-        check_invitation(asked, invited)
-        _refuse_other_server(invited, opened.fingerprint)
-        seal_to = opened.document["seal_to"]
-        invited.refuse_other_key(seal_to)
-        return cls(asked, opened.fingerprint, seal_to, invited)
+        given = signed_task(task)
+        invited = invitation_in(invitation)
+        asked = judged_in(task, given, invited.server)
+        kind = message_of(asked)
+        if asks not in {None, asked.asks} or (kind.whole, kind.tied) != (whole, tied):
+            refuse_command(task, asked)
+        check_fit(asked, given, invited)
+        return cls(asked, given.fingerprint, given.document["seal_to"], invited)
 
 
 @dataclass(frozen=True)
@@ -85,15 +87,17 @@ class Owner:
         """
         with books(self.ledger, places.register()) as opened:
             ledger, _ = opened
-            standing = self._standing(opened, asked)
-            sender = asked.invitation.server or standing.name
+            standing = self.standing(opened, asked.server)
+            invited = asked.invitation
+            sender = normal(invited.record or "") or invited.server or standing.name
             known = outbox.latest(ledger, asked.task, sender)
             number = known + 1 if self.anew else max(known, 1)
             draw = _Draw()
             if not outbox.released_before(ledger, asked.task, sender, number):
                 consent.refuse_classes(self.classes, asked.task.classes)
                 draw.held = held = hold()
-                self._agree(held, held.about(ledger, standing), asked, ledger)
+                about = held.about(ledger, standing)
+                self.agree(held, about, asked.task, asked.server, ledger)
                 held.ready()
             clients = draw.held.clients if draw.held else ()
             path = outbox.release(
@@ -105,7 +109,7 @@ class Owner:
                 number=number,
                 books=opened,
                 outbox=self.outbox,
-                clients=clients,
+                clients=clients or [standing.name],
                 told=told(asked.task, asked.invitation, len(clients)),
             )
             entry = outbox.released_before(ledger, asked.task, sender, number)
@@ -114,25 +118,25 @@ class Owner:
                 done["notes"] = [*draw.held.notes]
             return done
 
-    def _standing(self, opened: Books, asked: Question) -> Standing:
+    def standing(self, opened: Books, server: str) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""
         ledger, _ = opened
         outbox.recover(opened, self.outbox)
         standing = Standing.of(ledger)
-        consent.refuse_server(standing, asked.server)
+        consent.refuse_server(standing, server)
         return standing
 
-    def _agree(
-        self, held: Held, standing: Standing, asked: Question, ledger: Ledger
+    def agree(
+        self, held: Agreed, standing: Standing, task: Asked, server: str, ledger: Ledger
     ) -> None:
         """Say what would be sent, refuse what cannot be, ask on a terminal, settle."""
         records = len(held.clients) or 1
-        consent.refuse_budget(standing, asked.task.spends(records), records)
-        for notice in [*held.notes, *consent.notices(standing, asked.server)]:
+        consent.refuse_budget(standing, task.spends(records), records)
+        for notice in [*held.notes, *consent.notices(standing, server)]:
             typer.echo(f"curvote: {notice}", err=True)
-        typer.echo(held.line(standing, asked.server), err=True)
+        typer.echo(held.line(standing, server), err=True)
         ask("Send it?", self.yes)
-        replace(standing, server=asked.server).write(ledger)
+        replace(standing, server=server).write(ledger)
 
 
 @dataclass
@@ -172,11 +176,12 @@ def _summary(
         raise InternalError("a release is not in the ledger")
     standing = Standing.of(ledger).about(ledger, ledger.members(entry.release))
     left_epsilon, left_delta = standing.left()
-    name = asked.invitation.server
+    name, record = asked.invitation.server, asked.invitation.record
     named = {"server": name, "signer": asked.server, "records": entry.n_clients}
     return {
         "message": asked.task.asks,
         **(named if name else {"server": asked.server}),
+        **({} if record is None else {"record": record}),
         "epsilon": entry.budget.epsilon,
         "delta": entry.budget.delta,
         "envelope": str(path),
@@ -188,8 +193,34 @@ def _summary(
     }
 
 
-def _invitation(path: Path) -> Invitation:
-    with _named(path):
+def signed_task(path: Path) -> Signed:
+    """Return the signed document in a file; its task is still to be judged."""
+    with in_file(path):
+        return signed.opened(_bytes(path, signed.LARGEST))
+
+
+def judged_in(path: Path, given: Signed, server: str | None = None) -> Asked:
+    """Return the task of a document that stands in a file, judged alone."""
+    with in_file(path):
+        return judged(given.document["task"], server)
+
+
+def refuse_command(path: Path, asked: Asked) -> NoReturn:
+    """Say which command answers a task."""
+    command = "label" if message_of(asked).tied else asked.asks
+    raise UserError(f"{path} asks for a {asked.asks}: use `curvote client {command}`.")
+
+
+def check_fit(asked: Asked, given: Signed, invited: Invitation) -> None:
+    """Refuse an invitation to another task, of another server, or to another key."""
+    check_invitation(asked, invited)
+    _refuse_other_server(invited, given.fingerprint)
+    invited.refuse_other_key(given.document["seal_to"])
+
+
+def invitation_in(path: Path) -> Invitation:
+    """Return the invitation in a file."""
+    with in_file(path):
         written = strict_json.parse(_bytes(path, envelope.LARGEST), envelope.LARGEST)
         return Invitation.from_json(written)
 
@@ -203,7 +234,7 @@ def _refuse_other_server(invitation: Invitation, server: str) -> None:
 
 
 @contextmanager
-def _named(path: Path) -> Iterator[None]:
+def in_file(path: Path) -> Iterator[None]:
     """Put the file's name before what is wrong with it."""
     try:
         yield

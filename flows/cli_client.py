@@ -1,12 +1,12 @@
 """The command `curvote client`: the owner's side, without any project.
 
-All it needs is a curve (or a table), the published task and an invitation; what was
-released, and how much may be, stands in the owner's own ledger.
+All it needs is a curve (or a label, or a table), the published task and an invitation;
+what was released, and how much may be, stands in the owner's own ledger.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
+from itertools import takewhile
 from typing import Annotated, Any, Final
 
 import typer
@@ -15,76 +15,33 @@ from typer.core import TyperCommand
 from curvote.client import places
 from curvote.client.words import factor, said
 from curvote.errors import UserError
-from flows.terminal import Json, interruptible, say_json
+from flows.cli_label import label
+from flows.client_options import (
+    Cap,
+    CapDelta,
+    ClassList,
+    Curve,
+    IdColumn,
+    InvitationFile,
+    Label,
+    LabelColumn,
+    LedgerFile,
+    Name,
+    NewRelease,
+    Outbox,
+    Server,
+    TableFile,
+    TaskFile,
+    Yes,
+)
+from flows.client_said import say
+from flows.terminal import Json, interruptible
 
 app = typer.Typer(
     name="client",
-    help="Release one noised message, once: about your own curve, or your table.",
+    help="Release one noised message, once: of your curve, your label, your table.",
     no_args_is_help=True,
 )
-
-TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
-Curve = Annotated[
-    Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
-]
-TableFile = Annotated[
-    Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
-]
-LabelColumn = Annotated[
-    str, typer.Option("--label", help="The column with the class of each record.")
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option("--id", help="The column that names each record (default: its row)."),
-]
-ClassList = Annotated[
-    str | None,
-    typer.Option("--classes", help="The classes you agree to, as in no,yes."),
-]
-Label = Annotated[
-    str, typer.Option("--label", help="Your class, as the task names it.")
-]
-InvitationFile = Annotated[
-    Path, typer.Option("--invitation", help="The invitation that you were sent (JSON).")
-]
-LedgerFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--ledger",
-        help="Your record of what was released about you (default: one per user).",
-    ),
-]
-Outbox = Annotated[
-    Path | None,
-    typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
-]
-AgreedClasses = Annotated[
-    tuple[str, str] | None,
-    typer.Option(
-        "--classes",
-        help="The two classes you agree to: a task with others is refused before your"
-        " label is looked at. Say them where no terminal is.",
-    ),
-]
-NewRelease = Annotated[
-    bool, typer.Option("--new-release", help="Draw anew, and spend again.")
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Agree beforehand: nothing is asked.")]
-Name = Annotated[
-    str | None, typer.Option("--name", help="Your name in your ledger (default: me).")
-]
-Cap = Annotated[
-    float | None,
-    typer.Option("--cap", help="The most epsilon you will ever spend (default: 2)."),
-]
-CapDelta = Annotated[
-    float | None,
-    typer.Option("--cap-delta", help="The most delta you will ever spend."),
-]
-Server = Annotated[
-    str | None,
-    typer.Option("--server", help="Fingerprint of the only server that you answer."),
-]
 
 # What options of an earlier curvote became; a task must never set them.
 _FORMER: Final = {
@@ -95,15 +52,29 @@ _FORMER: Final = {
 }
 
 
+_CLASSES: Final = "--classes"
+
+
 class _Answering(TyperCommand):
-    """A command that says what its former options became."""
+    """A command that says what its former options became, and still takes A B."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         for word in args:
             option = word.partition("=")[0]
             if option in _FORMER:
                 raise UserError(f"there is no {option} any more: {_FORMER[option]}.")
-        return super().parse_args(ctx, args)
+        return super().parse_args(ctx, _listed(args))
+
+
+def _listed(args: list[str]) -> list[str]:
+    """Return the words with those that follow --classes as one list: A B is A,B."""
+    if _CLASSES not in args:
+        return args
+    first = args.index(_CLASSES) + 1
+    rest = args[first + 1 :]  # a class may be called -1, but not --1
+    more = [*takewhile(lambda word: not word.startswith("--"), rest)]
+    named = ",".join([*args[first : first + 1], *more])
+    return [*args[:first], named, *rest[len(more) :]]
 
 
 def _command(name: str, asks: str | None, text: str) -> None:
@@ -117,7 +88,7 @@ def _command(name: str, asks: str | None, text: str) -> None:
         invitation: InvitationFile,
         ledger: LedgerFile = None,
         outbox: Outbox = None,
-        classes: AgreedClasses = None,
+        classes: ClassList = None,
         new_release: NewRelease = False,
         yes: Yes = False,
         as_json: Json = False,
@@ -129,9 +100,9 @@ def _command(name: str, asks: str | None, text: str) -> None:
         asked = Question.read(task, invitation, asks)
         about = asked.task, asked.invitation.about
         where = places.ledger(ledger), places.outbox(outbox)
-        agreed = Classes(classes) if classes else None
+        agreed = Classes(classes.split(",")) if classes else None
         owner = Owner(*where, agreed, anew=new_release, yes=yes)
-        _say(owner.answer(asked, lambda: OwnRecord(*about, curve, label)), as_json)
+        say(owner.answer(asked, lambda: OwnRecord(*about, curve, label)), as_json)
 
     app.command(name, help=text, cls=_Answering)(command)
 
@@ -168,7 +139,10 @@ def release(
     owner = Owner(*where, agreed, anew=new_release, yes=yes)
     with interruptible("client release"):
         done = owner.answer(asked, lambda: Table(*known, table, label, id_))
-    _say(done, as_json)
+    say(done, as_json)
+
+
+app.command()(label)
 
 
 @app.command()
@@ -214,19 +188,3 @@ def raise_cap(
         ask("Raise it for ever?", yes)
         own.raise_cap(POPULATION, after)
     typer.echo(f"cap  {said(after.epsilon, after.delta)}")
-
-
-def _say(done: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        say_json(done)
-        return
-    message, budget = done["message"], said(done["epsilon"], done["delta"])
-    about = f" about {done['records']} records" if "records" in done else ""
-    typer.echo(
-        f"released one {message}{about}, {budget}"
-        if done["new"]
-        else f"this {message} was released before: nothing was drawn, nothing spent"
-    )
-    typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
-    left, cap = (said(done[k], done[f"{k}_delta"]) for k in ("left", "cap"))
-    typer.echo(f"left      {left} of your cap of {cap}")

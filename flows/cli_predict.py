@@ -94,9 +94,14 @@ def _said(path: Path, model: Any) -> pd.DataFrame:
         problems.add("it has no row")
     if COLUMN in frame:
         problems.add(f"it has a column {COLUMN!r} already")
-    table_file.missing(frame, model.columns, problems)
-    there = [name for name in model.columns if list(frame).count(name) == 1]
-    numbers = table_file.numbers(frame, there, problems)
+    texts = getattr(model, "categories", None) or {}
+    coded = {table_file.category(x, each) for x in texts for each in texts[x]}
+    wanted = [name for name in model.columns if name not in coded]
+    table_file.missing(frame, [*wanted, *texts], problems)
+    there = [name for name in wanted if list(frame).count(name) == 1]
+    told = pd.DataFrame(table_file.numbers(frame, there, problems), columns=there)
+    for name in (each for each in texts if list(frame).count(each) == 1):
+        columns = [table_file.category(name, each) for each in texts[name]]
+        told[columns] = table_file.choices(frame, name, texts[name], problems)
     problems.check()
-    told = model.predict(pd.DataFrame(numbers, columns=there))
-    return frame.assign(**{COLUMN: told})
+    return frame.assign(**{COLUMN: model.predict(told)})

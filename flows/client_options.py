@@ -23,7 +23,11 @@ IdColumn = Annotated[
 ]
 ClassList = Annotated[
     str | None,
-    typer.Option("--classes", help="The classes you agree to, as in no,yes."),
+    typer.Option(
+        "--classes",
+        help="The classes you agree to, as in no,yes: a task with others is refused"
+        " before your label is looked at. Say them where no terminal is.",
+    ),
 ]
 Label = Annotated[
     str, typer.Option("--label", help="Your class, as the task names it.")
@@ -58,14 +62,6 @@ LedgerFile = Annotated[
 Outbox = Annotated[
     Path | None,
     typer.Option("--outbox", help="Where the envelope is put (default: one per user)."),
-]
-AgreedClasses = Annotated[
-    tuple[str, str] | None,
-    typer.Option(
-        "--classes",
-        help="The two classes you agree to: a task with others is refused before your"
-        " label is looked at. Say them where no terminal is.",
-    ),
 ]
 NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Draw anew, and spend again.")

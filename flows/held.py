@@ -1,8 +1,8 @@
 """What a sender holds: one record of its own, or a table with those of many people.
 
-A client is the case of one record. It agrees before its record is read, as a refusal
-that depends on it would be an answer; whoever holds a table is told what is wrong with
-it, and only then how many records are charged what.
+A client is the case of one record, or of the label of a public one. It agrees before
+its record is read, as a refusal that depends on it would be an answer; whoever holds a
+table is told what is wrong with it, and only then how many records are charged what.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from curvote import validate
 from curvote.client import consent
 from curvote.client.ledger import Ledger
 from curvote.client.record import Given, read_form
@@ -21,18 +22,18 @@ from curvote.client.standing import Standing
 from curvote.client.table import Records, read_records
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
-from curvote.protocols.answering import answer
+from curvote.protocols.answering import answer, of_record
 from curvote.protocols.described import described
 from curvote.protocols.message import Known, message_of, row
 from curvote.task import Asked
 
 
-class Held(Protocol):
-    """What a message is about, and how it is drawn."""
+class Agreed(Protocol):
+    """What somebody agrees to send."""
 
     @property
     def clients(self) -> Sequence[str]:
-        """The ids of those whom the message is about; none: the sender itself."""
+        """The ids of those whom one message is about; none: of one record, or self."""
         ...
 
     @property
@@ -40,12 +41,16 @@ class Held(Protocol):
         """What else whoever agrees must hear, a line each."""
         ...
 
-    def about(self, ledger: Ledger, standing: Standing) -> Standing:
-        """Return where they stand; UserError: the ledger is not theirs."""
-        ...
-
     def line(self, standing: Standing, server: str) -> str:
         """Return the line that is agreed to."""
+        ...
+
+
+class Held(Agreed, Protocol):
+    """What a message is about, and how it is drawn."""
+
+    def about(self, ledger: Ledger, standing: Standing) -> Standing:
+        """Return where they stand; UserError: the ledger is not theirs."""
         ...
 
     def ready(self) -> None:
@@ -85,6 +90,37 @@ class OwnRecord:
     def drawn(self) -> dict[str, Any]:
         """Return the client's message; never fails because of what it holds."""
         return answer(self.task, self._given, self.candidate, SystemEntropy())
+
+
+@dataclass
+class OwnLabel:
+    """The label of one public record, which its owner keeps."""
+
+    task: Asked
+    record: str
+    label: str
+    clients: Sequence[str] = ()
+    notes: Sequence[str] = ()
+    _place: int = field(init=False)
+
+    def about(self, ledger: Ledger, standing: Standing) -> Standing:
+        """Return where the owner stands; a ledger of many records is a UserError."""
+        consent.refuse_registry(standing)
+        return standing
+
+    def line(self, standing: Standing, server: str) -> str:
+        """Return what is sent, and what it costs."""
+        what = described(self.task, self.record)
+        return consent.line(standing, self.task.spends(), server, what)
+
+    def ready(self) -> None:
+        """Look at the label: the owner alone hears that it is none of the classes."""
+        label = validate.one_of(self.task.classes, label=self.label)
+        self._place = list(self.task.classes).index(label)
+
+    def drawn(self) -> dict[str, Any]:
+        """Return the noised code of the label."""
+        return of_record(self.task, self.record, self._place, SystemEntropy())
 
 
 @dataclass
@@ -139,7 +175,9 @@ class Table:
 
 
 def told(task: Asked, invitation: Invitation, n: int) -> dict[str, str | float]:
-    """Return what the ledger keeps of a sender with a name: that, and its rho."""
+    """Return what the ledger keeps of a named record, or sender: that, and its rho."""
+    if invitation.record is not None:
+        return {"record": invitation.record}
     if invitation.server is None or not n:
         return {}
     rho = message_of(task).rho(task, n)

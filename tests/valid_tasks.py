@@ -74,7 +74,7 @@ def tasks() -> dict[str, Task]:
     found: dict[str, Task] = {}
     for protocol in SYSTEMS:
         kinds = messages(protocol).items()
-        for asks, message in ((k, m) for k, m in kinds if not m.whole):
+        for asks, message in ((k, m) for k, m in kinds if not (m.whole or m.tied)):
             for i, encoding in enumerate(encodings()):
                 stated = Task(encoding, ("no", "yes"), 1.0 + i / 8, protocol, asks)
                 task = message.rehearsal(stated)

@@ -17,6 +17,7 @@ SYSTEMS = {
     "labels": "curvote.protocols.labels",
     "labels_two": "curvote.protocols.labels.two",
     "labels_clean": "curvote.protocols.labels.clean",
+    "labels_regression": "curvote.protocols.labels.regression",
 }
 
 # What a pipeline is that names no protocol.

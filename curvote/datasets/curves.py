@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets import frames
+from curvote.datasets.own import labelled
 from curvote.datasets.own.long_parameters import Parameters
 from curvote.datasets.own.long_scan import Scan
 
@@ -26,8 +27,7 @@ __all__ = ["Parameters", "clients", "facts", "files", "pieces", "size", "width"]
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
 
-
-files, size = frames.own_file, frames.no_size
+files, size, classes = frames.own_file, frames.no_size, labelled.classes
 
 
 def width(parameters: Parameters) -> int:
@@ -45,11 +45,12 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         UserError: everything that is wrong with the file, at once.
     """
     scan = Scan(parameters, paths["path"])
-    positives = sum(int(block.positive.sum()) for block in scan.blocks())
+    k = len(parameters.classes or "no")
+    counts = sum(np.bincount(b.labels, minlength=k) for b in scan.blocks())
     lower, upper = parameters.bounds
     return frames.facts(
-        (scan.tally["kept"] - positives, positives),
-        (scan.negative, parameters.positive),
+        np.asarray(counts).tolist(),
+        scan.classes,
         title=f"Curves of {paths['path'].name}",
         grid=parameters.points.tolist(),
         domain=[parameters.grid.start, parameters.grid.stop],
@@ -74,9 +75,8 @@ def pieces(
         n = len(block.ids)
         if not n:
             continue
-        curves, labels = block.segments.on(parameters.points), block.positive
-        groups = np.arange(begin, begin + n)
-        yield frames.columns(curves, labels.astype(np.int64), block.ids, groups)
+        curves, groups = block.segments.on(parameters.points), np.arange(n) + begin
+        yield frames.columns(curves, block.labels, block.ids, groups)
         begin += n
 
 

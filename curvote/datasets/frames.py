@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,8 @@ from curvote.datasets.sources import Source
 from curvote.errors import UserError
 
 Points = Annotated[int, Field(ge=2, strict=True)]
+# Who tests comes from the publisher's test part, everybody else from its other one.
+Split = Literal["published"]
 
 
 def no_files(_parameters: Any) -> tuple[str, ...]:
@@ -40,10 +42,12 @@ def columns(
     label: NDArray[np.int64],
     client_id: NDArray[np.int64] | None = None,
     group: NDArray[np.int64] | None = None,
+    **more: NDArray[Any] | None,
 ) -> dict[str, NDArray[Any]]:
     """Return client_id, label, group (n,) and curve (n, T) as one table.
 
-    Ids and groups that are not given are 0 to n - 1.
+    Ids and groups that are not given are 0 to n - 1. ``more`` are columns that only
+    some sources have: None leaves one out.
     """
     rows = np.arange(len(label))
     return {
@@ -51,7 +55,16 @@ def columns(
         "label": label,
         "group": rows if group is None else group,
         "curve": curve,
+        **{name: column for name, column in more.items() if column is not None},
     }
+
+
+def parts(tested: NDArray[np.int64] | None) -> dict[str, dict[str, int]]:
+    """Return the fact ``parts``: how many records train and test; none without."""
+    if tested is None:
+        return {}
+    test = int(tested.sum())
+    return {"parts": {"train": len(tested) - test, "test": test}}
 
 
 def count(labels: NDArray[np.int64], classes: Sequence[str]) -> list[int]:

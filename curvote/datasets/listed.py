@@ -39,8 +39,10 @@ STATED = BeforeValidator(_stated)
 ONCE = AfterValidator(_once)
 
 
-def check_one_way(given: set[str], *short: str) -> None:
+def check_one_way(parameters: Any, *short: str) -> None:
     """Refuse a list of classes beside the ``short`` form for two of them."""
-    if "classes" in given and given & {*short}:
+    stated = parameters.model_fields_set & {*short}
+    beside = any(getattr(parameters, name) is not None for name in stated)
+    if parameters.classes is not None and beside:
         said = f"give classes, or {' and '.join(short)}"
         raise PydanticCustomError("both", said)

@@ -50,6 +50,19 @@ _SCHEMA = TableSchema(
     classes=("male", "female"),
     ignored=("sddsrvyr", "bmi", "lbxtc", "sys", "tac", "tlac", "mvpa", "wt", "st"),
 )
+# What a model learns a number from: who somebody is, and the day's activity.
+_HUMAN = "adults of this table; the publisher groups those above 84"
+_BY_PERSON = (
+    Feature("age", "years", 30, 85, _HUMAN, centre=50),
+    Feature("female", "0 or 1", 0, 1, "one of two", whole=True),
+    *(Feature(name, "log counts", 0, UPPER, WHY) for name in BINS),
+)
+_HDL = Feature(
+    *("hdl_mg_dl", "mg/dL", 20, 120),
+    "below 20 is a severe deficiency, above 100 very high (clinical reference ranges);"
+    " whatever lies beyond counts as lying on the bound",
+    centre=50,
+)
 _LIMITS = {feature.name: (feature.lower, feature.upper) for feature in _SCHEMA.features}
 
 
@@ -57,12 +70,14 @@ class Parameters(Strict):
     """What ``source:`` of a pipeline may say: whose curves.
 
     HDL is healthy from 50 mg/dL in women and 40 in men; with ``both`` each person is
-    judged by the own sex. ``minimum_age`` is in years; the table starts at 30.
+    judged by the own sex. ``minimum_age`` is in years; the table starts at 30. With
+    ``target`` HDL itself is to be learnt, from age, sex and the bins.
     """
 
     name: Literal["nhanes-2003"] = "nhanes-2003"
     sex: Literal["female", "male", "both"] = "female"
     minimum_age: Annotated[int, Field(ge=30, le=84, strict=True)] = 30
+    target: Literal["hdl_mg_dl"] | None = None
 
 
 def files(_parameters: Parameters) -> tuple[str, ...]:
@@ -73,9 +88,9 @@ def files(_parameters: Parameters) -> tuple[str, ...]:
 size = frames.no_size  # who has both HDL and activity is known from the file only
 
 
-def width(_parameters: Parameters) -> int:
-    """Return how many bins a curve has by the public schema."""
-    return len(BINS)
+def width(parameters: Parameters) -> int:
+    """Return how many bins, or features, there are by the public schema."""
+    return len(_BY_PERSON if parameters.target else BINS)
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
@@ -87,24 +102,47 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         frames.count(_labels(people), CLASSES),
         CLASSES,
         title=f"NHANES 2003-2006: 2-hour log activity of {who}",
-        grid=list(range(1, 24, 2)),
-        domain=[1, 23],
-        unit="hour",
-        bounds={"lower": 0.0, "upper": UPPER, "why": WHY},
+        **(_numbers() if parameters.target else _day()),
         notes=[_note(parameters, dropped)],
         duplicates={"policy": "keep", "rows": n, "distinct": distinct},
         missing={"policy": "drop", "counts": dropped},
     )
 
 
+def _day() -> dict[str, Any]:
+    """Return the facts of curves over a day."""
+    bounds = {"lower": 0.0, "upper": UPPER, "why": WHY}
+    grid = list(range(1, 24, 2))
+    return {"grid": grid, "domain": [1, 23], "unit": "hour", "bounds": bounds}
+
+
+def _numbers() -> dict[str, Any]:
+    """Return the facts of features, and of the number to be learnt from them."""
+    p = len(_BY_PERSON)
+    return {
+        "grid": list(range(1, p + 1)),
+        "domain": [1, p],
+        "unit": "number",
+        "features": [feature.to_json() for feature in _BY_PERSON],
+        "target": _HDL.to_json(),
+    }
+
+
 def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns client_id (seqn), label, group (n,) and curve (n, 12)."""
+    """Return the columns client_id (seqn), label, group (n,) and curve (n, 12).
+
+    With a target also that, (n,), and curve (n, 14) has age and sex before the bins.
+    """
     people, _ = _load(parameters, paths)
     curves = people[BINS].to_numpy(dtype=np.float64)
     ids = people["seqn"].to_numpy(dtype=np.int64)
-    return frames.columns(curves, _labels(people), ids)
+    if parameters.target is None:
+        return frames.columns(curves, _labels(people), ids)
+    person = people[["age", "gender"]].to_numpy(dtype=np.float64)
+    hdl = people["lbdhdd"].to_numpy(dtype=np.float64)
+    return frames.columns(np.hstack([person, curves]), _labels(people), ids, target=hdl)
 
 
 def check(data: bytes, source: Source) -> None:

@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+from pydantic import ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from curvote import validate
 from curvote.chain.settings import Strict
 from curvote.classes import Classes
 from curvote.datasets import frames, sources
+from curvote.datasets.frames import Split
+from curvote.datasets.listed import ONCE, all_of, check_one_way
 from curvote.datasets.sources import Source
 from curvote.datasets.tables import tabular
 from curvote.datasets.unpack import read
@@ -35,7 +37,7 @@ REST = "rest"
 POINTS = 256
 DOMAIN = (0.0, 8.0)
 Label = Literal["aa", "ao", "dcl", "iy", "sh"]
-PHONEMES: tuple[str, ...] = get_args(Label)
+PHONEMES: tuple[Label, ...] = get_args(Label)
 TITLE = "Phoneme log-periodograms (TIMIT)"
 SHOWN = 5
 _CURVE = [f"x.{i}" for i in range(1, POINTS + 1)]
@@ -45,15 +47,17 @@ _COLUMNS = ["row.names", *_CURVE, "g", "speaker"]
 class Parameters(Strict):
     """What ``source:`` of a pipeline may say: which phonemes, whole speakers or not.
 
-    ``negative: rest`` sets one phoneme against the four others; ``classes`` lists two
-    or more instead of ``negative`` and ``positive``.
+    ``negative: rest`` sets one phoneme against the four others; ``classes`` is `all`,
+    or lists two or more instead of ``negative`` and ``positive``. With ``split:
+    published`` who tests is one of the publisher's test speakers, and nobody else is.
     """
 
     name: Literal["phonemes"] = "phonemes"
     positive: Label = "sh"
     negative: Label | Literal["rest"] = "iy"
-    classes: Annotated[tuple[Label, ...], Field(min_length=2)] | None = None
+    classes: Annotated[tuple[Label, ...], all_of(PHONEMES), ONCE] | None = None
     groups: Literal["speaker"] | None = None
+    split: Split | None = None
 
     @field_validator("negative")
     @classmethod
@@ -62,17 +66,9 @@ class Parameters(Strict):
             raise PydanticCustomError("same", "it must differ from positive")
         return negative
 
-    @field_validator("classes")
-    @classmethod
-    def _once(cls, classes: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        if classes and len({*classes}) < len(classes):
-            raise PydanticCustomError("repeated", "name each phoneme once")
-        return classes
-
     @model_validator(mode="after")
     def _one_way(self) -> Parameters:
-        if self.classes and self.model_fields_set & {"positive", "negative"}:
-            raise PydanticCustomError("both", "give classes, or positive and negative")
+        check_one_way(self, "positive", "negative")
         return self
 
 
@@ -81,14 +77,16 @@ class ClientTable:
     """One client a row: ``curves`` (n, T), ``labels`` (n,), the places in ``classes``.
 
     ``ids`` (n,) are the publisher's row names, the same whatever classes are chosen.
-    ``groups`` (n,) numbers the speakers in order of first appearance; ``notes`` are
-    facts that a report must state.
+    ``groups`` (n,) numbers the speakers in order of first appearance, ``tested`` (n,)
+    is 1 for those of the publisher's test part; ``notes`` are facts that a report must
+    state.
     """
 
     ids: NDArray[np.int64]
     curves: NDArray[np.float64]
     labels: NDArray[np.int64]
     groups: NDArray[np.int64]
+    tested: NDArray[np.int64]
     grid: NDArray[np.float64]
     domain: tuple[float, float]
     classes: Classes
@@ -114,6 +112,7 @@ def load(path: Path, names: Sequence[str] = ("iy", "sh")) -> ClientTable:
         curves=chosen[_CURVE].to_numpy(dtype=np.float64),
         labels=label[chosen.index].map(named.index).to_numpy(dtype=np.int64),
         groups=np.asarray(speakers, dtype=np.int64),
+        tested=chosen["speaker"].str.startswith("test.").to_numpy().astype(np.int64),
         grid=np.linspace(*DOMAIN, POINTS),
         domain=DOMAIN,
         classes=named,
@@ -153,15 +152,22 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         domain=list(table.domain),
         unit="kHz",
         notes=table.notes,
+        **frames.parts(table.tested if parameters.split else None),
     )
 
 
 def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns client_id, label, group (n,) and curve (n, T)."""
+    """Return the columns client_id, label, group (n,) and curve (n, T).
+
+    With ``split`` there is a column part, too: 1 for the publisher's test part.
+    """
     table = load(paths[FILE], classes(parameters))
-    return frames.columns(table.curves, table.labels, table.ids, table.groups)
+    part = table.tested if parameters.split else None
+    return frames.columns(
+        table.curves, table.labels, table.ids, table.groups, part=part
+    )
 
 
 def check(data: bytes, source: Source) -> None:

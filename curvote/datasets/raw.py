@@ -39,12 +39,18 @@ class RawFile:
 def locate(project_root: Path, source: str, *, download: bool = True) -> RawFile | None:
     """Return the checked file of ``source``; None if there is none and no download.
 
+    What stands in for it is taken where the file itself is not here.
+
     Raises:
         UserError: damaged or altered file, unknown source, or a failed download.
     """
     known = sources.find(source, project_root)
     if path := local(project_root, known):
         return check(path, known)
+    if known.stand_in and (
+        found := locate(project_root, known.stand_in, download=False)
+    ):
+        return found
     return fetch(project_root, known) if download else None
 
 

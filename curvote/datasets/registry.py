@@ -16,9 +16,13 @@ DATASETS = {
     "nhanes": "curvote.datasets.nhanes",
     "nhanes-2003": "curvote.datasets.nhanes_2003",
     "mnist": "curvote.datasets.mnist",
+    "fashion-mnist": "curvote.datasets.fashion_mnist",
     "zip": "curvote.datasets.zipcode",
+    "cifar-10": "curvote.datasets.cifar_10",
+    "cifar-100": "curvote.datasets.cifar_100",
     "table": "curvote.datasets.table",
     "curves": "curvote.datasets.curves",
     "remote": "curvote.datasets.remote",
     "remote_table": "curvote.datasets.remote_table",
+    "remote_labels": "curvote.datasets.remote_labels",
 }

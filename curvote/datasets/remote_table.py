@@ -39,8 +39,8 @@ def _text(value: object) -> object:
     return value
 
 
-def _names(least: int) -> AfterValidator:
-    """Return the check for ``least`` names or more, all different."""
+def distinct(least: int) -> AfterValidator:
+    """Return the check of a list for ``least`` names or more, all different."""
 
     def check(names: tuple[str, ...]) -> tuple[str, ...]:
         if len(names) < least:
@@ -80,9 +80,9 @@ class Parameters(Strict):
     """
 
     name: Literal["remote_table"] = "remote_table"
-    servers: Annotated[tuple[Server, ...], _names(1)]
+    servers: Annotated[tuple[Server, ...], distinct(1)]
     features: Annotated[dict[Word, Bounds], Field(min_length=1)]
-    classes: Annotated[tuple[Word, ...], _names(2)]
+    classes: Annotated[tuple[Word, ...], distinct(2)]
     record: Word = "record"
 
     @field_validator("features")

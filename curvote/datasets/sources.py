@@ -29,7 +29,8 @@ class Source:
     """One published file: where it is, which editions are known, what it holds.
 
     ``dataset`` is the module that checks it. With ``login`` the publisher hands it to
-    registered users only; ``derived`` ones have no publisher to fetch them from.
+    registered users only; ``derived`` ones have no publisher to fetch them from. Where
+    its file is not here, that of the source ``stand_in`` is taken, if there is one.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Source:
     dataset: str
     login: bool = False
     derived: bool = False
+    stand_in: str = ""
 
     def origin(self, sha256: str) -> str | None:
         """Return where the edition with this digest came from, None if not listed."""

@@ -1,8 +1,14 @@
-"""A user's own table, CSV or Parquet: one client a row, numbers with public bounds."""
+"""A user's own table, CSV or Parquet: one client a row, with public bounds.
+
+A feature is a number with public bounds, or a text of public categories, each of which
+becomes a number of its own, 0 or 1. A text that is no category is refused: as a row of
+zeros, a misspelt category or a new code of the laboratory would pass for data.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,17 +17,20 @@ from numpy.typing import NDArray
 from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
 from curvote.datasets import frames
+from curvote.datasets.listed import ONCE
 from curvote.datasets.own import arrow_cells as cells
+from curvote.datasets.own import labelled
 from curvote.datasets.own.arrow_cells import Floats, Integers
 from curvote.datasets.own.given import (
     LabelText,
     Violations,
     batches,
-    check_labels,
     usable,
 )
+from curvote.datasets.own.labelled import Labelled
 from curvote.datasets.tables import tabular
-from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.features import Feature, category
+from curvote.datasets.tables.one_hot import one_hot
 from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
 from curvote.errors import UserError
 
@@ -30,17 +39,22 @@ GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
 MARKS = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
 Text = Annotated[str, Field(min_length=1)]
 Bounds = dict[str, tuple[FiniteFloat, FiniteFloat]]
+Categories = dict[str, Annotated[tuple[LabelText, ...], ONCE]]
 
 
-class Parameters(TableParameters):
-    """What ``source:`` may say: file, columns, label, the features' public bounds."""
+class Parameters(Labelled, TableParameters):
+    """What ``source:`` may say: file, columns, classes, the features' public bounds.
+
+    ``categories`` lists the texts of a feature that is no number. A mark of `MARKS`
+    that is listed there is a category, and not missing.
+    """
 
     name: Literal["table"] = "table"
     path: Text
     label: Text
-    positive: LabelText
     features: Annotated[tuple[Text, ...], Field(min_length=1)]
-    bounds: Bounds
+    categories: Categories = Field(default_factory=dict)
+    bounds: Bounds = Field(default_factory=dict)
     id: Text | None = None
 
     @field_validator("features")
@@ -52,15 +66,28 @@ class Parameters(TableParameters):
             raise ValueError(f"columns that are named twice: {', '.join(twice)}")
         return features
 
+    @field_validator("categories")
+    @classmethod
+    def _features(cls, categories: Categories, info: ValidationInfo) -> Categories:
+        features = info.data.get("features", categories)
+        other = [name for name in categories if name not in features]
+        if other:
+            raise ValueError(f"categories of what is no feature: {', '.join(other)}")
+        return categories
+
     @field_validator("bounds")
     @classmethod
     def _complete(cls, bounds: Bounds, info: ValidationInfo) -> Bounds:
         features = info.data.get("features", bounds)
+        texts = info.data.get("categories", {})
         wrong = [name for name, (low, high) in bounds.items() if not low < high]
         problems = {
-            "every feature needs public bounds [low, high], known without the data;"
-            " there are none for": [x for x in features if x not in bounds],
+            "every feature needs public bounds [low, high], or categories, known"
+            " without the data; there are none for": [
+                x for x in features if x not in {*bounds, *texts}
+            ],
             "bounds of what is no feature": [x for x in bounds if x not in features],
+            "bounds of what has categories": [x for x in bounds if x in texts],
             "the first must be below the second": wrong,
         }
         said = [f"{what}: {', '.join(who)}" for what, who in problems.items() if who]
@@ -78,12 +105,13 @@ class Parameters(TableParameters):
         return name
 
 
-files, size = frames.own_file, frames.no_size
+files, size, classes = frames.own_file, frames.no_size, labelled.classes
 
 
 def width(parameters: Parameters) -> int:
-    """Return how many features a row has by the pipeline."""
-    return len(parameters.features)
+    """Return how many numbers a row has by the pipeline."""
+    texts = parameters.categories
+    return sum(len(texts.get(name, ("",))) for name in parameters.features)
 
 
 def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
@@ -95,7 +123,9 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     path = paths["path"]
     schema, prepared = load(parameters, path)
     notes = ["The unit of privacy is one row of the table."]
-    return tabular.facts(schema, prepared, f"Table {path.name}", notes, parameters)
+    told = tabular.facts(schema, prepared, f"Table {path.name}", notes, parameters)
+    texts = {name: sorted(known) for name, known in parameters.categories.items()}
+    return told | ({"categories": texts} if texts else {})
 
 
 def clients(
@@ -121,16 +151,17 @@ def load(parameters: Parameters, path: Path) -> tuple[TableSchema, Prepared]:
 
     violations = Violations(path)
     columns = _columns(parameters, path, violations)
-    known: dict[str, int] = {}
-    labels = cells.labels(columns[parameters.label], known)
-    _count(violations, f"{parameters.label} is empty", labels < 0)
-    check_labels(violations, parameters.label, known, parameters.positive)
-    values = {x: _numbers(x, columns[x], violations) for x in parameters.features}
-    ids = _ids(parameters, columns, violations, len(labels))
-    violations.check()
-    positive = (labels == known[parameters.positive]).astype(np.int64)
-    frame = pd.DataFrame({**values, parameters.label: positive}, index=pd.Index(ids))
-    schema = _schema(parameters, known)
+    known = parameters.places
+    codes = _labels(parameters, columns[parameters.label], known, violations)
+    values = {
+        x: _values(x, parameters, columns, violations) for x in parameters.features
+    }
+    ids = _ids(parameters, columns, violations, len(codes))
+    names = labelled.named(violations, parameters.label, known, parameters)
+    place = np.array([names.index(text) for text in known])
+    frame = pd.DataFrame({**values, parameters.label: place[codes]}, pd.Index(ids))
+    frame, schema = one_hot(frame, _schema(parameters, names))
+    schema = _centred(schema, parameters)
     policies = parameters.duplicates, parameters.missing
     return schema, tabular.prepare(frame, schema, *policies)
 
@@ -149,14 +180,50 @@ def _columns(
     return dict(zip(wanted, found, strict=True))
 
 
-def _numbers(name: str, column: Any, violations: Violations) -> Floats:
-    """Return a feature, NaN where it is missing; count cells that are no number."""
+def _labels(
+    parameters: Parameters, column: Any, known: dict[str, int], violations: Violations
+) -> Integers:
+    """Return the codes of the labels, those listed as their places."""
+    listed = len(known)
+    codes = cells.labels(column, known, listed + cells.VOCABULARY)
+    _count(violations, f"{parameters.label} is empty", codes < 0)
+    if listed:
+        what = f"{parameters.label} {parameters.none_of_them}"
+        _count(violations, what, codes >= listed, column)
+    return codes
+
+
+def _values(
+    name: str, parameters: Parameters, columns: dict[str, Any], violations: Violations
+) -> Floats:
+    """Return a feature, NaN where it is missing: a number, or a category's code."""
+    texts = sorted(parameters.categories.get(name, ()))
+    if not texts:
+        return _numbers(name, columns[name], violations)
+    column = _unmarked(columns[name], texts)
+    codes = cells.labels(column, {text: code for code, text in enumerate(texts)})
+    what = f"{name} is none of the categories {', '.join(texts)}"
+    _count(violations, what, codes >= len(texts), column)
+    return np.where(codes < 0, np.nan, codes)
+
+
+def _unmarked(column: Any, meant: Collection[str] = ()) -> Any:
+    """Return trimmed texts, null where one means missing; numbers as they are."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if cells.is_text(column):
-        marked = pc.is_in(pc.utf8_trim_whitespace(column), pa.array(MARKS))
-        column = pc.if_else(marked, None, column)
+    if not cells.is_text(column):
+        return column
+    text = pc.utf8_trim_whitespace(column)
+    marks = pa.array([mark for mark in MARKS if mark not in meant], pa.string())
+    return cells.plain(pc.if_else(pc.is_in(text, marks), None, text))
+
+
+def _numbers(name: str, column: Any, violations: Violations) -> Floats:
+    """Return a feature, NaN where it is missing; count cells that are no number."""
+    import pyarrow.compute as pc
+
+    column = _unmarked(column)
     with usable(violations.path, name, column):
         values = cells.numbers(column)
     said = np.asarray(pc.is_valid(column)) & cells.is_text(column)
@@ -195,13 +262,30 @@ def _count(
     violations.add(what, len(rows), texts)
 
 
-def _schema(parameters: Parameters, known: Mapping[str, int]) -> TableSchema:
-    (negative,) = set(known) - {parameters.positive}
+def _schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
     why = "stated by the user"
-    features = (Feature(x, "", *parameters.bounds[x], why) for x in parameters.features)
+    texts, bounds = parameters.categories, parameters.bounds
     return TableSchema(
-        features=tuple(features),
+        features=tuple(
+            category(x, texts[x], why)
+            if x in texts
+            else Feature(x, "", *bounds[x], why)
+            for x in parameters.features
+        ),
         label=parameters.label,
-        labels={negative: 0, parameters.positive: 1},
-        classes=(negative, parameters.positive),
+        labels={name: place for place, name in enumerate(classes)},
+        classes=classes,
     )
+
+
+def _centred(schema: TableSchema, parameters: Parameters) -> TableSchema:
+    """Return the schema in which a missing text is a bit of each category."""
+    shares = {
+        f"{name} = {text}": 1 / len(texts)
+        for name, texts in parameters.categories.items()
+        for text in texts
+    }
+    features = (
+        replace(f, centre=shares.get(f.name, f.centre)) for f in schema.features
+    )
+    return replace(schema, features=tuple(features))

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets import sources
-from curvote.datasets.digits import DigitParameters, Digits, Edition, Part
+from curvote.datasets.digits import DIGITS, DigitParameters
+from curvote.datasets.images import Edition, Images, Part
 from curvote.datasets.own.given import EXAMPLES
 from curvote.datasets.sources import Source
 from curvote.datasets.tables import tabular
@@ -28,7 +29,7 @@ FIRST_TEST_ID = 7291  # the publisher has so many training images
 
 
 class Parameters(DigitParameters):
-    """What ``source:`` of a pipeline may say: two digits, and train, test or both."""
+    """What ``source:`` of a pipeline may say: which digits, and which part."""
 
     name: Literal["zip"] = "zip"
 
@@ -78,21 +79,22 @@ def _file(part: Part) -> str:
     return f"zip-{part}"
 
 
-def _read(part: Part, paths: Mapping[str, Path]) -> Digits:
+def _read(_: Parameters, part: Part, paths: Mapping[str, Path]) -> Images:
     pixels, labels = parse(read(paths[_file(part)]))
     first = FIRST_TEST_ID if part == "test" else 0
-    return Digits(pixels, labels, np.arange(first, first + len(labels)))
+    return Images(pixels, labels, np.arange(first, first + len(labels)))
 
 
 EDITION = Edition(
     title="Zip-code digits",
+    known=DIGITS,
     side=SIDE,
     lower=-1,
     upper=1,
     why="the publisher scaled grey values to [-1, 1]",
-    names=lambda part: (_file(part),),
-    counts=lambda part: sources.find(_file(part)).counts,
+    names=lambda _, part: (_file(part),),
+    counts=lambda _, part: sources.find(_file(part)).counts,
     read=_read,
 )
 files, size, width = EDITION.files, EDITION.size, EDITION.width
-facts, clients = EDITION.facts, EDITION.clients
+facts, clients, classes = EDITION.facts, EDITION.clients, EDITION.classes

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
-from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.encoding import encode, places_of
+from curvote.labels.encoding import encode
 from curvote.labels.given import LP_2ST, fitting, plain_labels
+from curvote.labels.places import places_of
 from curvote.labels.predicted import same_length
 from curvote.labels.two_rounds import ENCODER, TwoRounds
 from curvote.privacy import Budget
@@ -54,14 +54,16 @@ class AsksLabels:
             return fitting(y, stated.classes, stated.epsilon, stated.encoder)
         labels = plain_labels(y, len(X))
         classes, places = places_of(labels, stated.classes)
-        if len(classes) < 2:
-            raise UserError("Classifier can't train when only one class is present.")
+        self._refuse(stated, len(X), len(classes))
         if stated.encoder == LP_2ST:
             rounds = TwoRounds(classes[places], classes, stated.epsilon, entropy)
             return self._in_two_rounds(stated, X, rounds, rng)
         codes = encode(labels, stated.classes, stated.epsilon, stated.encoder, entropy)
         self._count(codes)
         return codes
+
+    def _refuse(self, stated: Any, n: int, k: int) -> None:
+        """Raise what ``n`` labels of ``k`` classes would be spent in vain for."""
 
     def _in_two_rounds(
         self, stated: Any, X: FloatArray, rounds: TwoRounds, rng: np.random.Generator

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.decoded import unbiased
 from curvote.labels.predicted import Predicted
@@ -21,45 +20,39 @@ _FEWEST = 1e-4
 
 @dataclass(frozen=True)
 class _Recalls:
-    """For each class (K,) the decoded share, the one that is divided by, the recall.
+    """Of the classes held, (K,) or (held,): shares as decoded and as divided by.
 
-    ``kept`` is what of the decoded share's noise is left in the one that is divided by.
+    ``kept`` is what of the decoded shares' noise is left in those divided by, ``n`` the
+    number of codes.
     """
 
+    held: Hits
     decoded: FloatArray
     share: FloatArray
     recall: FloatArray
     kept: float
-
-    @property
-    def held(self) -> Hits:
-        """The classes that somebody has, so far as the codes show."""
-        return np.asarray(self.share > _FEWEST)
+    n: int
 
     def moves(self, hits: Hits, part: FloatArray) -> FloatArray:
-        """Return how each record moves the recalls of the classes held (n, held).
+        """Return how each record moves the recalls of the classes held (m, held).
 
         To the first order; and the mean of its second order, which is what the ratio
         of two estimates is off, over n.
         """
-        moved = self.kept * (part - self.decoded) / self.share
-        first = (part * hits) / self.share - self.recall - self.recall * moved
-        return np.asarray((first + first * moved / len(part))[:, self.held])
+        own, right = part[:, self.held], (part * hits)[:, self.held]
+        moved = self.kept * (own - self.decoded) / self.share
+        first = right / self.share - self.recall - self.recall * moved
+        return np.asarray(first + first * moved / self.n)
 
 
 def contributions(told: Predicted, codes: Codes) -> FloatArray:
     """Return what each record says of the mean recall, (n,)."""
     found = _recalls(told, codes)
-    if not found.held.any():
-        raise UserError(
-            f"{len(codes)} codes at epsilon {codes.epsilon:g} show none of the"
-            f" {codes.n_classes} classes: balanced accuracy takes more labels."
-        )
     each = np.empty(len(codes))
     for rows, part in codes.blocks():
         hits = _hits(told.places[rows], codes)
         each[rows] = found.moves(hits, unbiased(part)).mean(axis=1)
-    return np.asarray(each + found.recall[found.held].mean())
+    return np.asarray(each + found.recall.mean())
 
 
 def _recalls(told: Predicted, codes: Codes) -> _Recalls:
@@ -70,10 +63,12 @@ def _recalls(told: Predicted, codes: Codes) -> _Recalls:
         total += decoded.sum(axis=0)
         squares += (decoded**2).sum(axis=0)
         right += (decoded * _hits(told.places[rows], codes)).sum(axis=0)
-    noise = (squares / n - (total / n) ** 2) / n
+    # A one-hot label is its own square: what the squares are above it is noise.
+    noise = (squares - total).clip(0) / n**2
     share, kept = _drawn(total / n, noise, told.proba.mean(axis=0))
-    recall = right / n / np.where(share > _FEWEST, share, 1.0)
-    return _Recalls(total / n, share, recall, kept)
+    held = share > _FEWEST  # shares sum to 1: some class always is
+    recall = right[held] / n / share[held]
+    return _Recalls(held, total[held] / n, share[held], recall, kept, n)
 
 
 def _drawn(

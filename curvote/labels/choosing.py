@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from curvote.labels.calibration import log_likelihood
 from curvote.labels.codes import Codes
+from curvote.labels.decoded import refuse_biased, rows_without_bias
 from curvote.labels.left_out import LeftOut
+from curvote.labels.records import rows_of
 from curvote.labels.scoring import LOSSES, Scoring, contributions
 from curvote.labels.simplicity import order
 from curvote.validate import FloatArray
@@ -83,6 +85,8 @@ class Judged:
         """Return what was taken, and what could not be told from the best."""
         level = int((~self.told_apart).sum())
         taken = _written(params[self.simplest])
+        if len(params) == 1:
+            return f"{taken} is the only candidate."
         if level == 1:
             return f"{taken} is better than the {len(params) - 1} others."
         return (
@@ -117,8 +121,18 @@ def _each(part: Part, left_out: LeftOut, scoring: Scoring) -> FloatArray:
     if scoring == LIKELIHOOD:
         each[rows] = log_likelihood(told.proba, codes.likelihood())
     else:
-        X = part.X.iloc[rows] if hasattr(part.X, "iloc") else part.X[rows]
-        each[rows] = contributions(told, X, codes, scoring)
+        each[rows] = _scored(part.X, left_out, codes, scoring)
+    return each
+
+
+def _scored(X: Any, left_out: LeftOut, codes: Codes, scoring: Scoring) -> FloatArray:
+    """Return what records say of a score, (r,): of a biased code nothing, NaN."""
+    each, fair = np.full(len(codes), np.nan), rows_without_bias(codes)
+    if not fair.any():
+        refuse_biased(codes)
+    records = rows_of(X, left_out.rows[fair])
+    told = left_out.told[fair]
+    each[fair] = contributions(told, records, codes[fair], scoring)
     return each
 
 

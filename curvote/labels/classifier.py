@@ -13,7 +13,7 @@ from curvote import validate
 from curvote.labels import calibration
 from curvote.labels.asking import AsksLabels
 from curvote.labels.codes import Codes
-from curvote.labels.decision import BALANCED, DECIDE, floored, settled
+from curvote.labels.decision import BALANCED, DECIDE, frequent, settled
 from curvote.labels.encoders import AUTO
 from curvote.labels.encoding import shares
 from curvote.labels.learners.base import Learner
@@ -47,8 +47,9 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
     classes : array (K,) or None
         The public classes. None takes those that occur, which makes them public.
     decide : "accuracy" or "balanced"
-        What `predict` is for: ``balanced`` divides the probabilities by the classes'
-        shares, as if all classes were equally frequent.
+        What `predict` is for: ``balanced`` divides the probabilities by what they are
+        in the mean, as if all classes were equally frequent. `predict_proba` and the
+        scores made of it stay as they are.
     calibrate : bool
         Whether votes become probabilities by an exponent that the likelihood of the
         codes chooses; otherwise they are cut to the simplex.
@@ -160,7 +161,6 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         return calibration.probabilities(votes, self.exponent_)
 
     def _check(self) -> None:
-        validate.positive(epsilon=self.epsilon)
         validate.one_of(DECIDE, decide=self.decide)
         if self.random_state is not None:
             validate.at_least(0, random_state=self.random_state)
@@ -179,7 +179,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         self.exponent_ = self._exponent(votes, codes[rows])
         self.share_, self.share_se_ = shares(codes)
         proba = self._proba(votes)
-        self._frequent = floored(self.share_, self.share_se_, proba.mean(axis=0))
+        self._frequent = frequent(proba)
         self._ties = int(rng.integers(2**31))
         self.classes_, self.encoder_ = codes.classes, codes.encoder
         return LeftOut(rows, Predicted(self._places(proba, X[rows]), proba))

@@ -12,6 +12,8 @@ ACCURACY, BALANCED = "accuracy", "balanced"
 DECIDE = (ACCURACY, BALANCED)
 # Sums of the same numbers in another order differ by less.
 _EQUAL = 1e-9
+# A class counts as no rarer than that, in parts of an even share.
+_RAREST = 1e-3
 
 
 def settled(proba: FloatArray, X: FloatArray, seed: int) -> FloatArray:
@@ -30,6 +32,10 @@ def settled(proba: FloatArray, X: FloatArray, seed: int) -> FloatArray:
     return np.asarray(settled_ / settled_.sum(axis=1, keepdims=True))
 
 
-def floored(share: FloatArray, se: FloatArray, expected: FloatArray) -> FloatArray:
-    """Return the shares (K,) that a balanced decision divides by, all above 0."""
-    return np.maximum(share, expected / 2)
+def frequent(proba: FloatArray) -> FloatArray:
+    """Return how often each class is, (K,), by left-out probabilities (r, K).
+
+    A balanced decision divides by these: they know the codes only, with far less noise
+    than decoded shares, and a class that the model slights is raised as much.
+    """
+    return np.asarray(np.maximum(proba.mean(axis=0), _RAREST / proba.shape[1]))

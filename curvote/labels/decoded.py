@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
@@ -20,17 +21,19 @@ def unbiased(codes: Codes) -> FloatArray:
     return np.asarray(decoded - beyond / codes.n_classes)
 
 
-def without_bias(codes: Codes) -> bool:
-    """Say whether decoding is unbiased: always, or as all priors are uniform."""
+def rows_without_bias(codes: Codes) -> NDArray[np.bool_]:
+    """Say which codes decode without bias (n,): with a prior those it is even for."""
     if codes.prior is None:
-        return codes.mechanism.unbiased
-    return bool((codes.prior == codes.prior[:, :1]).all())
+        return np.full(len(codes), codes.mechanism.unbiased)
+    prior = np.atleast_2d(codes.prior)
+    even = (prior == prior[:, :1]).all(axis=1)
+    return np.broadcast_to(even, len(codes))
 
 
 def refuse_biased(codes: Codes) -> None:
     """Refuse codes that say nothing of labels that a prior held unlikely."""
-    if not without_bias(codes):
+    if not rows_without_bias(codes).all():
         raise UserError(
             f"the codes are of encoder {codes.encoder}, which is biased: a score needs"
-            " codes of another, or of rows whose prior is uniform."
+            " those of another, or of clients whose prior is even."
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -18,20 +17,19 @@ _OF_ROUNDS = "rr_with_prior"
 
 
 def plain_labels(y: Any, n: int) -> Any:
-    """Return labels (n,), pandas categories as they are; anything else is an error."""
+    """Return labels (n,), one a record, for `places_of` to judge; else UserError."""
     if y is None:
         raise UserError(
             "fit requires y to be passed, but the target y is None; give labels (n,)"
             " or Codes."
         )
-    if not hasattr(y, "cat"):
+    if not hasattr(getattr(y, "cat", y), "categories"):  # pandas' keep their order
         y = column_or_1d(y, warn=True)
         assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
+        if y.dtype.kind == "f":  # what a regression learns is no class
+            check_classification_targets(y)
     if len(y) != n:
         raise UserError(f"X has {n} records, and y {len(y)} labels; each has one.")
-    if not hasattr(y, "cat") and len(np.unique(y)) < 1:
-        raise UserError("y holds no label.")
     return y
 
 
@@ -48,7 +46,9 @@ def fitting(codes: Codes, classes: Any, epsilon: float, encoder: str) -> Codes:
             f" {epsilon:g}; give it the epsilon of its codes."
         )
     wanted = _OF_ROUNDS if encoder == LP_2ST else encoder
-    if wanted != AUTO and concrete(wanted, codes.n_classes, epsilon) != codes.encoder:
+    if wanted in {AUTO, codes.encoder}:
+        return codes
+    if concrete(wanted, codes.n_classes, epsilon) != codes.encoder:
         raise UserError(
             f"the codes are of encoder {codes.encoder}, the model states {encoder}."
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from curvote import validate
@@ -38,6 +39,11 @@ def known(model: Any, X: Any, called: str = "X") -> FloatArray:
     return _numbers(validate_data(model, X, reset=False, **_ANY))
 
 
+def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some records of a DataFrame or an array."""
+    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+
+
 _ANY: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
 
 
@@ -51,7 +57,7 @@ def _refuse_text(X: Any) -> None:
     texts = [str(name) for name, column in X.items() if not _of_numbers(column)]
     if texts:
         raise UserError(
-            f"X: {_listed(texts)} hold text or categories; give a column of 0 and 1"
+            f"X holds text or categories in {_listed(texts)}; give a column of 0 and 1"
             " for each public category instead."
         )
 

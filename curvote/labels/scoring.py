@@ -18,6 +18,7 @@ from curvote.labels import balanced
 from curvote.labels.codes import Codes
 from curvote.labels.decoded import refuse_biased, unbiased
 from curvote.labels.predicted import Predicted, predicted
+from curvote.labels.regression.targets import NoisedTargets
 from curvote.validate import FloatArray
 
 Scoring = str | Callable[[Any, FloatArray], FloatArray]
@@ -42,7 +43,7 @@ class Score(NamedTuple):
 
 
 def private_score(
-    model: Any, X: Any, codes: Codes, scoring: Scoring = "accuracy"
+    model: Any, X: Any, codes: Codes | NoisedTargets, scoring: Scoring = "accuracy"
 ) -> Score:
     """Return how good ``model`` is on records ``X`` whose labels nobody has shown.
 
@@ -53,13 +54,15 @@ def private_score(
         seen the codes: on those it was trained or chosen by, no score is honest.
     X : (n, d)
         Public features, as the model wants them.
-    codes : `Codes`
-        One for each record, by an encoder whose decoded codes are unbiased.
+    codes : `Codes`, or the `NoisedTargets` of a regression
+        One for each record, by an encoder whose decoded codes are unbiased. Of targets
+        the score is the mean squared error: ``scoring`` stays as it is.
     scoring : "accuracy", "balanced_accuracy", "brier", "log_loss" or a function
         ``brier`` is the sum over classes of squared differences, in [0, 2], and
         ``log_loss`` the mean of -ln p: for both less is better. A function of (X, proba
         (n, K)) returns what each class would score, (n, K). ``balanced_accuracy`` is
-        over those classes that the codes show, two standard errors of share or more.
+        the mean of ratios of estimates, one a class: consistent, and rough where a
+        class's share is less than twice its standard error.
 
     Returns:
     -------
@@ -78,6 +81,10 @@ def private_score(
     >>> print(f"{score.value:.2f} +- {score.se:.2f}")
     0.50 +- 0.01
     """
+    if isinstance(codes, NoisedTargets):
+        from curvote.labels.regression.scoring import squared_error
+
+        return squared_error(model, X, codes)
     told = predicted(model, X, codes)
     return score_of(contributions(told, X, codes, scoring))
 

@@ -17,10 +17,12 @@ from curvote.errors import UserError
 from curvote.labels.asking import AsksLabels
 from curvote.labels.choosing import LIKELIHOOD, Judged, Params, Part, judged
 from curvote.labels.classifier import PrivateLabelClassifier
-from curvote.labels.encoders import AUTO
-from curvote.labels.holding import held_out
-from curvote.labels.records import learned
-from curvote.labels.scoring import SCORINGS, Scoring, private_score
+from curvote.labels.codes import Codes
+from curvote.labels.encoders import AUTO, CANDIDATES, built, concrete
+from curvote.labels.given import LP_2ST
+from curvote.labels.holding import held_out, refuse_few
+from curvote.labels.records import known, learned
+from curvote.labels.scoring import SCORINGS, Score, Scoring, private_score
 from curvote.validate import FloatArray
 
 # For a classifier of estimator "auto", the simplest first.
@@ -35,7 +37,8 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
     A share of the records is held out. Every candidate learns from the others, and is
     judged by what it says of each of them without that record's own code: left-out
     votes, or three folds. The best of many judged so is too good to be true, so the
-    score of what was chosen comes from the share held out, which took no part.
+    score of what was chosen comes from the share held out: of it the features alone
+    take part, as further records of the graph.
 
     Parameters
     ----------
@@ -124,20 +127,17 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         records = learned(self, X)
         base = PrivateLabelClassifier() if self.estimator is None else self.estimator
         tried = _members(_grid(self.grid, base))
-        if self.scoring != LIKELIHOOD and not callable(self.scoring):
-            validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
+        self._check()
         rng, entropy = self._sources()
+        candidates = _candidates(base, tried, rng)
+        more = [] if unlabelled is None else [known(self, unlabelled, "unlabelled")]
         codes = self._codes(base, records, y, rng, entropy)
         held = held_out(codes, self.holdout, rng)
         rest = np.setdiff1d(np.arange(len(codes)), held)
-        named = self._named(records)
-        part = Part(_rows(named, rest), codes[rest], unlabelled)
-        found = judged(part, self._candidates(base, tried, rng), self.scoring)
-        self._take(base, tried, found)
-        scoring = "accuracy" if self.scoring == LIKELIHOOD else self.scoring
-        self.best_score_ = private_score(
-            self.best_estimator_, _rows(named, held), codes[held], scoring
-        )
+        others = self._named(np.concatenate([records[held], *more]))
+        part = Part(self._named(records[rest]), codes[rest], others)
+        self._take(base, tried, judged(part, candidates, self.scoring))
+        self.best_score_ = self._honest(records[held], codes[held])
         self.held_out_, self.classes_ = held, codes.classes
         return self
 
@@ -155,13 +155,26 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         names = getattr(self, "feature_names_in_", None)
         return records if names is None else pd.DataFrame(records, columns=names)
 
-    def _candidates(
-        self, base: Any, tried: list[Params], rng: np.random.Generator
-    ) -> list[Any]:
-        """Return the candidates, all with the same seed: codes only, so no noise."""
-        seed = int(rng.integers(2**31)) if base.random_state is None else None
-        made = [clone(base).set_params(**clone(p, safe=False)) for p in tried]
-        return made if seed is None else [m.set_params(random_state=seed) for m in made]
+    def _check(self) -> None:
+        validate.fraction(holdout=self.holdout)
+        if not callable(self.scoring):
+            validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
+        if self.random_state is not None:
+            validate.at_least(0, random_state=self.random_state)
+
+    def _refuse(self, stated: Any, n: int, k: int) -> None:
+        """Refuse a share held out that says nothing, before labels are asked."""
+        of_rounds = stated.encoder == LP_2ST
+        name = "k_rr" if of_rounds else concrete(stated.encoder, k, stated.epsilon)
+        if name in CANDIDATES:
+            held = min(round(self.holdout * n), n // 2 if of_rounds else n)
+            refuse_few(held, n, self.holdout, built(name, k, stated.epsilon))
+
+    def _honest(self, records: FloatArray, codes: Codes) -> Score:
+        """Return the score of what was chosen, by records that had no part in it."""
+        scoring = "accuracy" if self.scoring == LIKELIHOOD else self.scoring
+        named = self._named(records)
+        return private_score(self.best_estimator_, named, codes, scoring)
 
     def _take(self, base: Any, tried: list[Params], found: Judged) -> None:
         place = found.simplest
@@ -172,6 +185,13 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         self.cv_results_ = {"params": tried, **found.columns()}
         self.told_apart_ = found.told_apart
         self.verdict_ = found.sentence(tried)
+
+
+def _candidates(base: Any, tried: list[Params], rng: np.random.Generator) -> list[Any]:
+    """Return the candidates, all with one seed: they are given codes, no labels."""
+    seed = int(rng.integers(2**31)) if base.random_state is None else base.random_state
+    made = [clone(base).set_params(**clone(each, safe=False)) for each in tried]
+    return [model.set_params(random_state=seed) for model in made]
 
 
 def _grid(grid: Grid | None, base: Any) -> Grid:
@@ -192,7 +212,3 @@ def _members(grid: Grid) -> list[Params]:
         said = f"no value for {', '.join(map(str, empty))}" if empty else "no member"
         raise UserError(f"grid has {said}; give at least one candidate.")
     return [dict(each) for each in ParameterGrid(parts)]
-
-
-def _rows(X: Any, rows: NDArray[np.intp]) -> Any:
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]

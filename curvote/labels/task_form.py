@@ -1,18 +1,31 @@
-"""The form of a published task for labels: judged strictly, before anything is read."""
+"""The form of a published task for labels: judged strictly, before anything is read.
+
+A label that a mechanism cannot take would be refused by whoever has it, and silence
+would tell it: so the classes alone say how many there are, no parameter does.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.labels.encoders import ENCODERS
 from curvote.labels.task import FORMAT
 from curvote.strict_json import said
-from curvote.task_form import MOST_PARAMETERS, Epsilon, Parameter, Word
+from curvote.task_form import (
+    MOST_CLASSES,
+    MOST_PARAMETERS,
+    Epsilon,
+    Parameter,
+    Word,
+    looks,
+)
 
-MOST_CLASSES = 1 << 10
+# What a mechanism is told by the rest of a task, or knows of each record by itself.
+TOLD = ("epsilon", "n_classes", "prior")
 
 
 class _Written(BaseModel):
@@ -26,6 +39,18 @@ class _Written(BaseModel):
     epsilon: Epsilon
     encoder: Word
     params: Annotated[dict[Word, Parameter], Field(max_length=MOST_PARAMETERS)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> _Written:
+        if len({looks(word) for word in self.classes}) < len(self.classes):
+            raise ValueError("classes must be different words")
+        if self.encoder not in ENCODERS:
+            known = ", ".join(ENCODERS)
+            raise ValueError(f"encoder must be one of {known}, by its full name")
+        twice = [name for name in TOLD if name in self.params]
+        if twice:
+            raise ValueError(f"params must not hold {twice[0]}")
+        return self
 
 
 def written(text: Any) -> dict[str, Any]:

@@ -190,6 +190,8 @@ class LabelMechanism(Mechanism):
     numpy's ``packbits`` order. ``mean`` and ``variance`` are those of ``decode``.
     """
 
+    # The kind of number that an output is made of.
+    dtype: np.dtype[Any] = np.dtype(np.int64)
     # Above it the channel is not written out; ``worst_ratio`` never needs it.
     most_outputs: ClassVar[int] = 1 << 12
 

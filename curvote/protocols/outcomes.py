@@ -11,9 +11,9 @@ from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.server.watch import fell
 
 
-def reported(view: View, table: str = "classifier") -> dict[str, float]:
-    """Return how many reports made the one classifier, which is in ``table``."""
-    return {"reports": int(view.columns("aggregate", table)["n"][0])}
+def reported(view: View) -> dict[str, float]:
+    """Return how many reports made the classifier."""
+    return {"reports": int(view.columns("aggregate", "classifier")["n"][0])}
 
 
 def voted(view: View) -> dict[str, float]:

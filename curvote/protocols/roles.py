@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,8 @@ from curvote.chain.streams import generator
 from curvote.errors import UserError
 
 ROLES = ("test", "vote", "train", "public")
+TRAIN_PART = " in the publisher's training part"
+TEST_PART = " in the publisher's test part"
 Index = NDArray[np.int64]
 Roles = dict[str, Index]
 
@@ -52,29 +55,59 @@ def split(
     n: int,
     sizes: Mapping[str, int],
     groups: NDArray[np.int64] | None = None,
+    *,
+    aside: NDArray[np.bool_] | None = None,
 ) -> Roles:
     """Return the row numbers of each role among ``n`` clients.
 
     Roles are filled in the order test, vote, train, public from a random order. With
     ``groups`` (n,) whole groups are taken and one that would overshoot a role's size is
     passed over, so no group stands in two roles and a role may end up smaller than
-    asked. Asking for more than ``n`` clients is a UserError.
+    asked. With ``aside`` (n,) those who test are taken from its clients, and all
+    other roles from the rest. Asking for more clients than there are is a UserError.
     """
-    asked = sum(sizes[role] for role in ROLES)
-    if asked > n:
-        raise too_many(sizes, n)
     rng = generator(seed, "shared", "split", replicate)
+    if aside is None:
+        return _filled(rng, np.arange(n), sizes, groups)
+    tests = {role: sizes[role] * (role == "test") for role in ROLES}
+    others = {role: sizes[role] - tests[role] for role in ROLES}
+    rest = _filled(rng, np.flatnonzero(~aside), others, groups, TRAIN_PART)
+    tested = _filled(rng, np.flatnonzero(aside), tests, groups, TEST_PART)
+    return rest | {"test": tested["test"]}
+
+
+def set_aside(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_] | None:
+    """Return which clients their publisher set aside for testing, None if unsaid."""
+    part = columns.get("part")
+    if part is None or (len(part) and not np.isfinite(part).all()):
+        return None
+    return np.asarray(part == 1)
+
+
+def _filled(
+    rng: np.random.Generator,
+    rows: Index,
+    sizes: Mapping[str, int],
+    groups: NDArray[np.int64] | None,
+    where: str = "",
+) -> Roles:
+    """Return the roles of clients ``rows``, who are all that may be asked."""
+    if sum(sizes[role] for role in ROLES) > len(rows):
+        raise too_many(sizes, len(rows), where)
     if groups is None:
-        return _slices(rng.permutation(n), sizes)
-    return _whole_groups(rng, groups, sizes)
+        roles = _slices(rng.permutation(len(rows)), sizes)
+    else:
+        roles = _whole_groups(rng, groups[rows], sizes)
+    return {role: rows[places] for role, places in roles.items()}
 
 
-def too_many(sizes: Mapping[str, int], n: int) -> UserError:
-    """Return the error for more clients asked than there are."""
+def too_many(sizes: Mapping[str, int], n: int, where: str = "") -> UserError:
+    """Return the error for more clients asked than there are ``where`` they are."""
     parts = " + ".join(f"{role} {sizes[role]}" for role in reversed(ROLES))
     asked = sum(sizes[role] for role in ROLES)
     return UserError(
-        f"clients: {parts} asks for {asked}, but there are only {n}; ask for fewer.",
+        f"clients: {parts} asks for {asked}, but there are only {n}{where}; ask for"
+        " fewer.",
         where=("clients",),
     )
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Here
 from curvote.classes import signs
 from curvote.protocols.message import Known
-from curvote.protocols.roles import Index, Roles, split
+from curvote.protocols.roles import Index, Roles, set_aside, split
 from curvote.representation.encoding import judged
 
 Array = NDArray[np.float64]
@@ -53,6 +53,9 @@ def clients_of(here: Here) -> Clients:
     params, rows = here.params, here.rows("project", "encoded")
     groups = rows["group"] if params["source.groups"] else None
     n = len(rows["label"])
-    roles = split(params["seed"], here.number, n, params["clients"], groups)
+    aside = set_aside(rows)
+    roles = split(
+        params["seed"], here.number, n, params["clients"], groups, aside=aside
+    )
     gram = np.asarray(here.inputs["project"].facts["encoding"]["gram"])
     return Clients(rows["coefficients"], rows["z"], rows["label"], roles, gram)

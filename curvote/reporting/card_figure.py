@@ -1,6 +1,7 @@
 """The figure of a data card: each class against the public bounds.
 
 Features are drawn as histograms, curves as the mean and the middle 80 % of each class.
+Too many classes to be told apart in a drawing are drawn as one.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from curvote.reporting.card import Bounds, Card, Columns, FeatureCard
 KINDS = ("png", "svg")
 MOST_HISTOGRAMS = 30
 MOST_LEVELS = 60
+MOST_CLASSES = 12
 BINS = 24
 MARGIN = 2 / BINS
 WIDTH = 44
@@ -36,6 +38,7 @@ EDGE: dict[str, Any] = {"color": style.INK, "lw": 0.8, "ls": (0, (2, 2))}
 _CLEAN = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
 
 Values = NDArray[np.float64]
+Labels = NDArray[np.int64]
 
 
 def draw(card: Card, columns: Columns, folder: Path) -> list[Path]:
@@ -60,13 +63,13 @@ def _saved(drawn: Figure, kind: str) -> bytes:
 
 def figure(card: Card, columns: Columns) -> Figure:
     """Draw histograms of the features or, of curves and images, the mean and spread."""
-    values, labels = columns["curve"], columns["label"]
+    values, (names, labels) = columns["curve"], _named(card, columns["label"])
     if 0 < len(card.features) <= MOST_HISTOGRAMS:
-        drawn = _histograms(card, values, labels)
+        drawn = _histograms(card, values, labels, len(names))
     else:
-        drawn = _curves(card, values, labels)
+        drawn = _curves(card, values, labels, len(names))
     drawn.legend(
-        handles=_legend(card, labels),
+        handles=_legend(card, names, labels),
         loc="outside upper left",
         ncols=3,
         borderaxespad=0.2,
@@ -74,9 +77,15 @@ def figure(card: Card, columns: Columns) -> Figure:
     return drawn
 
 
-def _legend(card: Card, labels: NDArray[np.int64]) -> list[Artist]:
-    colours = style.class_colours(len(card.classes))
-    classes = zip(card.classes, colours, strict=True)
+def _named(card: Card, labels: Labels) -> tuple[list[str], Labels]:
+    """Return the classes to be drawn, and which one each record is of."""
+    if len(card.classes) <= MOST_CLASSES:
+        return [*card.classes], labels
+    return [f"all {len(card.classes)} classes"], np.zeros_like(labels)
+
+
+def _legend(card: Card, names: list[str], labels: Labels) -> list[Artist]:
+    classes = zip(names, style.class_colours(len(names)), strict=True)
     handles: list[Artist] = [
         Patch(color=colour, alpha=0.6, label=f"{name} ({np.sum(labels == k):,})")
         for k, (name, colour) in enumerate(classes)
@@ -86,11 +95,11 @@ def _legend(card: Card, labels: NDArray[np.int64]) -> list[Artist]:
     return handles
 
 
-def _histograms(card: Card, values: Values, labels: NDArray[np.int64]) -> Figure:
+def _histograms(card: Card, values: Values, labels: Labels, classes: int) -> Figure:
     count = len(card.features)
     drawn, axes = style.panels(count, narrow=False, height=1.9, share_y=False)
     for j, (ax, feature) in enumerate(zip(axes, card.features, strict=True)):
-        _histogram(ax, feature, values[:, j], labels, len(card.classes))
+        _histogram(ax, feature, values[:, j], labels, classes)
     return drawn
 
 
@@ -98,7 +107,7 @@ def _histogram(
     ax: Axes,
     feature: FeatureCard,
     values: Values,
-    labels: NDArray[np.int64],
+    labels: Labels,
     classes: int,
 ) -> None:
     bounds = feature.bounds
@@ -149,9 +158,9 @@ def outside(bounds: Bounds) -> str:
     return f": {percent:.1f} % outside" if percent >= 0.1 else ": < 0.1 % outside"
 
 
-def _curves(card: Card, values: Values, labels: NDArray[np.int64]) -> Figure:
+def _curves(card: Card, values: Values, labels: Labels, classes: int) -> Figure:
     drawn, (ax,) = style.panels(1, narrow=False, height=3.4)
-    for k, colour in enumerate(style.class_colours(len(card.classes))):
+    for k, colour in enumerate(style.class_colours(classes)):
         mine = values[labels == k]
         if len(mine):
             low, high = np.quantile(mine, SPREAD, axis=0)

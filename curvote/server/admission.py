@@ -143,7 +143,8 @@ def _checked(sent: Envelope, invited: _Invited, check: Check, rows: Rows) -> Pay
 
 def _reason(sent: Envelope, invited: _Invited, rows: Rows) -> str:
     named = sent.payload.get("record")
-    if invited.record in {None, named if isinstance(named, str) else None}:
+    other = isinstance(named, str) and named != invited.record
+    if invited.record is None or not other:
         return "impossible message"
     return "another record" if _records(invited, named, rows) else "unknown record"
 

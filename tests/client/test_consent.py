@@ -203,11 +203,12 @@ def test_the_task_is_judged_before_the_record_is_read(home: Home) -> None:
         assert len(said) == 1
 
 
+@pytest.mark.parametrize("agreed", [("yes", "no"), ("yes,no",)])
 def test_classes_that_were_agreed_to_hide_the_label(
-    home: Home, drawn: list[int]
+    home: Home, drawn: list[int], agreed: tuple[str, ...]
 ) -> None:
     """A list with other words is refused by everybody, not by one class alone."""
-    agreed = ("--classes", "yes", "no")
+    agreed = ("--classes", *agreed)
     home.invite(replace(REPORTS, classes=("certainly", "no")))
     said = {
         home.refusal("report", *agreed, label=label, curve=curve)
@@ -219,6 +220,17 @@ def test_classes_that_were_agreed_to_hide_the_label(
     assert drawn == []
     home.invite(REPORTS)
     assert home.client("report", *agreed).exit_code == 0
+
+
+@pytest.mark.parametrize("agreed", [("-1", "0", "1"), ("1,-1,0",), ("0,1", "-1")])
+def test_several_classes_are_agreed_to_as_two_are(
+    home: Home, agreed: tuple[str, ...]
+) -> None:
+    """Whatever their order, and also where one of them begins like an option."""
+    asked = replace(REPORTS, protocol="majority", classes=("-1", "0", "1"))
+    home.invite(replace(asked, mechanism="k_rr"))
+    assert "-1/0/1" in home.refusal("report", "--classes", "0,1", label="0")
+    assert home.client("report", "--classes", *agreed, label="0").exit_code == 0
 
 
 def test_a_server_writes_no_line_of_consent(home: Home) -> None:

@@ -105,6 +105,19 @@ def test_five_classes_are_drawn_apart(tmp_path: Path) -> None:
         assert len({*colours}) == 5
 
 
+def test_a_hundred_classes_are_counted_apart_and_drawn_as_one(tmp_path: Path) -> None:
+    """A legend of a hundred names would leave no room for the drawing."""
+    names = [f"class {k}" for k in range(100)]
+    given = columns(300) | {"label": np.arange(300) % 100}
+    for stated in (vectors(classes=names), facts(classes=names, bounds=BOUNDS)):
+        stated["counts"] = dict.fromkeys(names, 3)
+        made = make(stated, given)
+        assert (len(made.classes), sum(made.counts.values())) == (100, 300)
+        first, *_ = card_figure.figure(made, given).legends[0].get_texts()
+        assert first.get_text() == "all 100 classes (300)"
+        assert card_figure.draw(made, given, tmp_path)
+
+
 def test_it_says_whose_file_it_is_and_which_edition_is_here() -> None:
     """Licence, citation and address are the catalogue's; the digest is the file's."""
     (plain,) = make(facts(), columns()).files

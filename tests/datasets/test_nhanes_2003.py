@@ -88,6 +88,21 @@ def test_a_curve_is_the_twelve_bins(tmp_path: Path) -> None:
     assert facts["bounds"]["lower"] == 0
 
 
+def test_hdl_is_a_number_to_be_learnt_where_it_is_asked_for(tmp_path: Path) -> None:
+    """As measured, beside the label; its bounds are public. Else nothing changes."""
+    paths = _write(tmp_path, PEOPLE)
+    plain, asked = Parameters(sex="both"), Parameters(sex="both", target="hdl_mg_dl")
+    before = nhanes_2003.clients(plain, paths)
+    columns = nhanes_2003.clients(asked, paths)
+    assert columns.pop("target").tolist() == [50, 49, 40, 39]
+    assert {*columns} == {*before}
+    assert all(np.array_equal(columns[name], before[name]) for name in before)
+    facts = nhanes_2003.facts(asked, paths)
+    told = facts.pop("target")
+    assert (told["lower"], told["upper"], told["unit"]) == (20, 120, "mg/dL")
+    assert facts == nhanes_2003.facts(plain, paths)
+
+
 @pytest.mark.parametrize(
     ("people", "message"),
     [
@@ -117,7 +132,9 @@ def test_a_lost_row_is_noticed(tmp_path: Path) -> None:
         nhanes_2003.check(data, replace(source, rows=8))
 
 
-@pytest.mark.parametrize("given", [{"sex": "women"}, {"minimum_age": 29}, {"age": 40}])
+@pytest.mark.parametrize(
+    "given", [{"sex": "women"}, {"minimum_age": 29}, {"age": 40}, {"target": "hdl"}]
+)
 def test_wrong_parameters_are_refused(given: dict[str, Any]) -> None:
     """Unknown sexes and keys, and ages that the table does not have."""
     with pytest.raises(ValidationError):
@@ -135,4 +152,26 @@ def test_the_real_table_is_as_described() -> None:
     columns = nhanes_2003.clients(Parameters(), {FILE: path})
     assert np.bincount(columns["label"]).tolist() == [827, 2077]
     assert columns["curve"].shape == (2904, 12)
+    asked = Parameters(sex="both", target="hdl_mg_dl")
+    hdl = nhanes_2003.clients(asked, {FILE: path})["target"]
+    assert len(hdl) == 5742
+    assert np.mean((hdl < 20) | (hdl > 120)) < 0.002
     assert 0 <= columns["curve"].min() < columns["curve"].max() < nhanes_2003.UPPER
+
+
+def test_hdl_itself_may_be_learnt(tmp_path: Path) -> None:
+    """From age, sex and the bins; what a label is stays as it was."""
+    paths = _write(tmp_path, PEOPLE)
+    asked = Parameters(sex="both", target="hdl_mg_dl")
+    told, plain = (
+        nhanes_2003.clients(each, paths) for each in (asked, Parameters(sex="both"))
+    )
+    assert told["target"].tolist() == [50, 49, 40, 39]
+    assert told["curve"][:, :2].tolist() == [[30, 1], [55.5, 1], [33, 0], [44, 0]]
+    assert np.array_equal(told["curve"][:, 2:], plain["curve"])
+    assert np.array_equal(told["label"], plain["label"])
+    assert "target" not in plain
+    facts = nhanes_2003.facts(asked, paths)
+    assert (facts["target"]["lower"], facts["target"]["upper"]) == (20, 120)
+    assert len(facts["features"]) == nhanes_2003.width(asked) == 14
+    assert "target" not in nhanes_2003.facts(Parameters(), paths)

@@ -76,6 +76,30 @@ def test_a_label_is_the_place_in_the_list(root: Path, names: list[str]) -> None:
     assert facts["rows"] == len(spelled)
 
 
+def test_all_phonemes_stand_in_the_publishers_order(root: Path) -> None:
+    """The word `all` is the whole list: same clients, same facts."""
+    paths = {"phonemes": put(root, TEXT)}
+    every = phonemes.Parameters.model_validate({"classes": "all"})
+    listed = phonemes.Parameters(classes=("aa", "ao", "dcl", "iy", "sh"))
+    assert every == listed
+    assert phonemes.facts(every, paths)["counts"] == dict.fromkeys(listed.classes, 4)
+    assert phonemes.size(every) == 4509
+
+
+def test_the_publishers_test_speakers_are_a_column(root: Path) -> None:
+    """A speaker stands in one part, by the name's first word."""
+    content = TEXT.replace("train.dr1.s2", "test.dr1.s2")
+    paths = {"phonemes": put(root, content)}
+    chosen = phonemes.Parameters(split="published", groups="speaker")
+    columns = phonemes.clients(chosen, paths)
+    assert columns["part"].tolist() == [0, 0, 0, 0, 1, 1, 0, 0]
+    assert columns["part"].dtype == np.int64
+    assert phonemes.facts(chosen, paths)["parts"] == {"train": 6, "test": 2}
+    plain = phonemes.Parameters(groups="speaker")
+    assert "part" not in phonemes.clients(plain, paths)
+    assert "parts" not in phonemes.facts(plain, paths)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [
@@ -103,6 +127,9 @@ def test_an_unknown_phoneme_is_refused(
         ({"classes": ["sh", "iy", "sh"]}, "classes"),
         ({"classes": ["sh", "rest"]}, "classes"),
         ({"classes": ["sh", "iy"], "positive": "sh"}, ""),
+        ({"classes": "all", "negative": "iy"}, ""),
+        ({"classes": "any"}, "classes"),
+        ({"split": "speaker"}, "split"),
         ({"n": 1}, "n"),
     ],
 )
@@ -139,5 +166,10 @@ def test_the_real_phonemes_are_as_published(
     assert np.bincount(table.labels).tolist() == [1163, 872]
     assert np.bincount(table.groups).shape == (437,)
     assert np.bincount(table.groups).max() == 6
+    every = phonemes.load(found.path, phonemes.PHONEMES)
+    tested = every.tested == 1
+    assert np.bincount(every.labels[tested]).tolist() == [176, 263, 195, 311, 224]
+    assert np.bincount(every.labels[~tested]).tolist() == [519, 759, 562, 852, 648]
+    assert not {*every.groups[tested].tolist()} & {*every.groups[~tested].tolist()}
     values = phonemes.parse(read(found.path)).filter(like="x.").to_numpy()
     assert (values.min(), values.max()) == (-8.17219, 26.91038)

@@ -23,6 +23,12 @@ TABLE = {
 }
 REMOTE = {"points": 7, "negative": "no", "positive": "yes"}
 TABLES = {"servers": ["a", "b"], "features": {"x": [0, 1]}, "classes": ["no", "yes"]}
+LABELS = {
+    "path": "people.csv",
+    "record": "who",
+    "features": ["age", "town"],
+    "classes": ["no", "yes"],
+}
 
 # What a pipeline says about its source: what there is no default for, or what could
 # change a record.
@@ -46,11 +52,15 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "nhanes": [{}],
     "nhanes-2003": [{}, {"sex": "both"}],
     "mnist": [{"part": "test"}],
-    "zip": [{}],
+    "fashion-mnist": [{}],
+    "zip": [{}, {"classes": "all", "split": "published"}],
+    "cifar-10": [{}],
+    "cifar-100": [{}],
     "table": [TABLE, TABLE | {"id": "who", "missing": "drop"}],
     "curves": [long_file.GIVEN],
     "remote": [REMOTE],
     "remote_table": [TABLES],
+    "remote_labels": [LABELS, LABELS | {"categories": {"town": ["0", "1"]}}],
 }
 CASES = [(name, said) for name, sayings in SAID.items() for said in sayings]
 MODULES = {name: lookup.module(name) for name in registry.DATASETS}
@@ -113,7 +123,7 @@ def test_it_is_that_of_a_users_own_file(
 ) -> None:
     """The features that are named, the grid that is stated; not the file's columns."""
     path = long_file.write(long_file.frame(), tmp_path, "long.csv")
-    if name == "table":
+    if name != "curves":
         path = tmp_path / said["path"]
         columns = {"who": [1, 2, 3], "age": [30, 40, 50], "iron": [1, 2, None]}
         rest = {"town": [0, 1, 1], "unused": [5, 6, 7], "ill": ["yes", "no", "no"]}

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote.errors import UserError
-from curvote.protocols.roles import ROLES, split
+from curvote.protocols.roles import ROLES, set_aside, split
 
 counts = st.integers(0, 30)
 sizes = st.fixed_dictionaries(dict.fromkeys(ROLES, counts))
@@ -61,3 +61,41 @@ def test_replicates_and_seeds_split_differently() -> None:
     assert np.array_equal(first, split(1, 0, 100, sizes)["test"])
     assert not np.array_equal(first, split(1, 1, 100, sizes)["test"])
     assert not np.array_equal(first, split(2, 0, 100, sizes)["test"])
+
+
+@given(
+    flags=st.lists(st.booleans(), min_size=1, max_size=60),
+    shares=st.tuples(*[st.integers(0, 12)] * 4),
+    grouped=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_those_set_aside_test_and_do_nothing_else(
+    flags: list[bool], shares: tuple[int, ...], grouped: bool, seed: int
+) -> None:
+    """Whoever tests is set aside, nobody else is; more than there are is refused."""
+    aside, n = np.array(flags), len(flags)
+    sizes = dict(zip(ROLES, shares, strict=True))
+    # Groups of two of the same part.
+    order = np.argsort(np.argsort(aside, kind="stable"), kind="stable")
+    groups = aside * 100 + order // 2 if grouped else None
+    others = sum(sizes.values()) - sizes["test"]
+    if sizes["test"] > aside.sum() or others > n - aside.sum():
+        with pytest.raises(UserError, match="in the publisher's"):
+            split(seed, 0, n, sizes, groups, aside=aside)
+        return
+    roles = split(seed, 0, n, sizes, groups, aside=aside)
+    assert list(roles) == list(ROLES)
+    taken = np.concatenate(list(roles.values()))
+    assert len(set(taken.tolist())) == len(taken)
+    for role, rows in roles.items():
+        assert aside[rows].all() if role == "test" else not aside[rows].any()
+        assert len(rows) == sizes[role] if groups is None else len(rows) <= sizes[role]
+
+
+def test_a_column_says_who_is_set_aside() -> None:
+    """None without the column, and for rows that a table fills with nothing."""
+    assert set_aside({}) is None
+    assert set_aside({"part": np.full(3, np.nan)}) is None
+    found = set_aside({"part": np.array([0, 1, 1])})
+    assert found is not None
+    assert found.tolist() == [False, True, True]

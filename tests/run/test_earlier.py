@@ -32,11 +32,17 @@ def told(project: Project) -> dict[str, Any]:
     models = [final_model(project, record, view.cell) for view in every]
     return {
         "cells": [view.cell for view in every],
-        "models": [None if m is None else m.coef.tolist() for m in models],
+        "models": [None if m is None else plain_of(m) for m in models],
         "outcomes": outcomes(project, record),
         "tasks": [task.digest() for task in audited.tasks_of(project, record)],
         "losses": audited.exact_losses(project, record),
     }
+
+
+def plain_of(model: Any) -> dict[str, Any]:
+    """Return what a model is made of, its numbers as lists."""
+    parts = model.get_params()
+    return {n: v.tolist() if hasattr(v, "tolist") else v for n, v in parts.items()}
 
 
 @pytest.mark.parametrize("name", PIPELINES)

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MICROSECONDS = 1e6
-VOCABULARY = 12  # two labels are right; more are only shown
+VOCABULARY = 12  # so many labels that nobody listed are shown
 # Eighteen digits fit int64; a leading zero or a plus makes it another text.
 _WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 # What a message adds about ids that came twice.
@@ -73,16 +73,17 @@ def wall_clock(column: Any) -> Floats:
     return _floats(stamps.cast(pa.int64()).cast(pa.float64(), safe=False))
 
 
-def labels(column: Any, known: dict[str, int]) -> Integers:
+def labels(column: Any, known: dict[str, int], most: int = VOCABULARY) -> Integers:
     """Return codes of the labels' texts, -1 where empty; new ones enter ``known``.
 
-    After ``VOCABULARY`` of them all others share one code: the column is no label.
+    After ``most`` of them all others share one code: the column is no label.
     """
     import pyarrow as pa
 
     encoded = column if _is_dictionary(column.type) else column.dictionary_encode()
     texts = encoded.dictionary.cast(pa.string()).to_pylist()
-    codes = np.array([*(_code(text, known) for text in texts), -1], dtype=np.int64)
+    found = (_code(text, known, most) for text in texts)
+    codes = np.array([*found, -1], dtype=np.int64)
     where = encoded.indices.cast(pa.int64()).fill_null(len(texts))
     return np.asarray(codes[np.asarray(where)])
 
@@ -155,11 +156,11 @@ def _digest(text: str) -> bytes:
     return blake2b(text.encode(), digest_size=16).digest()
 
 
-def _code(text: str | None, known: dict[str, int]) -> int:
+def _code(text: str | None, known: dict[str, int], most: int) -> int:
     if not text:
         return -1
-    if len(known) >= VOCABULARY:
-        return known.get(text, VOCABULARY)
+    if len(known) >= most:
+        return known.get(text, most)
     return known.setdefault(text, len(known))
 
 

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from curvote.chain.settings import Strict
 from curvote.datasets.frames import Points
-from curvote.datasets.own.given import LabelText
+from curvote.datasets.own.labelled import Labelled
 
 Text = Annotated[str, Field(min_length=1)]
 
@@ -37,8 +37,8 @@ class Gaps(Strict):
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
-class Parameters(Strict):
-    """What ``source:`` may say: file, columns, labels, grid, public bounds, gaps."""
+class Parameters(Labelled):
+    """What ``source:`` may say: file, columns, classes, grid, public bounds, gaps."""
 
     name: Literal["curves"] = "curves"
     path: Text
@@ -46,7 +46,6 @@ class Parameters(Strict):
     time: Text
     value: Text
     label: Text
-    positive: LabelText
     grid: Grid
     unit: Text
     bounds: tuple[FiniteFloat, FiniteFloat]

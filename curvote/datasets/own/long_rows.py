@@ -6,7 +6,7 @@ from 1, a header not being one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets.own import arrow_cells as cells
-from curvote.datasets.own.arrow_cells import Floats, Integers
+from curvote.datasets.own.arrow_cells import VOCABULARY, Floats, Integers
 from curvote.datasets.own.given import Violations, batches, usable
 
 ROWS = 2**20  # a block, unless one client alone has more
@@ -72,13 +72,21 @@ class Rows:
 class Reader:
     """Rows of the long file at ``path``; wrong cells are counted in ``violations``.
 
-    ``known`` are the labels met so far and their codes. ``dates`` says whether times
+    ``known`` are the labels met so far and their codes, those of ``listed`` from the
+    beginning. ``dates`` says whether times
     are date-times (microseconds on the wall clock) or plain numbers.
     """
 
-    def __init__(self, path: Path, names: Names, violations: Violations) -> None:
+    def __init__(
+        self,
+        path: Path,
+        names: Names,
+        violations: Violations,
+        listed: Mapping[str, int],
+    ) -> None:
         self.path, self.names, self.violations = path, names, violations
-        self.known: dict[str, int] = {}
+        self.known = dict(listed)
+        self.most = len(listed) + VOCABULARY
         self.dates: bool | None = None
         self.rows = 0
 
@@ -114,7 +122,7 @@ class Reader:
         measured = self._finite(
             self.names.value, values, cells.numbers, "a finite number"
         )
-        codes = cells.labels(labels, self.known)
+        codes = cells.labels(labels, self.known, self.most)
         self._empty(self.names.label, codes < 0)
         return Rows(self.rows + 1, *self._runs(ids), numbers, measured, codes)
 

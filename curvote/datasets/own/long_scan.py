@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets.own.arrow_cells import MICROSECONDS, VOCABULARY
-from curvote.datasets.own.given import Violations, check_labels
+from curvote.datasets.own.given import Violations
 from curvote.datasets.own.identifiers import Identifiers
+from curvote.datasets.own.labelled import named
 from curvote.datasets.own.long_parameters import Parameters
 from curvote.datasets.own.long_rows import Names, Reader, Rows
 from curvote.datasets.own.segments import Segments
@@ -25,10 +26,10 @@ _SECONDS = {"s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Clients whose gaps are short enough: ``ids`` and ``positive`` (n,), and rows."""
+    """Clients whose gaps are short enough: ``ids`` and ``labels`` (n,), and rows."""
 
     ids: NDArray[np.int64]
-    positive: NDArray[np.bool_]
+    labels: NDArray[np.int64]
     segments: Segments
 
 
@@ -44,14 +45,16 @@ class Scan:
         names = Names(
             parameters.id, parameters.time, parameters.value, parameters.label
         )
-        self.reader = Reader(path, names, self.violations)
+        listed = parameters.places
+        self.reader = Reader(path, names, self.violations, listed)
         self.identifiers = Identifiers(self.violations)
         self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
 
     @property
-    def negative(self) -> str:
-        """Return the label that is not the positive one."""
-        return next(x for x in self.reader.known if x != self.parameters.positive)
+    def classes(self) -> tuple[str, ...]:
+        """Return the classes, once all rows were read."""
+        given = self.parameters
+        return named(self.violations, given.label, self.reader.known, given)
 
     def blocks(self) -> Iterator[Block]:
         """Yield clients that may be used; nothing more once something was wrong."""
@@ -103,6 +106,19 @@ class Scan:
         what = f"{self.parameters.label} changes within a client"
         shown = (f"the client that begins at row {row}" for row in changed)
         self.violations.add(what, len(changed), shown)
+        self._check_listed(rows, high)
+
+    def _check_listed(self, rows: Rows, label: NDArray[np.int64]) -> None:
+        listed = self.parameters.places
+        other = np.flatnonzero(label >= len(listed)) if listed else label[:0]
+        texts = {code: text for text, code in self.reader.known.items()}
+        starts = rows.starts[other] + rows.first
+        shown = (
+            f"the client that begins at row {row} {texts.get(code, 'another')!r}"
+            for row, code in zip(starts, label[other], strict=True)
+        )
+        what = f"{self.parameters.label} {self.parameters.none_of_them}"
+        self.violations.add(what, len(other), shown)
 
     def _from_midnight(self, segments: Segments) -> Segments:
         unit = self.parameters.unit
@@ -127,16 +143,21 @@ class Scan:
         found = {"kept": kept, "gap": gap, "ends": short & ~gap}
         self.tally.update({name: int(flags.sum()) for name, flags in found.items()})
         self.tally["clients"] += len(kept)
-        code = self.reader.known.get(self.parameters.positive, VOCABULARY + 1)
-        positive = rows.labels[rows.starts[:-1]] == code
-        return Block(rows.ids[kept], positive[kept], segments.kept(kept))
+        labels = self._places(rows.labels[rows.starts[:-1]])
+        return Block(rows.ids[kept], labels[kept], segments.kept(kept))
+
+    def _places(self, codes: NDArray[np.int64]) -> NDArray[np.int64]:
+        positive = self.parameters.positive
+        if positive is None:  # listed: a code is a place
+            return codes
+        code = self.reader.known.get(positive, VOCABULARY + 1)
+        return np.asarray(codes == code, dtype=np.int64)
 
     def _finish(self) -> None:
         self.identifiers.check()
         if not self.reader.rows:
             raise UserError(f"{self.path} has no rows.")
         given = self.parameters
-        check_labels(self.violations, given.label, self.reader.known, given.positive)
-        self.violations.check()
+        named(self.violations, given.label, self.reader.known, given)
         if not self.tally["kept"]:
             raise UserError(f"{self.path}: no client is left. {self.notes()[0]}")

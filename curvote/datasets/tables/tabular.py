@@ -52,16 +52,16 @@ class TableParameters(Strict):
 class TableSchema:
     """The published layout of a table.
 
-    ``labels`` maps the publisher's label texts to 0 or 1, ``classes`` are the words
-    for reports (negative, positive). ``ignored`` columns are dropped. ``marks`` are
-    texts that mean "missing". ``order`` names all columns of a file without header
-    (default: the features, then the label).
+    ``labels`` maps the publisher's label texts to their places in ``classes``, the
+    words for reports (negative, positive where there are two). ``ignored`` columns are
+    dropped. ``marks`` are texts that mean "missing". ``order`` names all columns of a
+    file without header (default: the features, then the label).
     """
 
     features: tuple[Feature, ...]
     label: str
     labels: Mapping[str, int]
-    classes: tuple[str, str]
+    classes: tuple[str, ...]
     ignored: tuple[str, ...] = ()
     marks: tuple[str, ...] = ("",)
     header: bool = True
@@ -81,7 +81,7 @@ class TableSchema:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """Clients of a table: ``ids`` (n,), ``features`` (n, p), ``labels`` (n,) of 0/1.
+    """Clients of a table: ``ids`` (n,), ``features`` (n, p), ``labels`` (n,), places.
 
     ``ids`` are line numbers of the file. ``rows`` and ``distinct`` count the whole
     file, ``missing`` the missing values of each feature after the duplicates policy.
@@ -117,7 +117,7 @@ def parse(data: bytes, schema: TableSchema) -> pd.DataFrame:
 
 
 def checked(frame: pd.DataFrame, schema: TableSchema, allowed: Limits) -> pd.DataFrame:
-    """Return features as float64 (NaN = marked as missing) and the label as 0/1.
+    """Return features as float64 (NaN = marked as missing) and the label as its place.
 
     ``allowed`` are the limits of what is possible in each feature, wider than its
     public bounds: a value beyond the bounds is clipped later, an impossible one is a

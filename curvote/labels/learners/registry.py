@@ -6,4 +6,5 @@ LEARNERS = {
     "spectral": "curvote.labels.learners.spectral:SpectralVotes",
     "ridge": "curvote.labels.learners.ridge:RidgeVotes",
     "likelihood": "curvote.labels.learners.likelihood:LikelihoodVotes",
+    "neural": "curvote.labels.neural.learner:Neural",
 }

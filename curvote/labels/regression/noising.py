@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,6 @@ from curvote.labels.encoding import entropy_of
 from curvote.labels.regression import prior as priors
 from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete, on_bins
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
-from curvote.mechanisms import make
 from curvote.validate import FloatArray
 
 
@@ -36,15 +36,24 @@ def noise_targets(
     bounds that do not increase and an epsilon that is not above 0 are UserErrors.
     """
     labels = scaled(checked_labels(y), checked_bounds(bounds))
+    asked = ask(bounds, epsilon, randomizer, prior=prior)
+    values = asked.mechanism.randomize(labels, entropy_of(random_state))
+    return replace(asked, values=values)
+
+
+def ask(
+    bounds: tuple[float, float],
+    epsilon: float,
+    randomizer: str = AUTO,
+    *,
+    prior: ArrayLike | None = None,
+) -> NoisedTargets:
+    """Return targets of nobody: all that is public before labels are noised."""
     name = concrete(randomizer, validate.positive(epsilon=epsilon))
-    known = None if prior is None else priors.stated(np.asarray(prior))
+    known = None if prior is None or name != ON_BINS else priors.stated(prior)
     params = _params(name, known, epsilon)
-    mechanism = make(name, epsilon=epsilon, **params)
-    values = mechanism.randomize(labels, entropy_of(random_state))
-    held = known if name == ON_BINS else None
-    return NoisedTargets(
-        values, checked_bounds(bounds), mechanism.epsilon, name, params, held
-    )
+    limits = checked_bounds(bounds)
+    return NoisedTargets(np.empty(0), limits, float(epsilon), name, params, known)
 
 
 def checked_labels(y: ArrayLike) -> FloatArray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from curvote import validate
 from curvote.entropy import Entropy
@@ -21,19 +22,22 @@ _ROUNDS = 1000
 _GAIN = 1e-6
 
 
-def noised_histogram(
-    labels: FloatArray, epsilon: float, entropy: Entropy
-) -> FloatArray:
+def reported(labels: FloatArray, epsilon: float, entropy: Entropy) -> FloatArray:
+    """Return one square wave report of each of ``labels`` (n,) in [-1, 1].
+
+    With all of ``epsilon``: whoever sends one sends nothing else.
+    """
+    return SquareWave(epsilon=epsilon).randomize(labels, entropy)
+
+
+def histogram(reports: FloatArray, epsilon: float) -> FloatArray:
     """Return the estimated shares (64,) of equal cells of [-1, 1], which sum to 1.
 
-    Each of ``labels``, (n,) in [-1, 1], releases one square wave report with all of
-    ``epsilon``; nothing else of it is used. The shares are the smoothed maximum
-    likelihood of the reports (Li et al. 2020, section 5.5: EMS).
+    The smoothed maximum likelihood of the reports (Li et al. 2020, section 5.5: EMS).
     """
-    mechanism = SquareWave(epsilon=epsilon)
-    reports = mechanism.randomize(labels, entropy)
     near, counts = np.unique(np.rint(reports * _FINE) / _FINE, return_counts=True)
-    return _smoothed(_likelihood(mechanism, near), counts / len(labels))
+    likelihood = _likelihood(SquareWave(epsilon=epsilon), near)
+    return _smoothed(likelihood, counts / len(reports))
 
 
 def _likelihood(mechanism: SquareWave, reports: FloatArray) -> FloatArray:
@@ -68,7 +72,7 @@ def _smooth(shares: FloatArray) -> FloatArray:
     return np.asarray(mixed / mixed.sum())
 
 
-def stated(prior: FloatArray) -> FloatArray:
+def stated(prior: ArrayLike) -> FloatArray:
     """Return the shares of equal cells that somebody states, summing to 1.
 
     Fewer than two cells, a negative share and no positive one are a UserError.

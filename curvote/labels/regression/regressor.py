@@ -14,7 +14,7 @@ from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.labels.regression.learners import made
 from curvote.labels.regression.noising import checked_labels, noise_targets
-from curvote.labels.regression.prior import noised_histogram, stated
+from curvote.labels.regression.prior import histogram, reported, stated
 from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
 from curvote.privacy import Budget
@@ -142,15 +142,15 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         """
         name = concrete(self.randomizer, validate.positive(epsilon=self.epsilon))
         bounds, share = checked_bounds(self.bounds), validate.fraction(share=self.share)
-        prior = None if self.prior is None else stated(np.asarray(self.prior))
+        prior = None if self.prior is None else stated(self.prior)
         self._count()
         rows = np.arange(len(y))
         if name == ON_BINS and prior is None:
             order = rng.permutation(len(y))
             first = min(len(y) - 1, max(1, round(share * len(y))))
             asked, rows = order[:first], np.sort(order[first:])
-            labels = scaled(y[asked], bounds)
-            prior = noised_histogram(labels, self.epsilon, entropy)
+            sent = reported(scaled(y[asked], bounds), self.epsilon, entropy)
+            prior = histogram(sent, self.epsilon)
         given = bounds, self.epsilon, name, entropy
         return rows, noise_targets(y[rows], *given, prior=prior)
 

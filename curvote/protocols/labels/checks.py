@@ -18,13 +18,17 @@ def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong with roles, the encoder, learners and rounds."""
     yield from learned(pipeline)
     yield from _asked(pipeline)
+    if pipeline.production and pipeline.intake and pipeline.intake.online:
+        message = "a model is made of all codes at once: wait for them, then close."
+        yield Problem(message, ("intake", "online"))
 
 
 def learned(pipeline: Settings) -> Problems:
     """Yield what is wrong with roles, public features and learners."""
     yield from shared.roles(pipeline)
+    yield from _owners(pipeline)
     yield from shared.tested(pipeline)
-    yield from _public(pipeline)
+    yield from public(pipeline)
     for index, learner in enumerate(pipeline.learners):
         try:
             make(learner.name, **learner.params)
@@ -32,7 +36,18 @@ def learned(pipeline: Settings) -> Problems:
             yield Problem(str(error), ("learners", index))
 
 
-def _public(pipeline: Settings) -> Problems:
+def _owners(pipeline: Settings) -> Problems:
+    """Ask for clients who train, but of a public table whose every record is asked."""
+    away, roles = lookup.remote(pipeline.source), pipeline.clients.model_dump()
+    if away and any(roles.values()):
+        message = "every record of the public table is asked; nobody plays a role."
+        yield Problem(message, ("clients",))
+    if not (away or pipeline.clients.train):
+        yield Problem("say how many clients train.", ("clients", "train"))
+
+
+def public(pipeline: Settings) -> Problems:
+    """Yield what is wrong with what is done to public features."""
     public = pipeline.public
     if public.reduce == "pca" and public.size is None:
         yield Problem("is missing: say how many components.", ("public", "size"))

@@ -20,7 +20,8 @@ def final(view: View) -> LabelClassifier:
 
     model = unpacked(view.columns("train", "model")["model"][0])
     reduction = unpacked(view.columns("features", "reduction")["model"][0])
-    return LabelClassifier(columns_of(view, "features"), reduction, model)
+    texts = view.facts("features").get("categories")
+    return LabelClassifier(columns_of(view, "features"), reduction, model, texts)
 
 
 def outcome(view: View) -> dict[str, float]:

@@ -15,13 +15,21 @@ class LabelClassifier(ClassifierMixin, BaseEstimator):
     """A classifier trained on codes, of raw records.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
-    (T,) in any order, and returns the publisher's labels.
+    (T,) in any order, and returns the publisher's labels. ``categories`` are the texts
+    of columns that were told as 0 and 1, a column each (`curvote.table_file.category`).
     """
 
-    def __init__(self, columns: list[str], reduction: Any, model: Any) -> None:
+    def __init__(
+        self,
+        columns: list[str],
+        reduction: Any,
+        model: Any,
+        categories: dict[str, list[str]] | None = None,
+    ) -> None:
         self.columns = columns
         self.reduction = reduction
         self.model = model
+        self.categories = categories
 
     @property
     def classes_(self) -> NDArray[Any]:

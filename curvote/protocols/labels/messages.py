@@ -55,17 +55,13 @@ class CodeMessage(Message):
         return {}
 
     def records(self, read: Read) -> list[str]:
-        """Return the names of the public records that are asked about."""
-        return [str(name) for name in read("ingest", "clients")["client_id"]]
+        """Return the names of the public records that are asked about: all of them."""
+        return [*names_of(read("ingest", "clients"))]
 
     def admit(self, task: Any) -> None:
         """Refuse encoders that are none, and parameters that are not theirs."""
         validate.one_of(ENCODERS, encoder=task.encoder)
         self.noise(task)
-
-    def records(self, read: Read) -> list[str]:
-        """Return the names of all records of the public table."""
-        return [*names_of(read("ingest", "clients"))]
 
     def noise(self, task: Any, known: Known | None = None) -> LabelMechanism:
         """Return what hides a label."""
@@ -144,10 +140,17 @@ class First(CodeMessage):
         return [Sent(self.who, self.what, self.mechanism, self.detail)]
 
 
+def names_of(clients: Columns) -> NDArray[Any]:
+    """Return the public names of records: as the source has them, or ids as text."""
+    named = clients.get(RECORD)
+    if named is not None and len(named) and named[0] is not None:
+        return named
+    return np.array([str(each) for each in clients["client_id"]], dtype=object)
+
+
 def outputs(mechanism: LabelMechanism, code: NDArray[Any]) -> NDArray[Any]:
     """Return codes as the mechanism gives them; JSON knows one kind of number."""
-    width = getattr(mechanism, "width", None)
-    return code.astype(np.int64 if width is None else np.uint8)
+    return code.astype(mechanism.dtype)
 
 
 MESSAGES = {ASKS: CodeMessage()}

@@ -13,22 +13,18 @@ from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.task import Task
 from curvote.protocols.labels.messages import CODE, PRIOR, RECORD
-from curvote.protocols.roles import Roles, split
+from curvote.protocols.roles import Roles, set_aside, split
 
 Index = NDArray[np.int64]
 Names = NDArray[Any]
-
-
-def names_of(clients: Columns) -> Names:
-    """Return the public names of records: the ids of clients as text."""
-    return np.array([str(each) for each in clients["client_id"]], dtype=object)
 
 
 def roles_of(clients: Columns, params: Mapping[str, Any], replicate: int) -> Roles:
     """Return the rows of each role; all of it is public."""
     groups = clients["group"] if params["source.groups"] else None
     n = len(clients["client_id"])
-    return split(params["seed"], replicate, n, params["clients"], groups)
+    sizes, aside = params["clients"], set_aside(clients)
+    return split(params["seed"], replicate, n, sizes, groups, aside=aside)
 
 
 def rows_of(names: Names, wanted: Names) -> Index:

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from curvote.chain.settings import Epsilons, Strict, Whole
+from curvote.chain.settings import Count, Epsilons, Strict, Whole
 from curvote.protocols.settings import Clients, Learner
 
 
@@ -14,9 +14,11 @@ class Public(Strict):
     """What is done with public features before anybody is asked; it costs nothing.
 
     ``pca`` keeps ``size`` principal components of all records, those that are tested
-    included: none of them needs a label.
+    included: none of them needs a label. By `auto` numbers are standardised where they
+    are not alike: of different units or public bounds.
     """
 
+    scale: Literal["auto", "standard", "none"] = "auto"
     reduce: Literal["none", "pca"] = "none"
     size: Whole | None = None
 
@@ -38,10 +40,16 @@ class Labels(Strict):
     calibrate: bool = True
 
 
+class Owners(Clients):
+    """How many clients play each role; where labels are elsewhere, nobody here does."""
+
+    train: Count = 0
+
+
 class Settings(Strict):
     """What private labels read."""
 
-    clients: Clients
+    clients: Owners = Owners()
     epsilon: Epsilons
     public: Public = Public()
     labels: Labels = Labels()

@@ -45,7 +45,7 @@ FEATURES_OF = Stage(
     "features",
     f"{_HERE}.features",
     inputs=("ingest",),
-    params=("public.reduce", "public.size"),
+    params=("public.scale", "public.reduce", "public.size"),
     tables=(FEATURES, REDUCTION),
     libraries=LIBRARIES,
 )
@@ -123,6 +123,6 @@ SYSTEM = System(
     sections=(
         DATA_SET,
         *(f"{_PAGE}.{name}" for name in ("features", "by_classes", "honest")),
-        *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated")),
+        *(f"{_PAGE}.{name}" for name in ("each_class", "calibrated", "said_by_one")),
     ),
 )

@@ -41,7 +41,8 @@ def model(records: Records, estimator: Any, params: Params, seed: int) -> Any:
         calibrate=params["labels.calibrate"],
         random_state=seed,
     )
-    return made.fit(records.X, records.codes, unlabelled=records.others)
+    others = records.others if len(records.others) else None
+    return made.fit(records.X, records.codes, unlabelled=others)
 
 
 def learnt(records: Records, params: Params, rng: np.random.Generator) -> Learnt:

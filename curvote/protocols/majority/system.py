@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from curvote.chain.axis import Settings
 from curvote.chain.system import System
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
-from curvote.protocols import checks, outcomes
-from curvote.protocols.majority.final import final
+from curvote.protocols import checks
+from curvote.protocols.majority.final import final, outcome
 from curvote.protocols.majority.messages import MESSAGES, check_number
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.majority.tables import ELECTED, LABELS
@@ -54,6 +53,6 @@ SYSTEM = System(
     main=("majority",),
     checks=checks.every(checks.tested, classes=_few),
     final=final,
-    outcome=partial(outcomes.reported, table=ELECTED.name),
+    outcome=outcome,
     sections=SECTIONS,
 )

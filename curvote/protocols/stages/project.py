@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.errors import UserError
-from curvote.protocols.roles import split
+from curvote.protocols.roles import set_aside, split
 from curvote.representation.basis import (
     IDENTITY,
     VALUES,
@@ -177,7 +177,10 @@ def _constants(
         return from_data(coefficients)
     groups = clients["group"] if params["source.groups"] else None
     n = len(coefficients)
-    roles = split(params["seed"], here.number, n, params["clients"], groups)
+    aside = set_aside(clients)
+    roles = split(
+        params["seed"], here.number, n, params["clients"], groups, aside=aside
+    )
     centre, scale = volunteer_constants(coefficients[roles["public"]])
     chosen = {"centre": centre, "scale": scale}
     return stated | {name: chosen[name] for name in missing}
@@ -185,7 +188,9 @@ def _constants(
 
 def _encoded(clients: Columns, coefficients: Array, encoding: Encoding) -> Columns:
     z, clipped = encoding.rescaled(coefficients)
-    kept = {name: clients[name] for name in ("client_id", "label", "group")}
+    names = ["client_id", "label", "group"]
+    names += ["part"] * (set_aside(clients) is not None)
+    kept = {name: clients[name] for name in names}
     return kept | {"coefficients": coefficients, "z": z, "clipped": clipped}
 
 

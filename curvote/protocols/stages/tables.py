@@ -8,10 +8,19 @@ from curvote.chain.tables import TEXT, VECTOR, Table
 
 CLIENTS: Final = Table(
     "clients",
-    {"client_id": "int64", "label": "int64", "group": "int64", "curve": VECTOR},
+    {
+        "client_id": "int64",
+        "label": "int64",
+        "group": "int64",
+        "curve": VECTOR,
+        "record": TEXT,  # a public name, where the source has one
+        "part": "int64",  # 1 for the publisher's test part
+        "target": "float64",  # a number to be learnt, in the unit that facts state
+    },
     side="client",
     unit="client",
     shared=True,
+    optional=("record", "part", "target"),
 )
 ENCODED: Final = Table(
     "encoded",
@@ -22,10 +31,12 @@ ENCODED: Final = Table(
         "coefficients": VECTOR,
         "z": VECTOR,
         "clipped": "int64",
+        "part": "int64",
     },
     side="client",
     unit="client",
     shared=True,
+    optional=("part",),
 )
 CONSTANTS: Final = Table(
     "constants",

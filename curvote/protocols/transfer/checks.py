@@ -31,6 +31,9 @@ def checks(pipeline: Settings) -> Problems:
 def dealt(pipeline: Settings) -> Problems:
     """Yield what is wrong with who holds which records, and who wants a classifier."""
     yield from representation(pipeline)
+    if lookup.published(pipeline.source):
+        message = "it says who is tested, and so does transfer.test: leave it out."
+        yield Problem(message, ("source", "split"))
     servers, target = _servers(pipeline), pipeline.transfer.target
     if not servers:
         message = "is missing: this source names no servers; say how many share it."

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pandas as pd
 
 from curvote.chain.stage import Columns
-from curvote.protocols.roles import ROLES, Roles, split
+from curvote.protocols.roles import ROLES, Roles, set_aside, split
 from curvote.reporting.section import Section
 from curvote.run.results import RunView
 
@@ -78,4 +78,5 @@ def roles_of(view: RunView, replicate: int) -> tuple[Columns, Roles]:
     groups = rows["group"] if settings.source.get("groups") else None
     number = replicate * math.prod(i.size(settings) for i in view.system.index[1:])
     sizes = settings.clients.model_dump()
-    return rows, split(settings.seed, number, len(rows["label"]), sizes, groups)
+    n, aside = len(rows["label"]), set_aside(rows)
+    return rows, split(settings.seed, number, n, sizes, groups, aside=aside)

@@ -19,7 +19,7 @@ from curvote.run.config.settings import PROTOCOL, settings
 
 ENCODER: Final = "vector"
 EXCESS, BOUND, HOLDS = "excess", "excess_bound", "knn_bound_holds"
-_POINTS = 400
+POINTS: Final = 200
 _FARTHEST = 10.0  # no record lies that far from another one
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ def rows(found: Evidence) -> Iterator[Row]:
 def _cell(own: Mapping[str, Any]) -> dict[str, float]:
     law, rng = circle.Parameters(**own["source"]), np.random.default_rng(own["seed"])
     n, k, epsilon = own["clients"]["train"], _k(own), own["epsilon"][0]
-    trained, tested = (circle.clients(law, size, rng) for size in (n, _POINTS))
+    trained, tested = (circle.clients(law, size, rng) for size in (n, POINTS))
     places = range(law.n_classes)
     codes = encode(trained["label"], places, epsilon, ENCODER, random_state=own["seed"])
     votes = KNN(k=k).fit(trained["curve"], codes, rng).votes(tested["curve"])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Here
 from curvote.protocols.message import messages
-from curvote.protocols.roles import ROLES, split
+from curvote.protocols.roles import ROLES, set_aside, split
 from curvote.protocols.stages import ingest
 from curvote.run.config.file import Configured
 from curvote.run.config.schema import Pipeline
@@ -51,27 +51,25 @@ def people(configured: Configured, paths: Mapping[str, str]) -> People:
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
     params["raw.paths"] = paths
-    ids, groups = _who(params)
+    who = _who(params)
+    ids, groups = who["client_id"], who["group"]
     known = groups if pipeline.source.get("groups") else None
-    roles = split(pipeline.seed, 0, len(ids), sizes, known)
+    roles = split(pipeline.seed, 0, len(ids), sizes, known, aside=set_aside(who))
     members = {role: sorted(ids[roles[role]].tolist()) for role in ROLES}
     digest = fingerprint.of_json({"population": pipeline.population, **members})
     rows = [m.senders.rows(roles) for m in messages(pipeline.protocol).values()]
     return People(digest, ids[np.unique(np.concatenate(rows))], ids)
 
 
-def _who(params: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ids and groups of all clients, without holding all their curves."""
+def _who(params: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    """Return what is public of all clients, without holding all their curves."""
     if ingest.is_simulated(params):
         here = Here("ingest", (0,), (1,), {}, params, {})
         parts = [ingest.one(here)["clients"]]
     else:
         parts = [piece["clients"] for piece in _thin(ingest.pieces({}, params, {}))]
-    ids, groups = (
-        np.concatenate([part[name] for part in parts])
-        for name in ("client_id", "group")
-    )
-    return ids, groups
+    names = [name for name in ("client_id", "group", "part") if name in parts[0]]
+    return {name: np.concatenate([part[name] for part in parts]) for name in names}
 
 
 def _thin(pieces: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:

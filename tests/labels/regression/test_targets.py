@@ -8,7 +8,7 @@ import pytest
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.labels.regression import noise_targets, squared_error
-from curvote.labels.regression.prior import CELLS, noised_histogram
+from curvote.labels.regression.prior import CELLS, histogram, reported
 from curvote.labels.regression.randomizers import concrete
 from curvote.labels.regression.targets import NoisedTargets, scaled
 
@@ -114,7 +114,8 @@ def test_a_noised_histogram_finds_the_law(labels) -> None:
     true = np.histogram(labels, CELLS, BOUNDS)[0] / len(labels)
     off = []
     for epsilon in (0.5, 1, 3, 12):
-        found = noised_histogram(scaled(labels, BOUNDS), epsilon, SeededEntropy(4))
+        sent = reported(scaled(labels, BOUNDS), epsilon, SeededEntropy(4))
+        found = histogram(sent, epsilon)
         assert found.sum() == pytest.approx(1)
         assert (found >= 0).all()
         off.append(float(np.abs(np.cumsum(found - true)).max()))

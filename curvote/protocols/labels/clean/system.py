@@ -39,6 +39,7 @@ SYSTEM = System(
     stages=(INGEST, labels.FEATURES_OF, _SCORE),
     axes=(LEARNER,),
     x=EPSILON,
+    asked=lambda settings, read: (),
     compared=(told,),
     metrics=METRICS,
     methods=(CLEAN,),

@@ -7,8 +7,8 @@ import numpy as np
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.labels.task import ASKS, Task
 from curvote.protocols.labels.asked import task_of
-from curvote.protocols.labels.messages import MESSAGES, RECORD, CodeMessage
-from curvote.protocols.labels.records import Names, names_of, roles_of
+from curvote.protocols.labels.messages import MESSAGES, RECORD, CodeMessage, names_of
+from curvote.protocols.labels.records import Names, roles_of
 from curvote.protocols.message import Known
 from curvote.protocols.stages.drawn import noised
 from curvote.protocols.stages.released import described

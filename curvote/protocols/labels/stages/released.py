@@ -6,8 +6,8 @@ from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.entropy import SystemEntropy
 from curvote.labels.task import ASKS, Task
 from curvote.protocols.labels.asked import task_of
-from curvote.protocols.labels.messages import MESSAGES, RECORD
-from curvote.protocols.labels.records import names_of, roles_of
+from curvote.protocols.labels.messages import MESSAGES, RECORD, names_of
+from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.stages.privatize import known
 from curvote.protocols.stages.released import described
 

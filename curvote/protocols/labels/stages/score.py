@@ -17,9 +17,9 @@ from curvote.protocols.labels.measured import (
     reliability,
     score_table,
 )
-from curvote.protocols.labels.messages import RECORD
+from curvote.protocols.labels.messages import RECORD, names_of
 from curvote.protocols.labels.methods import BAYES, LABELS
-from curvote.protocols.labels.records import names_of, roles_of, rows_of
+from curvote.protocols.labels.records import roles_of, rows_of
 from curvote.protocols.majority.methods import MAJORITY
 
 Places = NDArray[np.int64]

@@ -39,9 +39,12 @@ _NOTHING = np.empty(0, dtype=object)
 
 def _said(made: Learnt, names: Names, others: np.ndarray) -> Columns:
     """Return what the model says of records without a code, and how sure it is."""
+    if not len(others):
+        nothing = np.empty(0, dtype=np.int64)
+        return {RECORD: names, "place": nothing, "confidence": np.empty(0)}
     proba = made.model.predict_proba(others)
     said = made.model.predict(others)
     place = {name: at for at, name in enumerate(made.model.classes_)}
     places = np.array([place[name] for name in said], dtype=np.int64)
-    sure = proba[np.arange(len(places)), places] if len(places) else np.empty(0)
+    sure = proba[np.arange(len(places)), places]
     return {RECORD: names, "place": places, "confidence": sure}

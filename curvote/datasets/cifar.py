@@ -1,0 +1,121 @@
+"""The tiny images: 32 x 32 pixels in red, green and blue, as one archive of bytes.
+
+The binary version: a record is its labels, one byte each, then 1024 bytes of red, of
+green and of blue, row by row. Nothing is unpacked to disk, and nothing in it is run.
+Source: Krizhevsky (2009), Learning multiple layers of features from tiny images.
+"""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.datasets import sources
+from curvote.datasets.images import Edition, Images, Part
+from curvote.datasets.sources import Source
+from curvote.datasets.tables import tabular
+from curvote.datasets.unpack import read
+from curvote.errors import UserError
+
+SIDE = 32
+PLANES = ("red", "green", "blue")
+_BYTES = SIDE**2 * len(PLANES)
+FIRST_TEST_ID = 50_000  # the publisher has so many training images
+_SIXTHS = {"train": 5, "test": 1}  # of each class
+
+
+@dataclass(frozen=True)
+class Archive:
+    """What an archive holds: its class ``names`` and the files of each part.
+
+    ``listed`` is the file that names the classes, ``labels`` how many labels a record
+    begins with, of which the last is the class.
+    """
+
+    source: str
+    title: str
+    names: tuple[str, ...]
+    listed: str
+    train: tuple[str, ...]
+    test: tuple[str, ...]
+    labels: int
+
+    def edition(self) -> Edition:
+        """Return the collection of images that the archive is."""
+        return Edition(
+            title=self.title,
+            known=self.names,
+            side=SIDE,
+            lower=0,
+            upper=255,
+            why="one byte a colour of a pixel",
+            names=lambda *_: (self.source,),
+            counts=self._counts,
+            read=self._read,
+            planes=PLANES,
+        )
+
+    def check(self, data: bytes, source: Source) -> None:
+        """Raise a UserError unless names, rows and counts are those published."""
+        files = _files(data, (self.listed, *self.train, *self.test))
+        found = tuple(files[self.listed].decode("utf-8", "replace").split())
+        if found != self.names:
+            raise UserError(f"{self.listed} names other classes: {', '.join(found)}.")
+        for part in _SIXTHS:
+            names = self.train if part == "train" else self.test
+            labels = np.concatenate([self._records(files[x], x)[1] for x in names])
+            tabular.check_counts(map(str, labels), _of_part(source, part))
+
+    def _counts(self, _parameters: Any, part: Part) -> Mapping[str, int]:
+        return _of_part(sources.find(self.source), part).counts
+
+    def _read(self, _: Any, part: Part, paths: Mapping[str, Path]) -> Images:
+        names = self.train if part == "train" else self.test
+        files = _files(read(paths[self.source]), names)
+        pixels, labels = zip(*(self._records(files[x], x) for x in names), strict=True)
+        first = FIRST_TEST_ID if part == "test" else 0
+        found = np.concatenate(labels)
+        ids = np.arange(first, first + len(found))
+        return Images(np.concatenate(pixels), found, ids)
+
+    def _records(
+        self, data: bytes, name: str
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return pixels (n, 3072) and classes (n,) of one file of the archive."""
+        size = self.labels + _BYTES
+        if not data or len(data) % size:
+            raise UserError(f"{name} has {len(data)} bytes, not a multiple of {size}.")
+        rows = np.frombuffer(data, dtype=np.uint8).reshape(-1, size)
+        labels = rows[:, self.labels - 1].astype(np.int64)
+        if labels.max() >= len(self.names):
+            first = int(np.argmax(labels >= len(self.names)))
+            raise UserError(f"{name}: label {first + 1} is {labels[first]}, no class.")
+        return rows[:, self.labels :], labels
+
+
+def _of_part(source: Source, part: str) -> Source:
+    """Return what is published of one part: 5 of 6 images of a class train."""
+    share = _SIXTHS[part]
+    counts = {label: n * share // 6 for label, n in source.counts.items()}
+    return replace(source, rows=source.rows * share // 6, counts=counts)
+
+
+def _files(data: bytes, names: tuple[str, ...]) -> dict[str, bytes]:
+    """Return the ``names`` of a tar archive, whatever its folder is called."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+            members = {Path(one.name).name: one for one in archive if one.isfile()}
+            missing = sorted({*names} - {*members})
+            if missing:
+                raise UserError(f"it has no file {', '.join(missing)}.")
+            streams = {name: archive.extractfile(members[name]) for name in names}
+            return {name: s.read() for name, s in streams.items() if s is not None}
+    except (tarfile.TarError, EOFError) as error:
+        raise UserError(f"it is no whole tar archive: {error}.") from error

@@ -1,0 +1,1 @@
+"""Numbers are private, features are not: one noised number of each client, once."""

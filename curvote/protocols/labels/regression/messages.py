@@ -1,0 +1,7 @@
+"""No message of production leaves a client here: the study draws its noise itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+MESSAGES: dict[str, Any] = {}

@@ -1,0 +1,56 @@
+"""What is measured of private numbers, and what it is measured of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.measure import Look, Method, Metric
+from curvote.protocols.labels.clean.methods import CLEAN
+
+RMSE: Final = Metric(
+    "rmse",
+    "root mean squared error",
+    shown="number",
+    said="is off by {value} (root mean square) on new {record}s",
+    words="Root of the mean squared error on new {record}s, in the number's unit",
+)
+MSE: Final = Metric(
+    "mse",
+    "mean squared error",
+    shown="number",
+    beside=RMSE.name,
+    spread=True,
+    words="Mean squared error on new {record}s, in the number's unit squared",
+)
+HONEST: Final = Metric(
+    "honest_mse",
+    "mean squared error by noised numbers alone",
+    shown="number",
+    beside=RMSE.name,
+    spread=True,
+    words="What the server says itself, from numbers that nothing was learnt from",
+)
+STATED: Final = Metric(
+    "honest_mse_error",
+    "its standard error",
+    shown="number",
+    beside=RMSE.name,
+    words="The standard error that the server states with it",
+)
+METRICS: Final = (RMSE, MSE, HONEST, STATED)
+
+LEARNT: Final = Method(
+    "regression",
+    "private numbers",
+    "A learner trained on public features and one noised number of each client.",
+    Look("#0072b2", "o", width=2.4, size=6, above=6),
+    rank=610,
+)
+MEAN: Final = Method(
+    "mean_number",
+    "mean predictor",
+    "The mean of the noised numbers, whatever the features.",
+    Look("#8a8f98", "s", (0, (3, 2))),
+    rank=620,
+)
+METHODS: Final = (LEARNT, MEAN, CLEAN)

@@ -1,0 +1,304 @@
+"""Image collections of several classes: places, parts, stand-ins and formats."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from curvote.datasets import (
+    cifar_10,
+    cifar_100,
+    fashion_mnist,
+    lookup,
+    mnist,
+    raw,
+    sources,
+    zipcode,
+)
+from curvote.errors import UserError
+from tests import image_files
+
+MIRROR = os.environ.get(raw.MIRROR)
+RNG = np.random.default_rng(5)
+LABELS = np.concatenate([np.arange(10), [3, 3, 7, 1]])
+N = len(LABELS)
+PIXELS = RNG.integers(0, 256, (N, 784), dtype=np.uint8)
+COLOURS = RNG.integers(0, 256, (N, 3072), dtype=np.uint8)
+TENS = [mnist, fashion_mnist, zipcode, cifar_10]
+
+
+def zip_text() -> bytes:
+    """Return the zip digits of the labels."""
+    lines = [f"{label:.4f} " + " ".join(["0.5"] * 256) for label in LABELS]
+    return "\n".join(lines).encode()
+
+
+def cifar_files(module: ModuleType) -> dict[str, bytes]:
+    """Return the files of an archive: each training file has a fifth of the images."""
+    archive = module.ARCHIVE
+    fine = archive.labels == 2
+    files = {archive.listed: "\n".join([*archive.names, "", ""]).encode()}
+    parts = np.array_split(np.arange(N), len(archive.train))
+    for name, rows in zip(archive.train, parts, strict=True):
+        files[name] = image_files.tiny(LABELS[rows], COLOURS[rows], fine)
+    (test,) = archive.test
+    return files | {test: image_files.tiny(LABELS, 255 - COLOURS, fine)}
+
+
+def put(module: ModuleType, folder: Path, **said: Any) -> dict[str, Path]:
+    """Write the raw files of a collection: all labels in both parts."""
+    names = module.files(module.Parameters(**said))
+    if module is zipcode:
+        content = dict.fromkeys(names, zip_text())
+    elif module in (cifar_10, cifar_100):
+        content = {names[0]: gzip.compress(image_files.tar(cifar_files(module)))}
+    else:
+        return image_files.idx_paths(folder, names, LABELS, PIXELS)
+    for name, data in content.items():
+        (folder / name).write_bytes(data)
+    return {name: folder / name for name in content}
+
+
+@pytest.mark.parametrize("module", TENS)
+def test_all_classes_stand_in_the_publishers_order(
+    tmp_path: Path, module: ModuleType
+) -> None:
+    """A label is the publisher's number; facts, lookup and counts agree."""
+    said = {"classes": "all"}
+    paths = put(module, tmp_path, **said)
+    parameters = module.Parameters.model_validate(said)
+    table, facts = (
+        module.clients(parameters, paths),
+        module.facts(parameters, paths),
+    )
+    assert table["label"].tolist() == [*LABELS, *LABELS]
+    named = lookup.classes({"name": parameters.name, **said})
+    assert named is not None
+    assert facts["classes"] == list(named)
+    counts = 2 * np.bincount(LABELS)
+    assert facts["counts"] == dict(zip(named, counts.tolist(), strict=True))
+    assert facts["rows"] == 2 * N == json.loads(json.dumps(facts))["rows"]
+    assert len(facts["features"]) == table["curve"].shape[1] == len(facts["grid"])
+    assert len({feature["name"] for feature in facts["features"]}) == len(facts["grid"])
+
+
+@pytest.mark.parametrize("module", TENS)
+@pytest.mark.parametrize("places", [[7, 3, 1], [9, 0]])
+def test_listed_classes_stand_in_the_order_of_the_list(
+    tmp_path: Path, module: ModuleType, places: list[int]
+) -> None:
+    """Each record keeps its id and its pixels whatever else is chosen."""
+    names = module.EDITION.known
+    listed: list[Any] = [names[place] for place in places]
+    if module in (mnist, zipcode):
+        listed = places
+    paths = put(module, tmp_path)
+    everybody = module.clients(module.Parameters(classes="all"), paths)
+    table = module.clients(module.Parameters(classes=listed), paths)
+    assert [places[label] for label in table["label"]] == [
+        label for label in [*LABELS, *LABELS] if label in places
+    ]
+    rows = np.isin(everybody["client_id"], table["client_id"])
+    assert np.array_equal(everybody["curve"][rows], table["curve"])
+    assert module.classes(module.Parameters(classes=listed)) == tuple(
+        names[place] for place in places
+    )
+
+
+@pytest.mark.parametrize("module", [mnist, zipcode])
+def test_the_short_form_of_two_is_the_list_of_two(
+    tmp_path: Path, module: ModuleType
+) -> None:
+    """Negative first: same facts, same clients."""
+    paths = put(module, tmp_path)
+    short = module.Parameters(negative=1, positive=7)
+    listed = module.Parameters(classes=[1, 7])
+    assert module.facts(short, paths) == module.facts(listed, paths)
+    for name, column in module.clients(short, paths).items():
+        assert np.array_equal(column, module.clients(listed, paths)[name])
+    assert module.size(short) == module.size(listed)
+
+
+@pytest.mark.parametrize("module", TENS)
+def test_the_publishers_split_is_a_column(tmp_path: Path, module: ModuleType) -> None:
+    """Training rows are 0, test rows 1; without `split` there is no such column."""
+    said = {"classes": "all", "split": "published"}
+    paths = put(module, tmp_path, **said)
+    parameters = module.Parameters.model_validate(said)
+    table = module.clients(parameters, paths)
+    assert table["part"].tolist() == [0] * N + [1] * N
+    assert module.facts(parameters, paths)["parts"] == {"train": N, "test": N}
+    assert lookup.published({"name": parameters.name, **said})
+    plain = module.Parameters(classes="all")
+    assert "part" not in module.clients(plain, put(module, tmp_path))
+
+
+def test_colours_stand_plane_by_plane(tmp_path: Path) -> None:
+    """Of both parts and both archives: the bytes behind the labels, and their names."""
+    for module in (cifar_10, cifar_100):
+        paths = put(module, tmp_path)
+        table = module.clients(module.Parameters(), paths)
+        assert np.array_equal(table["curve"][:N], COLOURS)
+        assert np.array_equal(table["curve"][N:], 255 - COLOURS)
+        assert table["label"].tolist() == [*LABELS, *LABELS]
+        ids = [*range(N), *range(50_000, 50_000 + N)]
+        assert table["client_id"].tolist() == ids
+    features = module.facts(module.Parameters(), paths)["features"]
+    assert features[0]["name"] == "red, row 1, column 1"
+    assert features[1025]["name"] == "green, row 1, column 2"
+    assert features[-1]["name"] == "blue, row 32, column 32"
+
+
+def published(module: ModuleType, **changes: bytes | None) -> None:
+    """Check an archive in which each class has 5 training and 1 test image."""
+    archive = module.ARCHIVE
+    k, fine = len(archive.names), archive.labels == 2
+    labels = np.tile(np.arange(k), 5)
+    files = {archive.listed: "\n".join(archive.names).encode()}
+    parts = np.array_split(labels, len(archive.train))
+    for name, part in zip(archive.train, parts, strict=True):
+        files[name] = image_files.tiny(part, np.zeros((len(part), 3072)), fine)
+    files[archive.test[0]] = image_files.tiny(np.arange(k), np.zeros((k, 3072)), fine)
+    given = {name: data for name, data in (files | changes).items() if data is not None}
+    source = sources.find(archive.source)
+    counts = dict.fromkeys(source.counts, 6)
+    module.check(image_files.tar(given), replace(source, rows=6 * k, counts=counts))
+
+
+WRONG: list[tuple[ModuleType, dict[str, bytes | None], str]] = [
+    (cifar_10, {"batches.meta.txt": b"cat\ndog"}, "names other classes: cat, dog"),
+    (cifar_10, {"test_batch.bin": None}, "no file test_batch.bin"),
+    (cifar_10, {"data_batch_2.bin": bytes(3072)}, "3072 bytes, not a multiple of 3073"),
+    (cifar_10, {"test_batch.bin": b""}, "0 bytes"),
+    (cifar_10, {"test_batch.bin": bytes([10]) * 3073}, "label 1 is 10, no class"),
+    (cifar_10, {"test_batch.bin": bytes(3073)}, "1 rows instead of 10"),
+    (cifar_100, {"test.bin": bytes(3074)}, "1 rows instead of 100"),
+    (cifar_100, {"train.bin": bytes(3073)}, "multiple of 3074"),
+]
+
+
+@pytest.mark.parametrize("module", [cifar_10, cifar_100])
+def test_an_archive_as_published_passes(module: ModuleType) -> None:
+    """Five of six images of each class train."""
+    published(module)
+
+
+@pytest.mark.parametrize(("module", "changes", "message"), WRONG)
+def test_a_damaged_archive_is_refused(
+    module: ModuleType, changes: dict[str, bytes | None], message: str
+) -> None:
+    """Names, files, lengths, labels and counts, with what was found."""
+    with pytest.raises(UserError, match=message):
+        published(module, **changes)
+
+
+def test_what_is_no_archive_is_refused() -> None:
+    """A page or a torn file instead of an archive."""
+    source = sources.find("cifar-10")
+    whole = image_files.tar(cifar_files(cifar_10))
+    for data in (b"<html>" * 200, whole[: len(whole) // 2]):
+        with pytest.raises(UserError, match=r"archive|no file"):
+            cifar_10.check(data, source)
+
+
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_clothes_are_checked_as_digits_are(part: str) -> None:
+    """Rows of the images, counts of the labels."""
+    labels = np.arange(10)
+    images = replace(sources.find(f"fashion-{part}-images"), rows=N)
+    fashion_mnist.check(image_files.idx_images(PIXELS), images)
+    listed = sources.find(f"fashion-{part}-labels")
+    with pytest.raises(UserError, match="10 rows instead of"):
+        fashion_mnist.check(image_files.idx_labels(labels), listed)
+
+
+@pytest.mark.parametrize("name", ["fashion-mnist", "cifar-10", "cifar-100"])
+def test_an_absent_collection_says_how_it_may_come(
+    name: str, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes are known without it; each file is named, with the way to it."""
+    monkeypatch.delenv(raw.MIRROR, raising=False)
+    (root / "data" / "sources.toml").unlink()
+    module = lookup.module(name)
+    n = {"fashion-mnist": 70_000}.get(name, 60_000)
+    assert module.size(module.Parameters()) == n
+    rows = {row["source"]: row for row in raw.verify(root)}
+    for file in module.files(module.Parameters()):
+        assert raw.locate(root, file, download=False) is None
+        assert f"curvote data fetch {file}" in str(rows[file]["message"])
+
+
+def test_all_training_images_come_before_the_copy(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy stands in where the publisher's file is not; else that is taken."""
+    (root / "data" / "sources.toml").unlink()
+    monkeypatch.setenv(raw.MIRROR, str(tmp_path))
+    asked = mnist.Parameters(split="published")
+    assert mnist.files(asked)[0] == mnist.ALL
+    assert mnist.size(asked) is None
+    assert mnist.ALL not in mnist.files(mnist.Parameters())
+    assert raw.locate(root, mnist.ALL, download=False) is None
+    known = sources.catalogue(root)
+    monkeypatch.setattr(raw, "check", lambda path, source: (path.name, source.name))
+    for name in ("mnist-train-images", mnist.ALL):
+        (tmp_path / known[name].file).touch()
+        found = raw.locate(root, mnist.ALL)
+        assert found == (known[name].file, name)
+    assert raw.locate(root, "mnist-train-images") != found
+
+
+@pytest.mark.parametrize("module", [*TENS, cifar_100])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"classes": []},
+        {"classes": "every"},
+        {"classes": ["none", "such"]},
+        {"split": "random"},
+        {"split": "published", "part": "test"},
+    ],
+)
+def test_wrong_parameters_are_refused(
+    module: ModuleType, wrong: dict[str, Any]
+) -> None:
+    """Known classes, at least two, each once; the split needs both parts."""
+    with pytest.raises(ValidationError, match=next(iter(wrong))):
+        module.Parameters.model_validate(wrong)
+    twice = [module.EDITION.known[0]] * 2 if module not in (mnist, zipcode) else [3, 3]
+    with pytest.raises(ValidationError, match="each class once"):
+        module.Parameters(classes=twice)
+
+
+@pytest.mark.parametrize("module", [mnist, zipcode])
+def test_classes_and_the_short_form_exclude_each_other(module: ModuleType) -> None:
+    """One way to say it."""
+    with pytest.raises(ValidationError, match="give classes, or positive"):
+        module.Parameters(classes="all", positive=5)
+
+
+@pytest.mark.skipif(
+    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
+)
+@pytest.mark.parametrize("module", [mnist, zipcode])
+def test_the_real_digits_are_all_there(module: ModuleType, tmp_path: Path) -> None:
+    """Ten classes as published, the publisher's parts, and no image in both."""
+    parameters = module.Parameters(classes="all", split="published")
+    names = module.files(parameters)
+    found = {name: raw.locate(tmp_path, name, download=False) for name in names}
+    paths = {name: file.path for name, file in found.items() if file}
+    table = module.clients(parameters, paths)
+    tested = table["part"] == 1
+    expected = sources.find(names[-1]).counts
+    counts = np.bincount(table["label"][tested]).tolist()
+    assert counts == list(expected.values())
+    assert set(table["label"][~tested].tolist()) == set(range(10))

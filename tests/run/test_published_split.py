@@ -1,0 +1,91 @@
+"""The publisher's split, from the source to the roles of a study and of a release."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.datasets import phonemes
+from curvote.errors import UserError
+from curvote.reporting.sections.clients import roles_of
+from curvote.reproduce.lookup import file_of
+from curvote.run import results
+from curvote.run.plan.identity import people
+from curvote.run.project import Project
+from tests import phoneme_file, plain
+
+SPLIT = {"split": "published", "groups": "speaker"}
+STUDY: dict[str, Any] = {
+    "protocol": "direct",
+    "direct": {"arm": "mean"},
+    "source": {"name": "phonemes", **SPLIT},
+    "clients": {"public": 20, "train": 60, "test": 14},
+    "project": {
+        "basis": "fourier",
+        "size": 3,
+        "coordinates": "orthonormal",
+        "rescale": "standard",
+        "centre": "volunteers",
+        "scale": "volunteers",
+    },
+    "epsilon": 1,
+    "replicates": 2,
+    "seed": 3,
+}
+RELEASE = STUDY | {
+    "mode": "production",
+    "clients": {"public": 20, "train": 60},
+    "ledger": {"per_client": {"epsilon": 1}},
+}
+del RELEASE["replicates"]
+
+
+@pytest.fixture
+def project(root: Path) -> Project:
+    """Return a project of 80 speakers, of whom 11 are the publisher's for tests."""
+    content = phoneme_file.text(400).replace("train.dr1.s3", "test.dr1.s3")
+    phoneme_file.write_sources(root, content, rows=400)
+    phoneme_file.put(root, content)
+    short = STUDY["clients"] | {"test": 40}
+    more = STUDY | {"clients": short}
+    pipelines = {"study": STUDY, "release": RELEASE, "more": more}
+    return plain.write(root, **pipelines)
+
+
+def set_aside(project: Project) -> set[int]:
+    """Return the ids of the publisher's test part."""
+    parameters = phonemes.Parameters(split="published")
+    path = project.root / "data" / "raw" / "phoneme.data"
+    table = phonemes.clients(parameters, {"phonemes": path})
+    return {*table["client_id"][table["part"] == 1].tolist()}
+
+
+def test_a_study_tests_on_the_publishers_part_alone(project: Project) -> None:
+    """In every replicate; volunteers and those who train are of the other part."""
+    own = set_aside(project)
+    record = plain.run(project, "study")
+    view, *_ = results.views(project, record)
+    for replicate in range(2):
+        rows, roles = roles_of(view, replicate)
+        ids = {role: {*rows["client_id"][mine]} for role, mine in roles.items()}
+        assert ids["test"]
+        assert ids["test"] <= own
+        assert not (ids["train"] | ids["public"]) & own
+
+
+def test_a_release_asks_nobody_of_the_test_part(project: Project) -> None:
+    """Who is asked is who the stages take."""
+    path = project.root / "data" / "raw" / "phoneme.data"
+    configured = file_of(project, "release").configured("release", ())
+    found = people(configured, {"phonemes": str(path)})
+    assert len(found.senders) > 50
+    assert not {*np.unique(found.senders).tolist()} & set_aside(project)
+
+
+def test_more_than_the_part_has_is_refused(project: Project) -> None:
+    """It is not filled up from the training part."""
+    with pytest.raises(UserError, match="only 22 in the publisher's test part"):
+        plain.run(project, "more")
