@@ -39,6 +39,7 @@ def own_rows() -> list[Row]:
         row("binary response", "binary_rr", signs),
         row("unary symmetric", "unary_symmetric", labels, n_classes=CLASSES),
         row("unary optimised", "unary_optimised", labels, n_classes=CLASSES),
+        row("subset selection", "subset_selection", labels, n_classes=CLASSES),
     ]
 
 

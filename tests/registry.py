@@ -18,6 +18,8 @@ from flows import cli_client
 from tests import plain
 from tests.exchange import NAME, Server
 
+N = 44
+ALONE = 4  # so many of them keep their label themselves
 CLASSES = ("low", "mid", "high")
 TOWNS = ("north", "south")
 SOURCE: dict[str, Any] = {

@@ -19,6 +19,7 @@ TASKS = {
     "binary response": 1_000_000,
     "unary symmetric": 100_000,
     "unary optimised": 100_000,
+    "subset selection": 100_000,
 }
 
 

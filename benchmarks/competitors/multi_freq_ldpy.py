@@ -1,7 +1,7 @@
 """Time multi-freq-ldpy's clients: compiled floating point, on the Mersenne Twister.
 
 Each is called once before the clock starts, which compiles it. There is no Laplace
-mechanism.
+mechanism. Its subsets have fewer labels than curvote's, 27 of 100 at epsilon 1.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from competitors.clock import CLASSES, EPSILON, Row, answer, median_seconds
 from multi_freq_ldpy.pure_frequency_oracles.GRR import GRR_Client
+from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
 from multi_freq_ldpy.pure_frequency_oracles.UE import UE_Client
 
 
@@ -30,10 +31,14 @@ def rows() -> list[Row]:
     def optimised(label: int) -> object:
         return UE_Client(label, CLASSES, EPSILON, True)
 
+    def subset(label: int) -> object:
+        return SS_Client(label, CLASSES, EPSILON)
+
     return [
         row("binary response", "GRR_Client", 2, binary),
         row("unary symmetric", "UE_Client", CLASSES, symmetric),
         row("unary optimised", "UE_Client", CLASSES, optimised),
+        row("subset selection", "SS_Client", CLASSES, subset),
     ]
 
 

@@ -60,10 +60,13 @@ def fineness(values: FloatArray) -> FloatArray:
 
 
 def scores(
-    subject: Subject, x: object, x2: object, outputs: object
+    subject: Subject, inputs: tuple[object, object], outputs: object, loss: FloatArray
 ) -> Iterator[tuple[str, FloatArray]]:
-    """Yield named scores of each output; only the first trusts the declared law."""
-    yield "declared loss", np.nan_to_num(subject.log_ratio(x, x2, outputs))
+    """Yield named scores of each output that tell two ``inputs`` apart.
+
+    Only the first, the declared ``loss`` of each, trusts the declared law.
+    """
+    yield "declared loss", np.nan_to_num(loss)
     # NaN and infinity become numbers, so that they are events like any other.
     rows = np.clip(np.nan_to_num(subject.view(outputs)), -LARGE, LARGE)
     # Equal records and no others get equal numbers: single records become events.
@@ -74,7 +77,7 @@ def scores(
         yield f"value {j}", rows[:, j]
         if (rows[:, j] != np.rint(rows[:, j])).any():
             yield f"fineness of value {j}", fineness(rows[:, j])
-    one, other = subject.shown(x), subject.shown(x2)
+    one, other = map(subject.shown, inputs)
     if one is not None and other is not None:
         yield "projection on x - x2", rows @ (one - other)
         yield "values equal to x", (rows == one).sum(axis=1).astype(np.float64)

@@ -130,7 +130,7 @@ def payload(release: Release, seed: int) -> str | None:
 def _few(release: Release, n: int, seed: int) -> str | None:
     rng, found = np.random.default_rng([seed, n, 1]), []
     for i in range(min(-(-ROWS // n), release.runs)):
-        people = _mixed(release.people(n, rng), rng)
+        people = _mixed(release, n, rng)
         residuals = _residuals(release, people, seed + 1000 + i, rng)
         if isinstance(residuals, str):
             return residuals
@@ -140,10 +140,10 @@ def _few(release: Release, n: int, seed: int) -> str | None:
     return interior.excess(np.concatenate(found), ALPHA)
 
 
-def _mixed(people: People, rng: np.random.Generator) -> People:
-    """Return these people with labels drawn anew."""
-    labels = np.where(rng.random(len(people)) < 0.5, -1.0, 1.0)
-    return replace(people, labels=labels)
+def _mixed(release: Release, n: int, rng: np.random.Generator) -> People:
+    """Return people with labels of all classes in random order."""
+    people, k = release.people(n, rng), len(release.task.classes)
+    return replace(people, labels=np.floor(k * rng.random(n)))
 
 
 def _residuals(
@@ -162,7 +162,7 @@ def _residuals(
 
 def _many(release: Release, n: int, seed: int) -> str | None:
     rng = np.random.default_rng([seed, n, 2])
-    people = _mixed(release.people(n, rng), rng)
+    people = _mixed(release, n, rng)
     found = _residuals(release, people, seed + 999, rng)
     if found is None or isinstance(found, str):
         return found

@@ -10,28 +10,50 @@ from curvote.audit.bounds import least_epsilon
 from curvote.audit.events import Event, best, scores
 from curvote.audit.row import Finding
 from curvote.audit.subject import Subject
+from curvote.validate import FloatArray
 
 # How many events are judged on the held-out draws; each shares the error rate.
 JUDGED = 8
 # How sure the choice is of what an event promises: rare events must not be passed over.
 CHOICE_ALPHA = 1e-4
 SLACK = 1e-9
+Drawn = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two inputs and what was drawn for each."""
+    """Two inputs, what was drawn for each, and its declared loss: x over x2."""
 
     x: Any
     x2: Any
     outputs: Any
     outputs2: Any
+    loss: FloatArray
+    loss2: FloatArray
+
+    @classmethod
+    def of(cls, subject: Subject, one: Drawn, other: Drawn) -> Pair:
+        """Return the pair of two inputs with their outputs."""
+        inputs, outputs = (one[0], other[0]), (one[1], other[1])
+        losses = (subject.log_ratio(*inputs, some) for some in outputs)
+        return cls(*inputs, *outputs, *losses)
+
+    @property
+    def sides(self) -> tuple[tuple[Any, Any, FloatArray], ...]:
+        """Each input with its outputs and their loss."""
+        return (
+            (self.x, self.outputs, self.loss),
+            (self.x2, self.outputs2, self.loss2),
+        )
 
 
 def candidates(subject: Subject, pair: Pair) -> list[Event]:
     """Return the most telling event of each score, in both directions."""
-    first = scores(subject, pair.x, pair.x2, pair.outputs)
-    second = dict(scores(subject, pair.x, pair.x2, pair.outputs2))
+    first, other = (
+        scores(subject, (pair.x, pair.x2), outputs, loss)
+        for _, outputs, loss in pair.sides
+    )
+    second = dict(other)
     delta = subject.budget.delta
     return [
         event

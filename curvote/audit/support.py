@@ -9,6 +9,7 @@ import numpy as np
 from curvote.audit.row import Finding
 from curvote.audit.statistical import Pair
 from curvote.audit.subject import Subject
+from curvote.validate import FloatArray
 
 # Sums of logarithms in float64 are off by some ulp.
 SLACK = 1e-9
@@ -17,8 +18,8 @@ SLACK = 1e-9
 def check(subject: Subject, pairs: Sequence[Pair]) -> Finding:
     """Say whether each output is declared possible, and none loses over epsilon."""
     for pair in pairs:
-        for outputs in (pair.outputs, pair.outputs2):
-            why = _impossible(subject, outputs) or _telling(subject, pair, outputs)
+        for _, outputs, loss in pair.sides:
+            why = _impossible(subject, outputs) or _telling(subject, loss)
             if why:
                 return Finding("support", why)
     return Finding("support")
@@ -35,11 +36,11 @@ def _impossible(subject: Subject, outputs: object) -> str | None:
     )
 
 
-def _telling(subject: Subject, pair: Pair, outputs: object) -> str | None:
+def _telling(subject: Subject, losses: FloatArray) -> str | None:
     """Check the declared loss of each output that was drawn, where delta is 0."""
     if subject.budget.delta:
         return None
-    loss = np.abs(subject.log_ratio(pair.x, pair.x2, outputs))
+    loss = np.abs(losses)
     # NaN is 0/0: an output that neither input can give.
     over = ~(loss <= subject.budget.epsilon + SLACK)
     if not over.any():

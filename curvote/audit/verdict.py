@@ -147,7 +147,7 @@ def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
     outputs = [subject.draw(x, n, entropy) for x in inputs]
     together = list(zip(inputs, outputs, strict=True))
     pairs = list(combinations(together, 2))[:MOST_PAIRS]
-    return [Pair(x, x2, out, out2) for (x, out), (x2, out2) in pairs]
+    return [Pair.of(subject, *pair) for pair in pairs]
 
 
 def _row(subject: Audited, found: _Found) -> Row:

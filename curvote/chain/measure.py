@@ -30,7 +30,8 @@ class Metric:
     and null where it was not measured. ``said`` is how a sentence goes on after who
     has it, with {value} in it, and ``words`` say what it is; in them and in ``label``
     {record} is what the data call a record. ``bound`` names the fact of the data that
-    holds the best value possible, where it is known.
+    holds the best value possible, where it is known. One without a ``figure`` stands in
+    tables only, or in figures of its system's own.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Metric:
     words: str = ""
     bound: str = ""
     spread: bool = False
+    figure: bool = True
 
     def __post_init__(self) -> None:
         if self.spread and not self.beside:

@@ -35,6 +35,8 @@ __all__ = ["Answer", "Books", "latest", "recover", "release", "release_each"]
 
 Draw = Callable[[], dict[str, Any]]
 _NOTHING: Facts = MappingProxyType({})
+# So many messages go through each step of their releases together.
+BATCH = 200
 NEW = "--new-release draws anew, if the cap has room for it."
 
 
@@ -109,49 +111,65 @@ def release_each(
     with alone(here):
         counting = (e for e in books[0].entries(POPULATION) if e.counts)
         used = {str(entry.facts.get("invitation")) for entry in counting}
-        return [desk.released(answer, here, used) for answer in wanted]
+        parts = (wanted[i : i + BATCH] for i in range(0, len(wanted), BATCH))
+        return [path for part in parts for path in desk.released(part, here, used)]
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A release that is to be made: where, whom it charges what, and its envelope."""
+
+    place: Place
+    about: Sequence[str]
+    budget: Budget
+    facts: Facts
+    make: Callable[[], bytes]
 
 
 @dataclass(frozen=True)
 class _Desk:
-    """Where messages for one task are released, one after the other."""
+    """Where messages for one task are released."""
 
     task: Asked
     books: Books
     told: Facts
     seal_to: str | None
 
-    def released(self, answer: Answer, here: Path, used: set[str]) -> Path:
-        """Return the envelope of an answer; ``used`` are invitations that were."""
-        invited, attempt = answer.invitation, secrets.token_hex(16)
+    def released(
+        self, answers: Sequence[Answer], here: Path, used: set[str]
+    ) -> list[Path]:
+        """Return the envelopes of answers; ``used`` are invitations that were."""
+        found = [
+            self._known(each, here) or self._begun(each, here, used) for each in answers
+        ]
+        _publish([one for one in found if isinstance(one, _Begun)], here, self.books)
+        return [one.place.final if isinstance(one, _Begun) else one for one in found]
+
+    def _known(self, answer: Answer, here: Path) -> Path | None:
+        """Return the envelope of what was released before."""
         release_ = release_id(self.task, answer.sender, answer.number)
         known = self.books[0].entry(release_)
-        if known is not None and known.counts:
-            return _released(known, here)
+        counts = known is not None and known.counts
+        return _released(known, here) if known and counts else None
+
+    def _begun(self, answer: Answer, here: Path, used: set[str]) -> _Begun:
+        """Return what is to be made; nothing is reserved yet."""
+        invited, attempt = answer.invitation, secrets.token_hex(16)
+        release_ = release_id(self.task, answer.sender, answer.number)
         place = Place(here, release_, invited.id, attempt, invited.file_name)
         _refuse_used(used, place, self.books[1])
+        used.add(invited.id)
         about = answer.clients or [answer.sender]
-        facts = {**self.told, **_facts(place, self.task, answer.number)}
         budget = self.task.spends(len(about))
         refuse_delta(budget.delta, len(about))
-        reserve = partial(_reserve, self.books, place, about, budget, facts)
-        make = partial(_sealed, answer, self.seal_to)
-        _publish(place, reserve, make, self.books)
-        used.add(invited.id)
-        return place.final
+        facts = {**self.told, **_facts(place, self.task, answer.number)}
+        return _Begun(
+            place, about, budget, facts, partial(_sealed, answer, self.seal_to)
+        )
 
 
 def _sealed(answer: Answer, seal_to: str | None) -> bytes:
     return seal(answer.invitation, answer.draw(), seal_to)
-
-
-def _reserve(
-    books: Books, place: Place, about: Sequence[str], budget: Budget, facts: Facts
-) -> None:
-    """Count the release in the ledger, then claim its invitation for all ledgers."""
-    ledger, register = books
-    ledger.reserve(place.release, about, budget, population=POPULATION, facts=facts)
-    register.enter(place.invitation, place.attempt, ledger)
 
 
 def _refuse_other_task(invitation: Invitation, task: Asked) -> None:
@@ -196,31 +214,52 @@ def released_before(
     return known if known is not None and known.counts else None
 
 
-def _publish(
-    place: Place,
-    reserve: Callable[[], None],
-    make: Callable[[], bytes],
-    books: Books,
-) -> None:
+def _publish(begun: Sequence[_Begun], outbox: Path, books: Books) -> None:
     """Reserve, draw, write, rename, confirm; a kill between any two is recoverable.
 
-    The empty file comes before the reservation: a reserved release with neither file
-    is then one that was published and taken away.
+    The empty files come before the reservations: a reserved release with neither file
+    is then one that was published and taken away. Several go through each step
+    together, which costs the disk one wait and not one for each.
     """
-    place.temporary.unlink(missing_ok=True)  # of a call killed before it reserved
+    places = [one.place for one in begun]
+    for place in places:  # of a call killed before it reserved
+        place.temporary.unlink(missing_ok=True)
     try:
-        with place.temporary.open("xb") as stream:
-            os.fsync(stream.fileno())
-            reserve()
-            stream.write(make())
-            stream.flush()
-            os.fsync(stream.fileno())
+        for place in places:
+            place.temporary.touch(exist_ok=False)
+        sync_folder(outbox)
+        _reserve(begun, books)
+        for one in begun:
+            _write(one.place.temporary, one.make())
     except (UserError, KeyboardInterrupt):
-        give_back(books, place)
+        for place in places:
+            give_back(books, place)
         raise
-    place.temporary.rename(place.final)
-    sync_folder(place.outbox)
-    confirm(books[0], place.release, place.final)
+    for place in places:
+        place.temporary.rename(place.final)
+    sync_folder(outbox)
+    with books[0].together(len(places)):
+        for place in places:
+            confirm(books[0], place.release, place.final)
+
+
+def _reserve(begun: Sequence[_Begun], books: Books) -> None:
+    """Count releases in the ledger, then claim their invitations for all ledgers."""
+    ledger, register = books
+    with ledger.together(len(begun)):
+        for one in begun:
+            given: dict[str, Any] = {"population": POPULATION, "facts": one.facts}
+            ledger.reserve(one.place.release, one.about, one.budget, **given)
+    with register.together(len(begun)):
+        for one in begun:
+            register.enter(one.place.invitation, one.place.attempt, ledger)
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def _released(entry: Entry, here: Path) -> Path:

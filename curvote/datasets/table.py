@@ -123,7 +123,9 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     path = paths["path"]
     schema, prepared = load(parameters, path)
     notes = ["The unit of privacy is one row of the table."]
-    return tabular.facts(schema, prepared, f"Table {path.name}", notes, parameters)
+    told = tabular.facts(schema, prepared, f"Table {path.name}", notes, parameters)
+    texts = {name: sorted(known) for name, known in parameters.categories.items()}
+    return told | ({"categories": texts} if texts else {})
 
 
 def clients(

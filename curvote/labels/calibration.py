@@ -32,7 +32,7 @@ def simplex(votes: FloatArray) -> FloatArray:
     positive = np.clip(votes, 0, None)
     sums = positive.sum(axis=1, keepdims=True)
     even = np.full_like(positive, 1 / votes.shape[1])
-    return np.divide(positive, sums, out=even, where=sums > 0)
+    return np.asarray(np.divide(positive, sums, out=even, where=sums > 0))
 
 
 def probabilities(votes: FloatArray, exponent: float) -> FloatArray:

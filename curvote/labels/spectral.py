@@ -42,7 +42,8 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ``neighbours`` anchors with weights exp(-2 d^2 / d_last^2) that sum to 1; D are the
     column sums of W. The eigenvectors of D^-1/2 W'W D^-1/2, largest eigenvalue first,
     are mapped back by W D^-1/2 and scaled to unit mean square over the records of
-    ``fit``. The first column is constant; fewer columns are the first ones of more.
+    ``fit``. The first column is constant; fewer columns are the first ones of more. A
+    graph of lower rank has no more columns than that.
 
     1 <= m <= anchors <= records, 1 <= neighbours <= anchors; anything else is a
     UserError.
@@ -72,8 +73,6 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         )
         self._check(len(given))
         self.anchors_ = _centres(given, self.anchors, self.random_state)
-        self.near_ = NearestNeighbors(n_neighbors=min(self.neighbours, self._found()))
-        self.near_.fit(self.anchors_)
         tied = self._ties(given)
         sizes = tied.sum(axis=0)
         # An anchor that no record is near has no part in the graph.
@@ -81,9 +80,8 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         graph = (tied.T @ tied).toarray() * scale[:, None] * scale
         self.eigenvalues_, vectors = _largest(graph, min(self.m, self._found()))
         # The mean square of a mapped column is its eigenvalue / n.
-        roots = np.sqrt(self.eigenvalues_.clip(min=_RANK) / len(given))
+        roots = np.sqrt(self.eigenvalues_ / len(given))
         self.components_ = scale[:, None] * vectors / roots
-        self.components_[:, self.eigenvalues_ < _RANK] = 0
         return self
 
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -97,7 +95,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @property
     def _n_features_out(self) -> int:
-        return self.components_.shape[1]
+        return int(self.components_.shape[1])
 
     def _found(self) -> int:
         return len(self.anchors_)
@@ -118,7 +116,8 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
 
     def _ties(self, X: FloatArray) -> csr_array:
-        distances, places = self.near_.kneighbors(X)
+        near = NearestNeighbors(n_neighbors=min(self.neighbours, self._found()))
+        distances, places = near.fit(self.anchors_).kneighbors(X)
         last = np.maximum(distances[:, -1:], np.finfo(np.float64).tiny)
         weights = np.exp(-2 * (distances / last) ** 2)
         weights /= weights.sum(axis=1, keepdims=True)
@@ -140,9 +139,10 @@ def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
 
 
 def _largest(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:
-    """Return the largest eigenvalues, decreasing, and their vectors with fixed signs."""
+    """Return the largest eigenvalues above 0, decreasing, and their vectors."""
     last = len(graph) - 1
     values, vectors = eigh(graph, subset_by_index=[last - count + 1, last])
-    values, vectors = values[::-1].clip(min=0), vectors[:, ::-1]
+    there = values > _RANK
+    values, vectors = values[there][::-1], vectors[:, there][:, ::-1]
     largest = np.abs(vectors).argmax(axis=0)
-    return values, vectors * np.sign(vectors[largest, np.arange(count)])
+    return values, vectors * np.sign(vectors[largest, np.arange(len(values))])

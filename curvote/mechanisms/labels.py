@@ -175,6 +175,7 @@ class PackedMechanism(PureMechanism):
     Outputs are (n, ceil(n_classes/8)) uint8 in ``packbits`` order, padding bits 0.
     """
 
+    dtype = np.dtype(np.uint8)
     _BYTE: ClassVar[int] = 8
 
     @property

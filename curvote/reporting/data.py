@@ -91,6 +91,11 @@ class PageData:
         """The metrics of which some value is known."""
         return [m for m in self.metrics if self.of(m)["value"].notna().any()]
 
+    @property
+    def drawn(self) -> list[Metric]:
+        """Those of them that have a figure of their own."""
+        return [m for m in self.measured if m.figure]
+
     def label(self, metric: Metric) -> str:
         """Return what a metric is called here."""
         return metric.label.format(record=self.record)

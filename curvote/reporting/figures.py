@@ -36,7 +36,8 @@ def lines(data: PageData, metric: Metric, narrow: bool) -> Figure:
     """
     scores, bound = data.of(metric), data.bounds.get(metric.name)
     placed, held = _apart(scores)
-    names = tables.learners(data.scores) or ["all"]
+    # A panel without any line would only show what others are held against.
+    names = tables.learners(placed) or tables.learners(data.scores) or ["all"]
     figure, axes = style.panels(len(names), narrow=narrow, height=3.6)
     for ax, name in zip(axes, names, strict=True):
         mine = scores[scores["learner"].isna() | (scores["learner"] == name)]
@@ -148,7 +149,7 @@ def _limits(scores: pd.DataFrame, bound: float | None) -> tuple[float, float]:
 
 def available(data: PageData) -> dict[str, Callable[[bool], Figure]]:
     """Return what draws each figure for which there is something to draw, by name."""
-    return {m.name: partial(lines, data, m) for m in data.measured} | {
+    return {m.name: partial(lines, data, m) for m in data.drawn} | {
         section.name: section.draw for section in data.sections if section.alt
     }
 

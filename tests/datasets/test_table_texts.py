@@ -70,6 +70,10 @@ def test_texts_become_numbers_and_labels_places(tmp_path: Path, name: str) -> No
     ]
     assert found["label"].tolist() == [1, 0, 1, 0, 1]
     assert facts["classes"] == GIVEN["classes"]
+    spread = [
+        f"{x} = {text}" for x, known in facts["categories"].items() for text in known
+    ]
+    assert spread == NAMES[1:]
     assert facts["counts"] == {"none": 2, "flu": 3, "cold": 0}  # nobody has a cold
     assert facts["missing"]["counts"]["town = mid"] == 2
     assert table.width(given) == found["curve"].shape[1] == len(facts["grid"])

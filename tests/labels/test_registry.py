@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,57 +13,25 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+from curvote import jws
 from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
-from curvote.entropy import SeededEntropy
-from curvote.envelope import issue_each, read, seal
+from curvote.envelope import read
 from curvote.errors import UserError
-from curvote.labels.task import Task
-from curvote.protocols.message import check
-from curvote.run.release.publishing import server_key
 from curvote.run.store.artifacts import artifact
-from curvote.server.inbox import take_all
-from curvote.server.intake import Intake, Refused
-from curvote.signed import opened
 from flows import cli
 from tests.exchange import NAME, Server
 from tests.hospitals import take
 from tests.registry import (
-    CLASSES,
+    ALONE,
     Keeper,
+    N,
     invitations,
     labels_of,
     people,
     server,
     told,
 )
-
-N = 44
-ALONE = 4
-
-
-@pytest.fixture
-def table() -> pd.DataFrame:
-    """Return what everybody knows of N people, and their labels."""
-    return people(N)
-
-
-@pytest.fixture
-def steward(tmp_path: Path, table: pd.DataFrame) -> Server:
-    """Return a server that has published its task and N invitations."""
-    made = server(tmp_path / "server", table)
-    made.run()
-    return made
-
-
-@pytest.fixture
-def registry(tmp_path: Path, steward: Server) -> Keeper:
-    """Return a registry with the invitations of all but the first few people."""
-    made = Keeper.at(tmp_path / "registry", steward)
-    for name, each in [*invitations(steward).items()][ALONE:]:
-        made.invited(each, f"invitations/{each.file_name}")
-        assert each.record == name
-    return made
 
 
 def reason(given: Server, stage: str) -> str:
@@ -185,224 +152,50 @@ def test_two_hundred_people_and_a_registry(tmp_path: Path) -> None:
     assert Counter(len(each.entries()) for each in keepers) == {1: 200, 300: 1}
 
 
-# ------------------------------------------------------------------ what is refused
-def _signed(given: Server) -> Task:
-    document = opened(given.published("code")[0].read_bytes()).document
-    return Task.from_json(document["task"])
-
-
-def test_the_intake_takes_one_possible_code_a_record(steward: Server) -> None:
-    """The second, a record that is unknown or another's, a code that cannot be."""
-    task, invited = _signed(steward), [*invitations(steward).values()]
-    first, second, third = invited[:3]
-    good = _code(task)
-    odd = [good + 1] * 9 if isinstance(good, int) else [*good, 0]
-    wrong: list[tuple[str, bytes]] = [
-        ("unknown record", seal(second, {"record": "p-x", "code": good})),
-        ("another record", seal(second, {"record": first.record, "code": good})),
-        ("impossible message", seal(second, {"record": second.record, "code": odd})),
-        ("impossible message", seal(second, {"record": second.record, "code": -1})),
-        ("impossible message", seal(second, {"record": second.record, "code": 2.0})),
-        ("impossible message", seal(second, {"record": second.record, "code": [256]})),
-        ("impossible message", seal(second, {"record": [], "code": good})),
-        ("impossible message", seal(second, {"code": good})),
-        ("impossible message", seal(second, {"record": second.record, "code": True})),
-    ]
-    with Intake(steward.project.intake) as intake:
-        intake.take(seal(first, {"record": first.record, "code": good}), check)
-        with pytest.raises(Refused) as caught:
-            intake.take(seal(first, {"record": first.record, "code": good}), check)
-        assert caught.value.reason == "used invitation"
-        for expected, data in wrong:
-            with pytest.raises(Refused) as caught:
-                intake.take(data, check)
-            assert caught.value.reason == expected, caught.value
-        intake.take(seal(second, {"record": second.record, "code": good}), check)
-        (found,) = intake.rounds()
-        assert found.accepted == 2
-    forged = replace(third, key="0" * 64)
-    with Intake(steward.project.intake) as intake, pytest.raises(Refused) as caught:
-        intake.take(seal(forged, {"record": third.record, "code": good}), check)
-    assert caught.value.reason == "wrong seal"
-
-
-def _code(task: Task) -> Any:
-    """Return a code of the first class."""
-    drawn = task.noise().randomize(np.zeros(1, dtype=np.int64), SeededEntropy(0))
-    return drawn[0].tolist()
-
-
-def test_a_record_is_answered_once_whatever_invitation_came(
-    tmp_path: Path, steward: Server
+def test_a_round_may_be_sealed_and_wait_for_fewer(
+    tmp_path: Path, table: pd.DataFrame
 ) -> None:
-    """Somebody who was invited twice has one code, and nothing of the other stays."""
-    task = _signed(steward)
-    twice = issue_each(task, ["p-0"], "ab" * 32) + issue_each(task, ["p-0"], "ab" * 32)
-    inbox = tmp_path / "inbox"
-    inbox.mkdir()
-    for each in twice:
-        data = seal(each, {"record": "p-0", "code": _code(task)})
-        (inbox / each.file_name).write_bytes(data)
-    with Intake(tmp_path / "intake.sqlite") as intake:
-        given = {"pipeline": "p", "needed": 1, "invitations": twice}
-        intake.open_round("one", task=task, **given)
-        done = take_all(intake, inbox, tmp_path / "quarantine", check)
-    assert (done.accepted, done.refused) == (1, {"record answered": 1})
-    assert [*tmp_path.glob("quarantine/*")] == []
-    assert [*inbox.iterdir()] == []
-
-
-def test_refusals_of_a_label_tell_nobody_but_its_owner(
-    tmp_path: Path, steward: Server
-) -> None:
-    """A class that the task does not know: said, nothing reserved, nothing written."""
-    invited = invitations(steward)
-    person = Keeper.at(tmp_path / "me", steward)
-    person.invited(invited["p-0"])
-    assert "label is 'lo'" in person.refusal(person.label(label="lo"))
-    assert "agree to low/high only" in person.refusal(
-        person.label(label="low", classes="low,high")
-    )
-    told(person.label("--json", label="low", classes="high,mid,low"))
-    (before,) = person.envelopes()
-    again = told(person.label("--json", label="high"))
-    assert (again["new"], person.envelopes()) == (False, [before])
-    assert len(person.entries()) == 1
-    assert person.entries()[0].facts["record"] == "p-0"
-    person.invited(invited["p-1"])  # another record costs the same person more
-    assert "no room" in str(person.label(label="low").exception)
-    assert len(person.entries()) == 1
+    """Who carries envelopes learns no record; those who are late have no code."""
+    waits = {"sealed": True, "min_codes": 12}
+    made = server(tmp_path / "server", table, intake=waits)
+    made.run()
+    assert reason(made, "privatize") == "blocked: codes 0 of 12"
+    invited, registry = invitations(made), Keeper.at(tmp_path / "registry", made)
+    for record, each in [*invited.items()][:12]:
+        assert each.seal_to is not None
+        registry.invited(each, f"invitations/{record}.json")
+    assert told(registry.table(labels_of(table), "--json"))["records"] == 12
+    for data in registry.envelopes():
+        assert data.startswith(b'{"sealed":')
+    assert len({len(data) for data in registry.envelopes()}) <= 2  # p-9 and p-10
+    registry.send(made)
+    assert take(made)["accepted"] == 12
+    assert made.run()[1].status == "completed"
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("changes", "words"),
     [
-        ({"encoder": "none"}, "encoder"),
-        ({"epsilon": 0}, "above 0"),
-        ({"classes": ["low", "low"]}, "class"),
-        ({"classes": ["low", "mid, high"]}, "no single word"),
-        ({"params": {"omega": 2.5}}, "omega"),
-        ({"params": {"size": 2}}, "size"),
-        ({"encoder": "rr_with_prior", "params": {}}, "rr_with_prior"),
+        ({"intake": {"online": True}}, "wait for them"),
+        ({"clients": {"train": 5}}, "nobody plays a role"),
+        ({"labels": {"rounds": 2}}, "studies only"),
+        ({"labels": {"encoder": "rr_with_prior"}}, "rounds: 2"),
+        ({"epsilon": [1, 2]}, "exactly one"),
+        ({"intake": None}, "envelopes bring messages"),
     ],
 )
-def test_a_task_is_judged_before_the_label_is_looked_at(
-    tmp_path: Path, steward: Server, change: dict[str, Any], words: str
+def test_what_cannot_be_asked_by_envelope_is_said_before(
+    tmp_path: Path, table: pd.DataFrame, changes: dict[str, Any], words: str
 ) -> None:
-    """The same refusal whatever the label is, even if it is none of the classes."""
-    person = Keeper.at(tmp_path / "me", steward)
-    person.invited(invitations(steward)["p-0"])
-    document = opened((person.root / "task.json").read_bytes()).document
-    changed = document | {"task": document["task"] | change}
-    data = server_key(steward.project).sign(changed)
-    (person.root / "task.json").write_bytes(data)
-    said = {person.refusal(person.label(label=each)) for each in ("low", "what")}
-    assert len(said) == 1
-    assert words in said.pop()
+    """By the plan, with its reason."""
+    with pytest.raises(UserError, match=words):
+        server(tmp_path / "server", table, **changes).plan()
 
 
-def test_invitations_and_commands_must_fit(tmp_path: Path, steward: Server) -> None:
-    """Of another server or task, without a record; a curve is asked by another one."""
-    person = Keeper.at(tmp_path / "me", steward)
-    good = invitations(steward)["p-0"]
-    for other, words in (
-        (replace(good, signer="0" * 64), "signed the task"),
-        (replace(good, task="0" * 64), "different rounds"),
-        (replace(good, record=None), "public record"),
-        (replace(good, seal_to="0" * 64), "sealed to another key"),
-    ):
-        person.invited(other)
-        assert words in person.refusal(person.label(label="low"))
-    for given in ({"label": None}, {"table": "x.csv"}, {"invitation": None}):
-        changes = {"label": "low"} | given
-        assert "give --invitation and --label" in person.refusal(
-            person.label(**changes)
-        )
-
-
-def test_every_problem_of_a_registrys_table_is_told_at_once(
-    registry: Keeper, table: pd.DataFrame
-) -> None:
-    """With its lines; nothing is reserved."""
-    labels = labels_of(table)[ALONE:].reset_index(drop=True)
-    wrong = labels.copy()
-    wrong.loc[1, "label"] = "huge"
-    wrong.loc[2, "label"] = ""
-    wrong.loc[3, "record"] = wrong.loc[0, "record"]
-    wrong.loc[4, "record"] = ""
-    said = registry.refusal(registry.table(wrong))
-    for words in (
-        "label: huge is none of low/mid/high, in line 3.",
-        "label: nothing in line 4.",
-        "record: an id that stood there before in line 5.",
-        "record: nothing in line 6.",
-    ):
-        assert words in said
-    assert "no column 'record'" in registry.refusal(
-        registry.table(labels.rename(columns={"record": "who"}))
-    )
-    assert "no record of the table" in registry.refusal(
-        registry.table(labels.assign(record=[f"q-{i}" for i in range(len(labels))]))
-    )
-
-
-def test_a_registry_goes_on_where_it_stopped(
-    registry: Keeper, steward: Server, table: pd.DataFrame
-) -> None:
-    """Repeats spend nothing, new rows are sent, what cannot be is noted."""
-    labels = labels_of(table)
-    first = told(registry.table(labels[:14], "--json"))
-    assert (first["records"], first["before"]) == (10, 0)
-    assert len(first["notes"]) >= 2
-    kept = registry.envelopes()
-    moved = registry.root / "sent"
-    registry.outbox.rename(moved)  # they were carried away
-    again = told(registry.table(labels, "--json"))
-    assert (again["records"], again["before"]) == (N - ALONE - 10, 10)
-    assert len(registry.envelopes()) == N - ALONE - 10
-    assert not set(kept) & set(registry.envelopes())
-    third = told(registry.table(labels.assign(label=CLASSES[0]), "--json"))
-    assert (third["new"], third["before"]) == (False, N - ALONE)
-    assert "no room" in str(registry.table(labels, "--new-release").exception)
-    assert len(registry.entries()) == N - ALONE
-
-
-def test_a_registry_takes_one_file_of_invitations(
-    tmp_path: Path, steward: Server, table: pd.DataFrame
-) -> None:
-    """As the server wrote it; a second one about a record is refused."""
-    keeper = Keeper.at(tmp_path / "keeper", steward)
-    _, secret = steward.published("code")
-    lines = secret.read_text().splitlines()
-    other = json.dumps(json.loads(lines[0]) | {"id": os.urandom(16).hex()})
-    (tmp_path / "two.jsonl").write_text("\n".join([*lines, other]) + "\n")
-    labels = labels_of(table)
-    said = keeper.refusal(keeper.table(labels, invitations=tmp_path / "two.jsonl"))
-    assert "about record p-0" in said
-    (tmp_path / "bad.jsonl").write_text(lines[0] + "\n{}\n")
-    said = keeper.refusal(keeper.table(labels, invitations=tmp_path / "bad.jsonl"))
-    assert "line 2: not an invitation" in said
-    (tmp_path / "none").mkdir()
-    said = keeper.refusal(keeper.table(labels, invitations=tmp_path / "none"))
-    assert "holds no invitation" in said
-    done = told(keeper.table(labels, "--json", invitations=secret))
-    assert done["records"] == N
-
-
-def test_a_ledger_is_a_persons_or_a_registrys(
-    tmp_path: Path, registry: Keeper, steward: Server, table: pd.DataFrame
-) -> None:
-    """A label that counts for somebody else would be spent twice without a trace."""
-    told(registry.table(labels_of(table), "--json"))
-    registry.invited(invitations(steward)["p-1"])
-    result = registry.label(label="low")
-    assert isinstance(result.exception, UserError)
-    assert "counts for many records" in str(result.exception)
-    person = Keeper.at(tmp_path / "me", steward)
-    person.invited(invitations(steward)["p-0"])
-    told(person.label("--json", label="low"))
-    for each in [*invitations(steward).values()][1:4]:
-        person.invited(each, f"invitations/{each.file_name}")
-    result = person.table(labels_of(table))
-    assert "other people's records need another" in str(result.exception)
-    assert len(person.entries()) == 1
+def test_the_digest_is_that_of_the_published_text(steward: Server) -> None:
+    """So nobody needs a copy of how Python writes numbers; as docs/wire.md says."""
+    line = json.loads(steward.published("code")[0].read_bytes())
+    document = jws.decode(line["payload"])
+    task = document[document.index(b'"task":') + len(b'"task":') : -1]
+    digest = hashlib.sha256(task).hexdigest()
+    assert {each.task for each in invitations(steward).values()} == {digest}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,19 @@ from sklearn.base import BaseEstimator, clone
 
 from curvote.labels.codes import Codes
 from curvote.validate import FloatArray
+
+
+class LeftOut(NamedTuple):
+    """Votes (r, K) for the training records ``rows`` (r,) that do not know their code.
+
+    None: the learner has none for nothing.
+    """
+
+    rows: NDArray[np.intp] | None = None
+    votes: FloatArray | None = None
+
+
+NONE = LeftOut()
 
 
 class Learner(BaseEstimator, ABC):
@@ -21,13 +35,14 @@ class Learner(BaseEstimator, ABC):
 
     Attributes:
         chosen_: the settings in use, tuned or stated.
-        left_out_: the votes (r, K) for the training records ``left_out_rows_`` (r,) by
-            all others; None where the learner has none for nothing.
+        tried_: what was tuned, a row (name, params, exponent, likelihood, se) each.
     """
 
     chosen_: dict[str, Any]
-    left_out_: FloatArray | None = None
-    left_out_rows_: NDArray[np.intp] | None = None
+    tried_: list[dict[str, Any]]
+    # What makes the left-out votes, and what it made: neither is stored with a learner.
+    _leave_out: Callable[[], LeftOut] | None = None
+    _left_out: LeftOut | None = None
 
     @abstractmethod
     def fit(
@@ -52,3 +67,30 @@ class Learner(BaseEstimator, ABC):
         known = made.get_params()
         made.set_params(**{k: v for k, v in self.chosen_.items() if k in known})
         return made
+
+    @property
+    def left_out_(self) -> FloatArray | None:
+        """The votes (r, K) for training records by all others; None: not for nothing.
+
+        Worked out on first use after ``fit``, and not stored with the learner.
+        """
+        return self.without_own().votes
+
+    @property
+    def left_out_rows_(self) -> NDArray[np.intp] | None:
+        """The training records (r,) that ``left_out_`` is of."""
+        return self.without_own().rows
+
+    def without_own(self) -> LeftOut:
+        """Return ``left_out_`` with the records it is of."""
+        if self._left_out is None:
+            self._left_out = NONE if self._leave_out is None else self._leave_out()
+        return self._left_out
+
+    def _forget(self, leave_out: Callable[[], LeftOut] | None) -> None:
+        """Say how left-out votes are made of this fit."""
+        self._leave_out, self._left_out = leave_out, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {k: v for k, v in state.items() if k not in {"_leave_out", "_left_out"}}

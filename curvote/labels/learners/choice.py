@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from curvote.labels import calibration
 from curvote.validate import FloatArray
 
-# Of the votes that settings are judged by; where more records are, a sample of them.
-_NUMBERS = 1 << 22
+# Of each array that judging makes; where more records are, a sample is judged.
+_NUMBERS = 1 << 23
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Tried:
 def judged(
     name: str, params: Mapping[str, Any], votes: FloatArray, likely: FloatArray
 ) -> Tried:
-    """Judge left-out votes (r, K) by the codes' likelihood (r, K)."""
+    """Judge votes (r, K) that do not know their codes, of this likelihood (r, K)."""
     return Tried(name, params, *calibration.best(votes, likely))
 
 
@@ -68,9 +68,12 @@ def _behind(scores: FloatArray, best: FloatArray) -> bool:
     return bool(lost.mean() > lost.std() / np.sqrt(len(lost)))
 
 
-def judged_rows(n: int, n_classes: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the records (r,) by which settings are judged: all, or a sample."""
-    most = max(1, _NUMBERS // n_classes)
+def judged_rows(n: int, width: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the records (r,) by which settings are judged: all, or a sample.
+
+    ``width`` is how many numbers judging holds of each record.
+    """
+    most = max(1, _NUMBERS // width)
     if n <= most:
         return np.arange(n)
     return np.sort(rng.choice(n, most, replace=False))

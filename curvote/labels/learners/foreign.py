@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from sklearn.utils import get_tags
 
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.learners.base import Learner
+from curvote.labels.learners.base import NONE, Learner, LeftOut
 from curvote.validate import FloatArray
 
 
@@ -46,9 +46,8 @@ class Foreign(Learner):
             self.model_ = _fitted(_of_columns(model), X, bits)
         else:
             self.model_ = _fitted(_of_columns(model), X, codes.decode())
-        self.chosen_ = {}
-        self.left_out_ = self._bagged_votes(len(X)) if bagged else None
-        self.left_out_rows_ = None if self.left_out_ is None else np.arange(len(X))
+        self.chosen_, self.tried_ = {}, []
+        self._forget(self._out_of_bag if bagged else None)
         return self
 
     def votes(self, X: FloatArray) -> FloatArray:
@@ -60,13 +59,15 @@ class Foreign(Learner):
     def _mapped(self, chances: FloatArray) -> FloatArray:
         return self.low_ + chances * (self.high_ - self.low_)
 
-    def _bagged_votes(self, n: int) -> FloatArray | None:
+    def _out_of_bag(self) -> LeftOut:
         last = _last(self.model_)
         if not is_classifier(last):
-            return cast("FloatArray | None", getattr(last, "oob_prediction_", None))
-        found = getattr(last, "oob_decision_function_", None)
-        # (n, 2, K); a column of one value has no second chance
-        return None if np.ndim(found) != 3 else self._mapped(np.asarray(found)[:, 1])
+            found = np.asarray(last.oob_prediction_)
+            return LeftOut(np.arange(len(found)), found)
+        chances = np.asarray(last.oob_decision_function_)
+        if chances.ndim != 3:  # (n, 2, K), but for a column of one value
+            return NONE
+        return LeftOut(np.arange(len(chances)), self._mapped(chances[:, 1]))
 
 
 def _last(model: Any) -> Any:

@@ -2,12 +2,179 @@
 
 from __future__ import annotations
 
-from curvote.labels.learners.spectral import SpectralVotes
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from curvote import validate
+from curvote.labels.codes import Codes
+from curvote.labels.learners.base import Learner, LeftOut
+from curvote.labels.learners.basis import Basis, graph
+from curvote.labels.learners.choice import judged, likeliest
+from curvote.labels.learners.smoothing import Known, Mask, masks
+from curvote.labels.learners.spectral import columns, sums, tried_on
+from curvote.labels.spectral import Spectral
+from curvote.validate import FloatArray
+
+COLUMNS = ("graph", "features")
+# Strongest first: each fit begins at the one before.
+_RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
+_ROUNDS = 60
 
 
-class LikelihoodVotes(SpectralVotes):
-    """Thin."""
+class LikelihoodVotes(Learner):
+    """Multinomial logistic regression of labels that only codes are known of.
 
-    def __init__(self, ridge: float | None = None) -> None:
-        super().__init__()
+    Maximises sum_i log sum_c P(code_i | c) p_c(x_i) - ridge / 2 |coefficients|^2 by
+    L-BFGS, for columns of unit mean square; the constant has no penalty. ``columns``
+    is "graph" (the first ``m`` of a `Spectral`; None: as many as are best for least
+    squares) or "features". ``ridge`` > 0, None: by the likelihood of codes in folds.
+    ``anchors``, ``neighbours`` and ``spectral`` as in `SpectralVotes`.
+    """
+
+    def __init__(
+        self,
+        ridge: float | None = None,
+        m: int | None = None,
+        *,
+        columns: str = "graph",
+        anchors: int | None = None,
+        neighbours: int = 5,
+        spectral: Spectral | None = None,
+    ) -> None:
         self.ridge = ridge
+        self.m = m
+        self.columns = columns
+        self.anchors = anchors
+        self.neighbours = neighbours
+        self.spectral = spectral
+
+    def fit(
+        self,
+        X: FloatArray,
+        codes: Codes,
+        rng: np.random.Generator,
+        unlabelled: FloatArray | None = None,
+    ) -> Self:
+        """Learn; holds (n, K) numbers."""
+        self._begin(X, codes, unlabelled)
+        basis, likely = self._columns(X), codes.likelihood()
+        held = masks(len(X), rng)
+        ridges = [self.ridge] if self.ridge is not None else list(_RIDGES)
+        found = partial(in_folds, basis, likely, held)
+        ridge, self.tried_ = ridges[0], []
+        if self.ridge is None:
+            ridge = self._tune(found(_RIDGES), likely)
+        else:
+            validate.positive(ridge=self.ridge)
+        self._forget(lambda: LeftOut(np.arange(len(X)), found(_down_to(ridge))[-1]))
+        self.chosen_["ridge"] = ridge
+        self.coef_ = path(basis, likely, _down_to(ridge))[-1]
+        return self
+
+    def votes(self, X: FloatArray) -> FloatArray:
+        """Return the probabilities of the classes; rows sum to 1."""
+        return np.asarray(softmax(self._columns(X) @ self.coef_, axis=1))
+
+    def fixed(self) -> Learner:
+        """Return an unfitted learner with stated settings, on the given graph."""
+        made = super().fixed()
+        made.set_params(spectral=self.spectral)
+        return made
+
+    def _begin(
+        self, X: FloatArray, codes: Codes, unlabelled: FloatArray | None
+    ) -> None:
+        """Settle what the columns are."""
+        validate.one_of(COLUMNS, columns=self.columns)
+        self.chosen_: dict[str, Any] = {}
+        if self.columns == "features":
+            self.centre_, scale = X.mean(axis=0), X.std(axis=0)
+            self.scale_ = np.where(scale > 0, scale, 1)
+            return
+        every = X if unlabelled is None else np.vstack([X, unlabelled])
+        self.spectral_ = self.spectral or graph(
+            every, codes.n_classes, anchors=self.anchors, neighbours=self.neighbours
+        )
+        self.chosen_["m"] = self.m or self._best_m(X, codes)
+
+    def _best_m(self, X: FloatArray, codes: Codes) -> int:
+        basis = Basis.of(self.spectral_, X)
+        products = basis.columns.T @ sums(basis, codes)
+        grid = columns(basis.width, len(X))
+        tried = tried_on(basis, products, Known.of(codes), grid)
+        return int(likeliest(tried).params["m"])
+
+    def _columns(self, X: FloatArray) -> FloatArray:
+        """Return the columns (n, m) of records; the first is constant."""
+        if self.columns == "features":
+            scaled = (X - self.centre_) / self.scale_
+            return np.column_stack([np.ones(len(X)), scaled])
+        first = self.spectral_.components_[:, : self.chosen_["m"]]
+        return np.asarray(self.spectral_.ties(X) @ first)
+
+    def _tune(self, votes: Sequence[FloatArray], likely: FloatArray) -> float:
+        tried = [
+            judged("likelihood", {**self.chosen_, "ridge": ridge}, each, likely)
+            for ridge, each in zip(_RIDGES, votes, strict=True)
+        ]
+        self.tried_ = [one.row() for one in tried]
+        return float(likeliest(tried).params["ridge"])
+
+
+def in_folds(
+    basis: FloatArray, likely: FloatArray, held: Sequence[Mask], ridges: Sequence[float]
+) -> list[FloatArray]:
+    """Return the probabilities (n, K) under each ridge, by folds without the code."""
+    votes = [np.empty_like(likely) for _ in ridges]
+    for mask in held:
+        fits = path(basis[~mask], likely[~mask], ridges)
+        for whole, coef in zip(votes, fits, strict=True):
+            whole[mask] = softmax(basis[mask] @ coef, axis=1)
+    return votes
+
+
+def path(
+    basis: FloatArray, likely: FloatArray, ridges: Sequence[float]
+) -> list[FloatArray]:
+    """Return the coefficients (m, K) under each ridge, each begun at the one before."""
+    coef, found = np.zeros((basis.shape[1], likely.shape[1])), []
+    for ridge in ridges:
+        coef = maximum(basis, likely, ridge, coef)
+        found.append(coef)
+    return found
+
+
+def maximum(
+    basis: FloatArray, likely: FloatArray, ridge: float, start: FloatArray
+) -> FloatArray:
+    """Return the coefficients (m, K) of largest penalised likelihood near a start."""
+
+    def loss(flat: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = objective(flat.reshape(start.shape), basis, likely, ridge)
+        return value, slope.ravel()
+
+    options = {"maxiter": _ROUNDS, "ftol": 1e-8}
+    found = minimize(loss, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(found.x).reshape(start.shape)
+
+
+def objective(
+    coef: FloatArray, basis: FloatArray, likely: FloatArray, ridge: float
+) -> tuple[float, FloatArray]:
+    """Return minus the penalised log likelihood a record, and its gradient (m, K)."""
+    n = len(basis)
+    proba = softmax(basis @ coef, axis=1)
+    joint = proba * likely
+    mean = joint.sum(axis=1, keepdims=True)
+    pull = np.where(np.arange(len(coef)) > 0, ridge, 0)[:, None] * coef
+    value = -np.log(mean).sum() + (pull * coef).sum() / 2
+    return float(value / n), (basis.T @ (proba - joint / mean) + pull) / n
+
+
+def _down_to(ridge: float) -> list[float]:
+    return [*(each for each in _RIDGES if each > ridge), ridge]

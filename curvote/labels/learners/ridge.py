@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.labels.codes import Codes
-from curvote.labels.learners.base import Learner
+from curvote.labels.learners.base import Learner, LeftOut
 from curvote.labels.learners.choice import judged, judged_rows, likeliest
+from curvote.labels.learners.smoothing import Known
 from curvote.validate import FloatArray
 
 # Of alpha, times the mean square of the features' principal directions.
@@ -36,28 +39,41 @@ class RidgeVotes(Learner):
         total, products = _products(centred, codes)
         self.mean_ = total / len(X)
         self.products_ = self.directions_.T @ products
-        rows = judged_rows(len(X), codes.n_classes, rng)
-        self._tune(centred[rows] @ self.directions_, codes[rows], len(X))
-        self.left_out_rows_ = rows
+        rows = judged_rows(len(X), max(codes.n_classes, X.shape[1]), rng)
+        turned, judges = centred[rows] @ self.directions_, codes[rows]
+        alpha = self._tuned(turned, judges, len(X))
+        self.chosen_ = {"alpha": alpha}
+        self._forget(partial(self._alone, turned, judges, rows, len(X)))
+        shrunk = self.products_ / (self.squares_ + alpha)[:, None]
+        self.coef_ = self.directions_ @ shrunk
         return self
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the regression at the records."""
         return np.asarray((X - self.centre_) @ self.coef_ + self.mean_)
 
-    def _tune(self, turned: FloatArray, codes: Codes, n: int) -> None:
-        decoded, likely = codes.decode(), codes.likelihood()
-        left_out = {a: self._left_out(turned, decoded, a, n) for a in self._grid()}
-        self.tried_ = [
-            judged("ridge", {"alpha": alpha}, votes, likely)
-            for alpha, votes in left_out.items()
+    def _tuned(self, turned: FloatArray, codes: Codes, n: int) -> float:
+        grid, self.tried_ = self._grid(), []
+        if len(grid) == 1:
+            return grid[0]
+        known = Known.of(codes)
+        tried = [
+            judged(
+                "ridge",
+                {"alpha": alpha},
+                self._votes_without(turned, known.decoded, alpha, n),
+                known.likely,
+            )
+            for alpha in grid
         ]
-        self.chosen_ = dict(likeliest(self.tried_).params)
+        self.tried_ = [one.row() for one in tried]
+        return float(likeliest(tried).params["alpha"])
+
+    def _alone(
+        self, turned: FloatArray, codes: Codes, rows: NDArray[np.intp], n: int
+    ) -> LeftOut:
         alpha = self.chosen_["alpha"]
-        self.left_out_ = left_out[alpha]
-        self.coef_ = self.directions_ @ (
-            self.products_ / (self.squares_ + alpha)[:, None]
-        )
+        return LeftOut(rows, self._votes_without(turned, codes.decode(), alpha, n))
 
     def _grid(self) -> list[float]:
         if self.alpha is not None:
@@ -65,7 +81,7 @@ class RidgeVotes(Learner):
         scale = float(self.squares_.mean()) or 1.0
         return [float(share * scale) for share in _GRID]
 
-    def _left_out(
+    def _votes_without(
         self, turned: FloatArray, decoded: FloatArray, alpha: float, n: int
     ) -> FloatArray:
         """Return the votes without each record's own code, by its leverage."""

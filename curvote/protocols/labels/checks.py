@@ -18,6 +18,9 @@ def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong with roles, the encoder, learners and rounds."""
     yield from learned(pipeline)
     yield from _asked(pipeline)
+    if pipeline.production and pipeline.intake and pipeline.intake.online:
+        message = "a model is made of all codes at once: wait for them, then close."
+        yield Problem(message, ("intake", "online"))
 
 
 def learned(pipeline: Settings) -> Problems:

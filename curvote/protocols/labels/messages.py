@@ -150,8 +150,7 @@ def names_of(clients: Columns) -> NDArray[Any]:
 
 def outputs(mechanism: LabelMechanism, code: NDArray[Any]) -> NDArray[Any]:
     """Return codes as the mechanism gives them; JSON knows one kind of number."""
-    width = getattr(mechanism, "width", None)
-    return code.astype(np.int64 if width is None else np.uint8)
+    return code.astype(mechanism.dtype)
 
 
 MESSAGES = {ASKS: CodeMessage()}

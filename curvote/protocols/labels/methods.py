@@ -27,6 +27,7 @@ ECE: Final = Metric(
     "calibration error",
     beside=ACCURACY.name,
     spread=True,
+    figure=False,
     words="How far probabilities are from frequencies, mean over 15 bins",
 )
 HONEST: Final = Metric(
@@ -35,6 +36,7 @@ HONEST: Final = Metric(
     better="higher",
     beside=ACCURACY.name,
     spread=True,
+    figure=False,
     words="What the server itself says, from codes that took no part in choosing",
 )
 HONEST_ERROR: Final = Metric(

@@ -17,7 +17,7 @@ def one(here: Here) -> Rows:
     early, late = here.rows("privatize", "codes"), here.rows("again", "codes")
     first = codes_of(here.inputs["privatize"].facts, early)
     prior = priors_of(here, late[RECORD])
-    second = codes_of(here.inputs["again"].facts, late)
+    second = codes_of(here.inputs["again"].facts, late, prior)
     both = replace(
         second,
         values=np.concatenate([first.values, second.values]),

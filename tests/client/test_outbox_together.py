@@ -1,0 +1,83 @@
+"""Messages of many records that are released together: each counts by itself."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.client.ledger import Ledger
+from curvote.client.outbox import Answer, release_each
+from curvote.client.register import books
+from curvote.client.standing import POPULATION
+from curvote.envelope import issue
+from curvote.errors import UserError
+from tests.client.test_outbox import STEPS, Killed, killing, refuse
+from tests.releasing import Client
+from tests.rounds import REPORTS
+
+MANY = 5
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    """Return whoever keeps the records and has released nothing yet."""
+    return Client(tmp_path)
+
+
+def _each(client: Client) -> list[bytes]:
+    """Release a message of each of some records, all together."""
+    answers = [
+        Answer(client.draw, invitation, f"r{i}", 1)
+        for i, invitation in enumerate(issue(REPORTS, MANY))
+    ]
+    with books(client.path, client.register) as opened:
+        given = {"task": REPORTS, "books": opened, "outbox": client.outbox}
+        return [path.read_bytes() for path in release_each(answers, **given)]
+
+
+@pytest.mark.parametrize(("where", "name", "after"), [step[:3] for step in STEPS])
+def test_releases_together_are_settled_one_by_one(
+    client: Client, where: Any, name: str, after: bool
+) -> None:
+    """Killed at the third call: each record is charged once, and sent once."""
+    calls = count(1)
+    whole = getattr(where, name)
+    killed = killing(whole, after=after)
+
+    def sometimes(*given: Any, **more: Any) -> Any:
+        return (killed if next(calls) == 3 else whole)(*given, **more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, name, sometimes)
+        with suppress(Killed):
+            _each(client)
+    left = {p.read_bytes() for p in client.outbox.glob("*.json")}
+    sent = _each(client)
+    assert left <= set(sent)
+    assert len(set(sent)) == len({*client.outbox.glob("*.json")}) == MANY
+    with Ledger(client.path) as ledger:
+        assert ledger.spent(POPULATION).epsilon.tolist() == [1.0] * MANY
+        assert sum(entry.counts for entry in ledger.entries()) == MANY
+        assert ledger.problems() == []
+    assert _each(client) == sent
+
+
+def test_releases_together_are_all_refused_for_one(client: Client) -> None:
+    """Nothing of them is reserved, drawn or written; nor one invitation for two."""
+    invited = issue(REPORTS, 3)
+    answers = [Answer(client.draw, each, f"r{i}", 1) for i, each in enumerate(invited)]
+    bad = replace(answers[2], draw=refuse)
+    with books(client.path, client.register) as opened:
+        given = {"task": REPORTS, "books": opened, "outbox": client.outbox}
+        with pytest.raises(UserError, match="NaN"):
+            release_each([*answers[:2], bad], **given)
+        with pytest.raises(UserError, match="used for another"):
+            release_each([*answers, replace(answers[0], sender="r9")], **given)
+        assert opened[0].spent(POPULATION).epsilon.tolist() == []
+        assert not [*client.outbox.glob("*.json")]
+        assert len(release_each(answers, **given)) == 3
