@@ -98,13 +98,39 @@ def test_the_order_of_records_is_nothing(place):
 
 
 def test_auto_says_what_it_tried():
-    """Rows of a table, those of the graph and of neighbours among them."""
+    """Rows of a table, of each kind."""
     X, _, codes = coded(300)
     auto = Auto().fit(X, codes, rng())
     rows = auto.tried_
-    assert {row["name"] for row in rows} == {"spectral", "knn"}
+    assert {row["name"] for row in rows} == {"spectral", "knn", "likelihood"}
     assert set(rows[0]) == {"name", "params", "exponent", "likelihood", "se"}
     assert auto.chosen_ in [row["params"] for row in rows]
+
+
+@pytest.mark.parametrize("kind", ["knn", "likelihood"])
+def test_auto_can_take_each_kind(kind, monkeypatch):
+    """What it takes votes as the same learner with these settings stated."""
+    X, _, codes = coded(300)
+    best = "curvote.labels.learners.auto._best"
+
+    def of_kind(families):
+        found = [one for family in families for one in family]
+        return next(one for one in found if one.tried.name == kind)
+
+    monkeypatch.setattr(best, of_kind)
+    auto = Auto().fit(X, codes, rng())
+    again = auto.fixed().fit(X, codes, rng())
+    assert type(again) is type(make(kind))
+    assert again.votes(X) == pytest.approx(auto.votes(X), abs=1e-4)
+
+
+def test_auto_on_a_graph_that_is_given():
+    """The graph is taken as it is, also by the learner with stated settings."""
+    X, _, codes = coded(300)
+    spectral = Spectral(m=40, anchors=60, random_state=0).fit(X)
+    auto = Auto(spectral).fit(X, codes, rng())
+    assert auto.learner_.spectral_ is spectral
+    assert auto.fixed().spectral is spectral
 
 
 def test_unlabelled_records_join_the_graph():
