@@ -2,11 +2,11 @@
 
 Run with ``python -m benchmarks.labels_honest [--seed S] [--runs R] [--searches R]``.
 Part one scores a known model of the circle (VEC section 5.1) on 2,000 new records, and
-compares with the score of their true labels
-and with the score over all records there could be. Part two lets `PrivateSearchCV`
-choose among 24 values of k on 2,000 records of 16 classes at epsilon .5. Fails where a
-mean is off by more than 3 standard errors (balanced accuracy: 1 point) or an interval
-covers less than 180 or more than 198 times of 200.
+compares with the score of their true labels and with that of all records there could
+be. Part two lets `PrivateSearchCV` choose among 24 values of k on 2,000 records of 16
+classes at epsilon .5. Fails where a mean is off by more than 3 standard errors
+(balanced accuracy: 1 point) or an interval covers less than 180 or more than 198 times
+of 200.
 """
 
 from __future__ import annotations
