@@ -118,6 +118,10 @@ class Codes:
         """How many bytes the codes take."""
         return self.values.nbytes
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields: a mechanism is made of them again."""
+        return {name: each for name, each in vars(self).items() if name != "mechanism"}
+
     @cached_property
     def mechanism(self) -> LabelMechanism | Plain:
         """The mechanism that drew the codes; of true labels none, that reads them."""

@@ -94,7 +94,7 @@ SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
 _RELEASED = replace(
     PRIVATIZE,
     module=f"{_HERE}.released",
-    params=("epsilon", "protocol", "labels.encoder", *_WHO),
+    params=("epsilon", "protocol", "labels.encoder", "source.classes", *_WHO),
     message=ASKS,
     collected=f"{_HERE}.collected",
 )
