@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,6 +22,15 @@ from curvote.labels.left_out import LeftOut, left_out
 from curvote.labels.predicted import Predicted
 from curvote.labels.records import known, learned
 from curvote.validate import FloatArray
+
+
+class Told(NamedTuple):
+    """What a fit was given: records, their codes, what draws, unlabelled records."""
+
+    X: FloatArray
+    codes: Codes
+    rng: np.random.Generator
+    more: FloatArray | None
 
 
 class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
@@ -123,17 +132,17 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         ``unlabelled`` (u, d) are further public records, for learners of graphs. Each
         call with plain labels asks every label again: see ``spent_``.
         """
-        self.fit_left_out(X, y, unlabelled)
-        return self
+        told = self._learn(X, y, unlabelled)
+        if self.calibrate or self.decide == BALANCED:
+            self._judge(told)
+        return self._done(told.codes)
 
     def fit_left_out(self, X: Any, y: Any, unlabelled: Any = None) -> LeftOut:
         """Fit, and return what models without their code say of training records."""
-        records = learned(self, X)
-        more = None if unlabelled is None else known(self, unlabelled, "unlabelled")
-        self._check()
-        rng, entropy = self._sources()
-        codes = self._codes(self, records, y, rng, entropy)
-        return self._learn(records, codes, rng, more)
+        told = self._learn(X, y, unlabelled)
+        judged = self._judge(told)
+        self._done(told.codes)
+        return judged
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, (n, K); rows sum to 1."""
@@ -166,23 +175,31 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
             validate.at_least(0, random_state=self.random_state)
         make(self.estimator)
 
-    def _learn(
-        self,
-        X: FloatArray,
-        codes: Codes,
-        rng: np.random.Generator,
-        more: FloatArray | None,
-    ) -> LeftOut:
-        """Fit the learner on codes alone, and calibrate it on left-out votes."""
-        self.learner_: Learner = make(self.estimator).fit(X, codes, rng, more)
-        rows, votes = left_out(self.learner_, X, codes, rng, more)
-        self.exponent_ = self._exponent(votes, codes[rows])
-        self.share_, self.share_se_ = shares(codes)
+    def _learn(self, X: Any, y: Any, unlabelled: Any) -> Told:
+        """Fit the learner on codes alone; its votes are cut to the simplex."""
+        records = learned(self, X)
+        more = None if unlabelled is None else known(self, unlabelled, "unlabelled")
+        self._check()
+        rng, entropy = self._sources()
+        codes = self._codes(self, records, y, rng, entropy)
+        self.learner_: Learner = make(self.estimator).fit(records, codes, rng, more)
+        self.exponent_: int | None = None
+        self._ties = int(rng.integers(2**31))
+        return Told(records, codes, rng, more)
+
+    def _judge(self, told: Told) -> LeftOut:
+        """Tune what is made of votes by left-out ones, which cost a pass of their own."""
+        rows, votes = left_out(self.learner_, *told)
+        self.exponent_ = self._exponent(votes, told.codes[rows])
         proba = self._proba(votes)
         self._frequent = frequent(proba)
-        self._ties = int(rng.integers(2**31))
+        places = self._places(proba, told.X[rows])
+        return LeftOut(rows, Predicted(places, proba))
+
+    def _done(self, codes: Codes) -> Self:
+        self.share_, self.share_se_ = shares(codes)
         self.classes_, self.encoder_ = codes.classes, codes.encoder
-        return LeftOut(rows, Predicted(self._places(proba, X[rows]), proba))
+        return self
 
     def _exponent(self, votes: FloatArray, codes: Codes) -> int | None:
         return calibration.exponent(votes, codes).exponent if self.calibrate else None

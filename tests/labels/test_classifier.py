@@ -181,6 +181,25 @@ def test_calibration_is_chosen_by_the_codes_and_can_be_left_out(data: Data) -> N
     assert plain.predict_proba(x).max(axis=1).mean() < surest
 
 
+def test_left_out_votes_are_taken_for_calibration_and_balance_only(
+    data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They cost a pass over all training records."""
+    taken: list[object] = []
+    passing = classifier.left_out
+    monkeypatch.setattr(
+        classifier, "left_out", lambda *args: (taken.append(args[0]), passing(*args))[1]
+    )
+    for calibrate, decide in (
+        (False, "accuracy"),
+        (False, "balanced"),
+        (True, "accuracy"),
+    ):
+        before = len(taken)
+        PrivateLabelClassifier("knn", calibrate=calibrate, decide=decide).fit(*data)
+        assert (len(taken) > before) == (calibrate or decide == "balanced")
+
+
 def test_further_records_join_the_graph(data: Data) -> None:
     """Public records without a code; a column more or less is refused."""
     x, y = data

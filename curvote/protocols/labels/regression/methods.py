@@ -28,7 +28,8 @@ HONEST: Final = Metric(
     shown="number",
     beside=RMSE.name,
     spread=True,
-    words="What the server says itself, from numbers that nothing was learnt from",
+    words="What the server says itself, from numbers that nothing was learnt from; one"
+    " beyond the public bounds counts as lying on them",
 )
 STATED: Final = Metric(
     "honest_mse_error",
