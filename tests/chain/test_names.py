@@ -51,6 +51,9 @@ ALLOWED: dict[str, dict[str, str]] = {
         "clients": "a column of the ledger's tables",
         "releases": "what a ledger lists",
     },
+    "curvote/reporting/card.py": {"features": "what data sets tell of their columns"},
+    "curvote/reporting/source_words.py": {"features": "the same"},
+    "flows/mlflow_parent.py": {"bayes": "the best value possible, beside a metric"},
     "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},
 }
 

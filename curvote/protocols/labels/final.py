@@ -18,7 +18,7 @@ def final(view: View) -> LabelClassifier:
     """Return the classifier of the first repetition."""
     from curvote.protocols.labels.kept import LabelClassifier  # scikit-learn
 
-    model = unpacked(view.columns("train", "model")["model"][0])
+    model = unpacked(view.columns("train", "kept")["model"][0])
     reduction = unpacked(view.columns("features", "reduction")["model"][0])
     texts = view.facts("features").get("categories")
     return LabelClassifier(columns_of(view, "features"), reduction, model, texts)

@@ -15,7 +15,7 @@ ACCURACY: Final = Metric(
     words="Share of new {record}s of which each method says the right class",
 )
 BALANCED: Final = Metric(
-    "balanced",
+    "balanced_accuracy",
     "balanced accuracy",
     better="higher",
     beside=ACCURACY.name,

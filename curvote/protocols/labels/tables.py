@@ -45,7 +45,7 @@ HONEST: Final = Table(
     unit="number",
 )
 # One row, of the first repetition only.
-MODEL: Final = Table("model", {"model": FILE}, unit="classifier")
+MODEL: Final = Table("kept", {"model": FILE}, unit="classifier")
 RELIABILITY: Final = Table(
     "reliability",
     {"low": "float64", "n": "int64", "confidence": "float64", "accuracy": "float64"},

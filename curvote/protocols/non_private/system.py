@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from curvote.chain.axis import EPSILON
-from curvote.chain.measure import Look, Method
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
@@ -14,6 +13,7 @@ from curvote.chain.tables import VECTOR, Table
 from curvote.protocols import checks
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.spelled import spelled
+from curvote.protocols.non_private.methods import CLEAN
 from curvote.protocols.non_private.settings import Settings
 from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
 
@@ -55,17 +55,6 @@ def records(config: Mapping[str, Any], d: int) -> list[Sent]:
 
 # No model is kept: it would be fitted on what clients never send.
 
-_CLEAN = Method(
-    "clean",
-    "clean",
-    "A learner on the clients' own numbers, without any noise.",
-    Look("#009e73", "P", size=5.2),
-    rank=160,
-    study_only=True,
-    reference=True,
-)
-
-
 SYSTEM = System(
     name="clean",
     settings=Settings,
@@ -74,7 +63,7 @@ SYSTEM = System(
     x=EPSILON,
     compared=(records,),
     metrics=ERRORS,
-    methods=(_CLEAN,),
+    methods=(CLEAN,),
     main=("clean",),
     checks=checks.every(checks.tested, checks.trained, checks.taught),
     spelled=spelled,

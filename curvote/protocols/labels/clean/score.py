@@ -7,11 +7,11 @@ import numpy as np
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Here, Rows
 from curvote.labels.codes import Codes
-from curvote.protocols.labels.clean.methods import CLEAN
 from curvote.protocols.labels.graphs import learner_of
 from curvote.protocols.labels.measured import judged, score_table
 from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.training import Records, model
+from curvote.protocols.non_private.methods import CLEAN
 
 
 def one(here: Here) -> Rows:

@@ -10,10 +10,10 @@ from curvote.chain.sent import Sent
 from curvote.chain.system import System
 from curvote.protocols.labels import system as labels
 from curvote.protocols.labels.checks import learned
-from curvote.protocols.labels.clean.methods import CLEAN
 from curvote.protocols.labels.clean.settings import Settings
 from curvote.protocols.labels.methods import METRICS
 from curvote.protocols.measures import LEARNER
+from curvote.protocols.non_private.methods import CLEAN
 from curvote.protocols.stages.declared import INGEST, ROLES, scored
 
 _SCORE = scored(

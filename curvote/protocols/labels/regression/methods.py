@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from curvote.chain.measure import Look, Method, Metric
-from curvote.protocols.labels.clean.methods import CLEAN
+from curvote.protocols.non_private.methods import CLEAN
 
 RMSE: Final = Metric(
     "rmse",

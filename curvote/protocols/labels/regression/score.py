@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Here, Rows
 from curvote.labels.regression.learners import made
-from curvote.protocols.labels.clean.methods import CLEAN
 from curvote.protocols.labels.measured import Score, score_table
 from curvote.protocols.labels.messages import names_of
 from curvote.protocols.labels.records import roles_of, rows_of
@@ -23,6 +22,7 @@ from curvote.protocols.labels.regression.methods import (
     RMSE,
     STATED,
 )
+from curvote.protocols.non_private.methods import CLEAN
 
 Array = NDArray[np.float64]
 

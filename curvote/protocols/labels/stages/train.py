@@ -32,7 +32,7 @@ def trained(here: Here, named: Names, codes: Codes) -> Rows:
         "said": _said(made, names[others], records.others),
         "honest": made.honest(),
         "shares": made.shares(),
-        "model": {"model": packed(made.model) if here.number == 0 else _NOTHING},
+        "kept": {"model": packed(made.model) if here.number == 0 else _NOTHING},
     }
 
 

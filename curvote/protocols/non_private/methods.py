@@ -1,0 +1,17 @@
+"""What a classifier is called that sees what no client would send."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.measure import Look, Method
+
+CLEAN: Final = Method(
+    "clean",
+    "clean",
+    "A learner on what clients know, as it is, without any noise.",
+    Look("#009e73", "P", size=5.2),
+    rank=160,
+    study_only=True,
+    reference=True,
+)
