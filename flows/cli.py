@@ -13,7 +13,6 @@ from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.run.project import Project, find_project
-from curvote.server.learners.registry import LEARNERS
 from flows import (
     cli_audit,
     cli_client,
@@ -140,6 +139,7 @@ def list_(
 
         say_json(editor_schema())
         return
+    from curvote.chain.lookup import named
     from curvote.reproduce.lookup import reproductions
     from curvote.run.config.file import PipelinesFile
 
@@ -147,7 +147,7 @@ def list_(
         "pipelines": PipelinesFile(_project(project)).names(),
         "sources": list(DATASETS),
         "mechanisms": list(MECHANISMS),
-        "learners": list(LEARNERS),
+        "learners": named("learner.name"),
         "reproduce": list(reproductions()),
     }
     if as_json:

@@ -41,12 +41,12 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
 
 
 def _own_types(model: Any) -> list[str]:
-    """Return the types in a model that come from where its own type comes from."""
+    """Return the types in a model that come from its own home, or from scikit-learn."""
     import skops.io
 
-    home = type(model).__module__.partition(".")[0]
+    homes = {type(model).__module__.partition(".")[0], "sklearn"}
     found = skops.io.get_untrusted_types(data=skops.io.dumps(model))
-    return [name for name in found if name.partition(".")[0] == home]
+    return [name for name in found if name.partition(".")[0] in homes]
 
 
 def model_name(*words: str) -> str:

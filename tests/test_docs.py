@@ -1,4 +1,4 @@
-"""The Python that docs show for servers runs as it stands there."""
+"""The Python that docs show runs as it stands there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 @pytest.mark.parametrize(
     ("page", "about"),
-    [("README.md", "TransferKernelClassifier"), ("docs/transfer.md", "combine")],
+    [
+        ("README.md", "TransferKernelClassifier"),
+        ("README.md", "private_score"),
+        ("docs/transfer.md", "combine"),
+    ],
 )
 def test_an_example_runs_as_it_stands(page: str, about: str) -> None:
     """In a fresh process, with what the page imports and no more."""

@@ -16,6 +16,8 @@ Hits = NDArray[np.bool_]
 
 # A class of a smaller share than one record in so many counts as one that nobody has.
 _FEWEST = 1e-4
+# Noise alone makes a difference of once its variance in the mean, and seldom of this.
+_PULL = 1.5
 
 
 @dataclass(frozen=True)
@@ -76,14 +78,15 @@ def _drawn(
 ) -> tuple[FloatArray, float]:
     """Return the shares drawn to those that the model expects, and what is kept.
 
-    As far as they differ by no more than noise (James & Stein 1961, positive part). A
-    class counts as held by as many as noise alone could show.
+    As far as they differ by no more than noise (after James & Stein 1961, positive
+    part, for more than three classes). A class counts as no rarer than the noise left
+    could make it.
     """
-    k, off = len(decoded), float(((decoded - expected) ** 2).sum())
-    pull = noise.sum() * max(0, k - 3) / (k - 1)
-    kept = 1 - min(1.0, float(pull) / off) if pull else 1.0
+    off = float(((decoded - expected) ** 2).sum())
+    pull = _PULL * float(noise.sum()) * (len(decoded) > 3)
+    kept = 1 - min(1.0, pull / off) if pull else 1.0
     drawn = expected + kept * (decoded - expected)
-    return np.maximum(drawn, np.sqrt(noise)), kept
+    return np.maximum(drawn, kept * np.sqrt(noise)), kept
 
 
 def _hits(places: NDArray[np.int64], codes: Codes) -> Hits:

@@ -118,6 +118,10 @@ class Codes:
         """How many bytes the codes take."""
         return self.values.nbytes
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the fields: a mechanism is made of them again."""
+        return {name: each for name, each in vars(self).items() if name != "mechanism"}
+
     @cached_property
     def mechanism(self) -> LabelMechanism | Plain:
         """The mechanism that drew the codes; of true labels none, that reads them."""
@@ -166,22 +170,3 @@ class Codes:
         from curvote.labels.codes_file import read
 
         return read(Path(path))
-
-
-def refuse_other(
-    codes: Codes, classes: ArrayLike, epsilon: float, encoder: str
-) -> None:
-    """Refuse (UserError) codes of other classes, epsilon or encoder than a model's."""
-    known = np.asarray(classes)
-    same = known.tolist() == codes.classes.tolist()
-    if same and (codes.epsilon, codes.encoder) == (epsilon, encoder):
-        return
-    raise UserError(
-        f"the codes are {_words(codes.classes, codes.epsilon, codes.encoder)}; the"
-        f" model was fitted to codes {_words(known, epsilon, encoder)}."
-    )
-
-
-def _words(classes: NDArray[Any], epsilon: float, encoder: str) -> str:
-    named = validate.shown(classes.tolist())
-    return f"by {encoder} at epsilon {epsilon:g} of {len(classes)} classes {named}"

@@ -128,7 +128,7 @@ def _of_bits(mechanism: Any) -> float:
     """Return the chance of the label among the ones, or among all where none is 1."""
     p, q, k = float(mechanism.p), float(mechanism.q), mechanism.n_classes
     some = p * -math.expm1(k * math.log1p(-q)) / (k * q)
-    return some + (1 - p) * (1 - q) ** (k - 1) / k
+    return float(some + (1 - p) * (1 - q) ** (k - 1) / k)
 
 
 @retention.register

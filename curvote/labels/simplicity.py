@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
+from curvote.labels.learners.foreign import Foreign
 from curvote.labels.learners.making import make
 
 # The direction in which a hyperparameter makes a learner smoother.
@@ -43,9 +46,9 @@ def order(estimators: Sequence[Any]) -> list[int]:
 def _parts(estimator: Any) -> Iterable[tuple[str, Mapping[str, Any]]]:
     """Yield the kind and settings of a learner, or of each step of a Pipeline."""
     made = make(estimator)
-    inner = getattr(made, "estimator", made)
-    for step in getattr(inner, "steps", [("", inner)]):
-        yield type(step[1]).__name__, _settings(step[1])
+    inner = made.estimator if isinstance(made, Foreign) else made
+    for _, step in inner.steps if isinstance(inner, Pipeline) else [("", inner)]:
+        yield type(step).__name__, _settings(step)
 
 
 def _settings(part: Any) -> Mapping[str, Any]:

@@ -176,8 +176,11 @@ class FiniteMechanism(ScalarMechanism):
         return np.asarray(np.sum(self.probabilities(x) * reached, axis=-1))
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        hit = self.outputs == np.asarray(at)[..., None]
-        return np.asarray(np.log(np.sum(self.probabilities(x) * hit, axis=-1)))
+        given, seen = np.asarray(x), np.asarray(at)
+        inputs, which = np.unique(given, return_inverse=True)
+        place = np.searchsorted(self.outputs, seen).clip(max=len(self.outputs) - 1)
+        chances = self.probabilities(inputs)[which.reshape(given.shape), place]
+        return np.asarray(np.log(np.where(self.outputs[place] == seen, chances, 0.0)))
 
 
 class LabelMechanism(Mechanism):

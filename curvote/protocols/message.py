@@ -7,7 +7,7 @@ new protocol brings its own and changes none of them.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -235,30 +235,6 @@ def dealt(
     if task.candidates is None:
         return None
     return rng.permutation(np.arange(voters) % len(task.candidates.coef))
-
-
-def check_fields(
-    task: Task,
-    *,
-    params: Collection[str] | None = (),
-    candidates: bool = False,
-    binary: bool = True,
-) -> None:
-    """Refuse a task with other parameters than ``params``, or (no) candidates.
-
-    With None the parameters are the mechanism's own, which checks them. A ``binary``
-    message tells two classes apart, so it is about no more.
-    """
-    if binary and len(task.classes) > 2:
-        raise UserError(f"a {task.asks} of {task.protocol} is about two classes.")
-    if params is not None and set(task.params) != set(params):
-        raise UserError(
-            f"params holds {shown(sorted(task.params))}; a {task.asks} of"
-            f" {task.protocol} takes {', '.join(sorted(params)) or 'none'}."
-        )
-    if (task.candidates is not None) != candidates:
-        there = "no candidates" if candidates else "candidates"
-        raise UserError(f"a {task.asks} of {task.protocol} with {there}.")
 
 
 def rows(payloads: list[dict[str, Any]]) -> Columns:

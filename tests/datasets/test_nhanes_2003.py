@@ -88,21 +88,6 @@ def test_a_curve_is_the_twelve_bins(tmp_path: Path) -> None:
     assert facts["bounds"]["lower"] == 0
 
 
-def test_hdl_is_a_number_to_be_learnt_where_it_is_asked_for(tmp_path: Path) -> None:
-    """As measured, beside the label; its bounds are public. Else nothing changes."""
-    paths = _write(tmp_path, PEOPLE)
-    plain, asked = Parameters(sex="both"), Parameters(sex="both", target="hdl_mg_dl")
-    before = nhanes_2003.clients(plain, paths)
-    columns = nhanes_2003.clients(asked, paths)
-    assert columns.pop("target").tolist() == [50, 49, 40, 39]
-    assert {*columns} == {*before}
-    assert all(np.array_equal(columns[name], before[name]) for name in before)
-    facts = nhanes_2003.facts(asked, paths)
-    told = facts.pop("target")
-    assert (told["lower"], told["upper"], told["unit"]) == (20, 120, "mg/dL")
-    assert facts == nhanes_2003.facts(plain, paths)
-
-
 @pytest.mark.parametrize(
     ("people", "message"),
     [

@@ -50,7 +50,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "diabetes": [{}, {"variant": "pima", "missing": "drop"}],
     "employee": [{}, {"encoding": "one_hot"}],
     "nhanes": [{}],
-    "nhanes-2003": [{}, {"sex": "both"}],
+    "nhanes-2003": [{}, {"sex": "both"}, {"target": "hdl_mg_dl"}],
     "mnist": [{"part": "test"}],
     "fashion-mnist": [{}],
     "zip": [{}, {"classes": "all", "split": "published"}],

@@ -13,7 +13,6 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.labels import Codes, encode
-from curvote.labels.codes import refuse_other
 from curvote.labels.encoders import ENCODERS, built
 from curvote.strict_json import canonical
 
@@ -236,19 +235,3 @@ def test_true_labels_are_no_encoder():
         encode(["a", "b"], encoder="none")
     with pytest.raises(UserError, match="'none'"):
         built("none", 3, 1.0)
-
-
-def test_codes_of_another_kind_than_the_model():
-    """Both sides are named, whichever of the three differs."""
-    codes = made("k_rr")
-    refuse_other(codes, CLASSES, 1.5, "k_rr")
-    others = [
-        (CLASSES[::-1], 1.5, "k_rr", "'ao', 'dcl'"),
-        (CLASSES[:4], 1.5, "k_rr", "of 4 classes"),
-        (CLASSES, 2.0, "k_rr", "epsilon 2 "),
-        (CLASSES, 1.5, "hadamard", "by hadamard"),
-    ]
-    for classes, epsilon, encoder, named in others:
-        with pytest.raises(UserError, match=named) as error:
-            refuse_other(codes, classes, epsilon, encoder)
-        assert "by k_rr at epsilon 1.5 of 5 classes" in str(error.value)

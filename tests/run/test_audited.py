@@ -14,7 +14,7 @@ import pytest
 from curvote.audit import examples
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.message import knowledge, message_of
+from curvote.protocols.message import Known, knowledge, message_of
 from curvote.reporting.report import report
 from curvote.run import audited, history
 from curvote.run.config.file import Configured, PipelinesFile
@@ -158,6 +158,29 @@ def test_a_verdict_counts_all_code_that_draws(
     audited._name(task)
     ran = modules_run(whole)
     assert "curvote.protocols.message" in ran
+    assert ran <= {*counted}
+
+
+@pytest.mark.parametrize("name", examples.codes())
+def test_a_verdict_counts_all_code_that_draws_codes_of_labels(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From a label to the message that is tied to its record, and its law."""
+    task, counted = examples.named(name, 2.0), {}
+    nothing = np.empty((3, 0))
+    known = Known(nothing, nothing, np.array([0.0, 1.0, 2.0]))
+
+    def whole() -> None:
+        message = message_of(task)
+        sent = message.draw(task, known, SeededEntropy(1))
+        message.log_ratio(task, known, known, sent)
+        message.worst_loss(task)
+        message.gather(task, {**sent, "record": np.array(["a", "b", "c"])})
+
+    monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
+    audited._name(task)
+    ran = modules_run(whole)
+    assert "curvote.labels.task" in ran
     assert ran <= {*counted}
 
 

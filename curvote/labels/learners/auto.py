@@ -10,11 +10,13 @@ import numpy as np
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner
 from curvote.labels.learners.basis import Basis, graph
-from curvote.labels.learners.choice import Tried, likeliest, simplest
+from curvote.labels.learners.choice import Tried, judged, likeliest, simplest
 from curvote.labels.learners.knn import KNN, neighbourhoods
-from curvote.labels.learners.smoothing import Known, masks
+from curvote.labels.learners.likelihood import RIDGES, LikelihoodVotes, in_folds
+from curvote.labels.learners.smoothing import Known, Mask, masks
 from curvote.labels.learners.spectral import (
     SpectralVotes,
+    columns,
     looser,
     shrunk,
     sums,
@@ -26,15 +28,18 @@ from curvote.validate import FloatArray
 
 # Neighbours of every record are looked for where there are no more records.
 _NEAR = 1 << 13
+# Of n K: maximum likelihood in folds takes ten times as long as all the rest.
+_LOGISTIC = 1 << 16
 
 
 class Auto(Learner):
-    """Chooses among regressions on a graph's columns and means of neighbours.
+    """Chooses among regressions on a graph's columns, neighbours and logistic models.
 
-    Each with and without sweeps, its settings by left-out votes; then all by the
-    likelihood of the codes in folds. What cannot be told from the likeliest and is
-    simpler is taken: the graph before neighbours, no sweep before sweeps. Neighbours
-    are tried up to 8,192 records. Where n K is above 4 million no sweep is tried.
+    The first two with and without sweeps, their settings by left-out votes; then all by
+    the likelihood of the codes in folds. What cannot be told from the likeliest and is
+    simpler is taken: no sweep before sweeps, the graph before neighbours before
+    `LikelihoodVotes`. Neighbours are tried up to 8,192 records, maximum likelihood up
+    to n K of 65,536; above n K of 4 million no sweep is.
 
     ``spectral``: a fitted `Spectral`, whose graph is then taken as it is.
 
@@ -65,6 +70,8 @@ class Auto(Learner):
             more, options = neighbourhoods(X, known, codes.epsilon)
             coarse = [*coarse, *more]
             found.append(swept(options, known, held))
+        if len(X) * codes.n_classes <= _LOGISTIC:
+            found.append(_logistic(basis, codes, known, held))
         best = _best(found)
         learner = _learner(best.tried, spectral).fit(X, codes, rng)
         self._take(learner)
@@ -80,7 +87,7 @@ class Auto(Learner):
     def fixed(self) -> Learner:
         """Return the learner that was chosen, unfitted, its settings stated."""
         made = self.learner_.fixed()
-        if isinstance(made, SpectralVotes):
+        if isinstance(made, SpectralVotes | LikelihoodVotes):
             made.spectral = self.spectral
         return made
 
@@ -100,6 +107,25 @@ def _graphs(
     return tried, looser(basis, likeliest(tried).params["steps"])
 
 
+def _logistic(
+    basis: Basis, codes: Codes, known: Known, held: Sequence[Mask]
+) -> list[Judged]:
+    """Judge maximum likelihood under each ridge, and return the likeliest.
+
+    On as many columns as are best for least squares.
+    """
+    products = basis.columns.T @ sums(basis, codes)
+    grid = columns(basis.width, len(codes))
+    m = likeliest(tried_on(basis, products, known, grid)).params["m"]
+    scaled = basis.first(m) * np.sqrt(len(codes))
+    votes = in_folds(scaled, known.likely, held, RIDGES)
+    found = [
+        Judged(judged("likelihood", {"m": m, "ridge": ridge}, each, known.likely), each)
+        for ridge, each in zip(RIDGES, votes, strict=True)
+    ]
+    return [max(found, key=lambda one: one.tried.likelihood)]
+
+
 def _best(families: Sequence[Sequence[Judged]]) -> Judged:
     """Return the first family's choice, unless another's is told to be better."""
     chosen = [settled(family) for family in families]
@@ -110,4 +136,6 @@ def _best(families: Sequence[Sequence[Judged]]) -> Judged:
 def _learner(tried: Tried, spectral: Spectral) -> Learner:
     if tried.name == "knn":
         return KNN(**tried.params)
+    if tried.name == "likelihood":
+        return LikelihoodVotes(**tried.params, spectral=spectral)
     return SpectralVotes(**tried.params, spectral=spectral)

@@ -22,7 +22,7 @@ from curvote.validate import FloatArray
 
 COLUMNS = ("graph", "features")
 # Strongest first: each fit begins at the one before.
-_RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
+RIDGES = (300.0, 100.0, 30.0, 10.0, 3.0, 1.0)
 _ROUNDS = 60
 
 
@@ -64,11 +64,11 @@ class LikelihoodVotes(Learner):
         self._begin(X, codes, unlabelled)
         basis, likely = self._columns(X), codes.likelihood()
         held = masks(len(X), rng)
-        ridges = [self.ridge] if self.ridge is not None else list(_RIDGES)
+        ridges = [self.ridge] if self.ridge is not None else list(RIDGES)
         found = partial(in_folds, basis, likely, held)
         ridge, self.tried_ = ridges[0], []
         if self.ridge is None:
-            ridge = self._tune(found(_RIDGES), likely)
+            ridge = self._tune(found(RIDGES), likely)
         else:
             validate.positive(ridge=self.ridge)
         self._forget(lambda: LeftOut(np.arange(len(X)), found(_down_to(ridge))[-1]))
@@ -120,7 +120,7 @@ class LikelihoodVotes(Learner):
     def _tune(self, votes: Sequence[FloatArray], likely: FloatArray) -> float:
         tried = [
             judged("likelihood", {**self.chosen_, "ridge": ridge}, each, likely)
-            for ridge, each in zip(_RIDGES, votes, strict=True)
+            for ridge, each in zip(RIDGES, votes, strict=True)
         ]
         self.tried_ = [one.row() for one in tried]
         return float(likeliest(tried).params["ridge"])
@@ -177,4 +177,4 @@ def objective(
 
 
 def _down_to(ridge: float) -> list[float]:
-    return [*(each for each in _RIDGES if each > ridge), ridge]
+    return [*(each for each in RIDGES if each > ridge), ridge]

@@ -7,16 +7,19 @@ from types import ModuleType
 from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.learners.base import Learner
+from curvote.labels.learners.base import Learner, LeftOut
 from curvote.labels.neural.images import Pixels
 from curvote.validate import FloatArray
 
 ARCHITECTURES: Final = ("cnn", "resnet18")
 LOSSES: Final = ("bce", "likelihood")
+
+Index = NDArray[np.intp]
 
 
 class Neural(Learner):
@@ -28,6 +31,9 @@ class Neural(Learner):
     the number of channels of the first convolution, None 16 or 64. ``shape`` (height,
     width, planes) is that of the images; None takes square ones. Records are flat
     pixels, plane by plane.
+
+    The share ``aside`` of the records, in [0, 1), is not learnt from: it calibrates the
+    probabilities, which would otherwise take three more networks.
 
     It needs the extra ``neural``; absent, `fit` and `votes` are UserErrors. What is
     kept are numpy arrays. The same seed makes the same network on the same machine.
@@ -43,6 +49,7 @@ class Neural(Learner):
         rate: float = 1e-3,
         width: int | None = None,
         shape: tuple[int, int, int] | None = None,
+        aside: float = 0.1,
     ) -> None:
         self.architecture = architecture
         self.loss = loss
@@ -51,6 +58,7 @@ class Neural(Learner):
         self.rate = rate
         self.width = width
         self.shape = shape
+        self.aside = aside
 
     def fit(
         self,
@@ -61,16 +69,33 @@ class Neural(Learner):
     ) -> Self:
         """Fit the network; records without a code teach it nothing."""
         training = _training()
-        plan = training.Plan(**self._settings())
-        pixels = Pixels.of(X, self.shape)
-        targets = training.LOSSES[self.loss].targets(codes)
-        trained = training.train(
-            plan, lambda rows: pixels.images(X[rows]), targets.values, pixels.shape, rng
+        plan, pixels = training.Plan(**self._settings()), Pixels.of(X, self.shape)
+        apart, mine = self._dealt(len(X), rng)
+        targets = training.LOSSES[self.loss].targets(codes[mine])
+        self.params_, self.stats_ = training.train(
+            plan,
+            lambda rows: pixels.images(X[mine[rows]]),
+            targets.values,
+            pixels.shape,
+            rng,
         )
         self.pixels_, self.range_ = pixels._asdict(), targets.range
-        self.params_, self.stats_ = trained
-        self.chosen_ = {}
+        self.chosen_, self.tried_ = {}, []
+        if len(apart):
+            self._forget(lambda: LeftOut(apart, self.votes(X[apart])))
+        else:
+            self._forget(None)
         return self
+
+    def _dealt(self, n: int, rng: np.random.Generator) -> tuple[Index, Index]:
+        """Return the rows set aside, and those to learn from."""
+        if not 0 <= self.aside < 1:
+            raise UserError(
+                f"aside is {validate.shown(self.aside)}; it must be a share in [0, 1)."
+            )
+        order = rng.permutation(n)
+        first = min(n - 1, round(self.aside * n))
+        return np.sort(order[:first]), np.sort(order[first:])
 
     def votes(self, X: FloatArray) -> FloatArray:
         """Return the votes for records of flat pixels (n, d), (n, K)."""

@@ -22,7 +22,8 @@ from curvote.protocols.direct.arms import (
     to_params,
     vectors,
 )
-from curvote.protocols.message import Known, Message, Setting, check_fields
+from curvote.protocols.fields import check_fields
+from curvote.protocols.message import Known, Message, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions

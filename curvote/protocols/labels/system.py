@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from curvote.chain.axis import EPSILON
 from curvote.chain.axis import Settings as Given
@@ -12,12 +13,14 @@ from curvote.labels.task import ASKS
 from curvote.protocols.labels.asked import asked
 from curvote.protocols.labels.checks import checks
 from curvote.protocols.labels.final import final, outcome
+from curvote.protocols.labels.graphs import wanted
 from curvote.protocols.labels.messages import MESSAGES
 from curvote.protocols.labels.methods import METHODS, METRICS
 from curvote.protocols.labels.settings import Settings
 from curvote.protocols.labels.tables import (
     CODES,
     FEATURES,
+    GRAPH,
     HONEST,
     MODEL,
     RECALLS,
@@ -49,6 +52,14 @@ FEATURES_OF = Stage(
     tables=(FEATURES, REDUCTION),
     libraries=LIBRARIES,
 )
+GRAPH_OF = Stage(
+    "graph",
+    f"{_HERE}.graph",
+    inputs=("features",),
+    params=("graph",),
+    tables=(GRAPH,),
+    libraries=LIBRARIES,
+)
 PRIVATIZE = Stage(
     "privatize",
     f"{_HERE}.privatize",
@@ -61,7 +72,7 @@ PRIVATIZE = Stage(
 TRAIN = Stage(
     "train",
     f"{_HERE}.train",
-    inputs=("features", "privatize"),
+    inputs=("features", "graph", "privatize"),
     axes=("epsilon", "learner"),
     params=(
         *("learner", "labels.holdout", "labels.decide", "labels.calibrate"),
@@ -83,10 +94,15 @@ SCORE = replace(_SCORE, tables=(*_SCORE.tables, RELIABILITY, RECALLS))
 _RELEASED = replace(
     PRIVATIZE,
     module=f"{_HERE}.released",
-    params=("epsilon", "protocol", "labels.encoder", *_WHO),
+    params=("epsilon", "protocol", "labels.encoder", "source.classes", *_WHO),
     message=ASKS,
     collected=f"{_HERE}.collected",
 )
+
+
+def spelled(values: dict[str, Any]) -> dict[str, Any]:
+    """Add whether a graph of the records is wanted."""
+    return values | {"graph": wanted(values["learners"])}
 
 
 def whole(settings: Given) -> tuple[Part, ...]:
@@ -107,8 +123,8 @@ _PAGE = "curvote.reporting.sections.labels"
 SYSTEM = System(
     name="labels",
     settings=Settings,
-    stages=(INGEST, FEATURES_OF, PRIVATIZE, TRAIN, SCORE),
-    production=(INGEST, FEATURES_OF, _RELEASED, TRAIN),
+    stages=(INGEST, FEATURES_OF, GRAPH_OF, PRIVATIZE, TRAIN, SCORE),
+    production=(INGEST, FEATURES_OF, GRAPH_OF, _RELEASED, TRAIN),
     axes=(EPSILON, LEARNER),
     messages=MESSAGES,
     asked=asked,
@@ -117,6 +133,7 @@ SYSTEM = System(
     main=tuple(method.name for method in METHODS),
     checks=checks,
     parts=parts,
+    spelled=spelled,
     short=("encoder", "rounds", "holdout", "decide", "calibrate"),
     final=final,
     outcome=outcome,

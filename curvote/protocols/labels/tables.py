@@ -17,6 +17,9 @@ FEATURES: Final = Table(
 REDUCTION: Final = Table(
     "reduction", {"model": FILE}, side="public", unit="number", shared=True
 )
+GRAPH: Final = Table(
+    "graph", {"model": FILE}, side="public", unit="number", shared=True
+)
 CODES: Final = Table("codes", {"record": TEXT, "code": ROWS}, unit="message")
 PRIORS: Final = Table("priors", {"record": TEXT, "prior": VECTOR}, unit="number")
 # What the server says of records whose labels it has no code of.

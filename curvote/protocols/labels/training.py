@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns, Params
 from curvote.labels.classifier import PrivateLabelClassifier
 from curvote.labels.codes import Codes
-from curvote.labels.learners.making import make
+from curvote.labels.learners.base import Learner
 from curvote.labels.predicted import predicted
 from curvote.labels.scoring import Score, contributions, score_of
 
@@ -45,14 +45,15 @@ def model(records: Records, estimator: Any, params: Params, seed: int) -> Any:
     return made.fit(records.X, records.codes, unlabelled=others)
 
 
-def learnt(records: Records, params: Params, rng: np.random.Generator) -> Learnt:
+def learnt(
+    records: Records, learner: Learner, params: Params, rng: np.random.Generator
+) -> Learnt:
     """Choose on some codes, score the choice on the rest, and take all for the model.
 
     The rest have no part in choosing, so their score is honest; the model of the same
     choice from all codes is, if anything, better.
     """
     seed = int(rng.integers(2**31))
-    learner = make(params["learner"]["name"], **params["learner"]["params"])
     mine = _held(records.codes, params["labels.holdout"], rng)
     if len(mine) < FEWEST:
         return Learnt(model(records, learner, params, seed), {}, 0)

@@ -17,8 +17,9 @@ from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.k_rr import KRR
+from curvote.protocols.fields import check_fields
 from curvote.protocols.majority.response import Response, response
-from curvote.protocols.message import Known, Message, Read, Setting, check_fields
+from curvote.protocols.message import Known, Message, Read, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY
 from curvote.representation.encoding import Encoding

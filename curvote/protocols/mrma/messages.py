@@ -20,12 +20,12 @@ from curvote.errors import InternalError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
 from curvote.privacy import label_share
+from curvote.protocols.fields import check_fields
 from curvote.protocols.message import (
     Known,
     Message,
     Read,
     Setting,
-    check_fields,
 )
 from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.payloads import Payload

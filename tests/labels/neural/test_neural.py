@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 import skops.io
+from sklearn.base import clone
 
 from curvote.errors import UserError
 from curvote.labels import Codes, encode
@@ -116,6 +118,26 @@ def test_fewer_images_than_a_batch_are_one() -> None:
     assert model.votes(X).shape == (9, 4)
 
 
+def test_what_is_set_aside_calibrates() -> None:
+    """It is not learnt from: other codes of it make the same network."""
+    X, y = drawn(60)
+    codes = coded(y, 8.0)
+    model = Neural(epochs=1, aside=0.25)
+    model.fit(X, codes, np.random.default_rng(0))
+    rows = model.left_out_rows_
+    assert rows is not None
+    assert model.left_out_ is not None
+    assert (len(rows), model.left_out_.shape) == (15, (15, 4))
+    altered = y.copy()
+    altered[rows] = (y[rows] + 1) % 4
+    values = codes.values.copy()
+    values[rows] = coded(altered, 8.0).values[rows]
+    again = clone(model).fit(X, replace(codes, values=values), np.random.default_rng(0))
+    assert np.array_equal(again.votes(X), model.votes(X))
+    nothing = Neural(epochs=1, aside=0).fit(X, codes, np.random.default_rng(0))
+    assert nothing.left_out_ is None
+
+
 def test_the_registry_makes_it() -> None:
     """With its settings; what it has tuned is nothing."""
     model = make("neural", epochs=1, loss="bce")
@@ -133,6 +155,7 @@ def test_the_registry_makes_it() -> None:
         ({"batch": 0.5}, "batch is 0.5"),
         ({"rate": -1}, "rate is -1"),
         ({"width": 0}, "width is 0"),
+        ({"aside": 1}, "aside is 1"),
         ({"shape": (3, 4, 1)}, "a record has 144 pixels"),
     ],
 )

@@ -17,6 +17,7 @@ Params = dict[str, Any]
 
 _MOMENTUM: Final = 0.9
 _LEAST_VARIANCE: Final = 1e-5
+_QUIET: Final = 0.1
 
 
 def weights(rng: np.random.Generator, *shape: int) -> Numbers:
@@ -76,6 +77,9 @@ def dense(x: Array, params: Params) -> Array:
 
 
 def dense_begin(rng: np.random.Generator, inputs: int, outputs: int) -> Params:
-    """Return the matrix and the shift of the last layer."""
-    shift = np.zeros(outputs, dtype=np.float32)
-    return {"weights": weights(rng, inputs, outputs), "shift": shift}
+    """Return the matrix and the shift of the last layer: outputs begin near 0.
+
+    Noised bits are nearly even, and unlearning a strong first opinion takes epochs.
+    """
+    matrix = weights(rng, inputs, outputs) * np.float32(_QUIET)
+    return {"weights": matrix, "shift": np.zeros(outputs, dtype=np.float32)}

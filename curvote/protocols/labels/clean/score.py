@@ -7,8 +7,8 @@ import numpy as np
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Here, Rows
 from curvote.labels.codes import Codes
-from curvote.labels.learners.making import make
 from curvote.protocols.labels.clean.methods import CLEAN
+from curvote.protocols.labels.graphs import learner_of
 from curvote.protocols.labels.measured import judged, score_table
 from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.training import Records, model
@@ -22,11 +22,9 @@ def one(here: Here) -> Rows:
     mine, tested = roles["train"], roles["test"]
     names = np.asarray(classes, dtype=object)
     codes = Codes.plain(names[clients["label"][mine]], names)
-    told = here.params["learner"]
     seed = int(here.generator("train").integers(2**31))
-    learner = make(told["name"], **told["params"])
     records = Records(values[mine], codes, values[tested])
-    made = model(records, learner, here.params, seed)
+    made = model(records, learner_of(here), here.params, seed)
     place = {name: at for at, name in enumerate(classes)}
     said = np.array([place[name] for name in made.predict(values[tested])])
     rows = judged(CLEAN.name, clients["label"][tested], said)

@@ -18,7 +18,7 @@ from curvote.protocols.stages.declared import INGEST, ROLES, scored
 
 _SCORE = scored(
     "curvote.protocols.labels.clean.score",
-    ("ingest", "features"),
+    ("ingest", "features", "graph"),
     axes=("learner",),
     params=("learner", "labels.decide", "labels.calibrate", *ROLES),
     plugins=(labels.LEARNERS,),
@@ -36,7 +36,7 @@ def told(config: Mapping[str, Any], d: int) -> list[Sent]:
 SYSTEM = System(
     name="labels_clean",
     settings=Settings,
-    stages=(INGEST, labels.FEATURES_OF, _SCORE),
+    stages=(INGEST, labels.FEATURES_OF, labels.GRAPH_OF, _SCORE),
     axes=(LEARNER,),
     x=EPSILON,
     asked=lambda settings, read: (),
@@ -45,4 +45,5 @@ SYSTEM = System(
     methods=(CLEAN,),
     main=(CLEAN.name,),
     checks=learned,
+    spelled=labels.spelled,
 )

@@ -14,15 +14,31 @@ RMSE: Final = Metric(
     said="is off by {value} (root mean square) on new {record}s",
     words="Root of the mean squared error on new {record}s, in the number's unit",
 )
-HONEST: Final = Metric(
-    "honest_rmse",
-    "by noised numbers alone",
+MSE: Final = Metric(
+    "mse",
+    "mean squared error",
     shown="number",
     beside=RMSE.name,
     spread=True,
-    words="What the server says itself, from numbers that nothing was learnt from",
+    words="Mean squared error on new {record}s, in the number's unit squared",
 )
-METRICS: Final = (RMSE, HONEST)
+HONEST: Final = Metric(
+    "honest_mse",
+    "mean squared error by noised numbers alone",
+    shown="number",
+    beside=RMSE.name,
+    spread=True,
+    words="What the server says itself, from numbers that nothing was learnt from; one"
+    " beyond the public bounds counts as lying on them",
+)
+STATED: Final = Metric(
+    "honest_mse_error",
+    "its standard error",
+    shown="number",
+    beside=RMSE.name,
+    words="The standard error that the server states with it",
+)
+METRICS: Final = (RMSE, MSE, HONEST, STATED)
 
 LEARNT: Final = Method(
     "regression",

@@ -15,7 +15,14 @@ from curvote.protocols.labels.measured import Score, score_table
 from curvote.protocols.labels.messages import names_of
 from curvote.protocols.labels.records import roles_of, rows_of
 from curvote.protocols.labels.regression.asked import bounds_of
-from curvote.protocols.labels.regression.methods import HONEST, LEARNT, MEAN, RMSE
+from curvote.protocols.labels.regression.methods import (
+    HONEST,
+    LEARNT,
+    MEAN,
+    MSE,
+    RMSE,
+    STATED,
+)
 
 Array = NDArray[np.float64]
 
@@ -30,15 +37,18 @@ def _scores(here: Here) -> Iterator[Score]:
     tested = roles_of(clients, here.params, here.number)["test"]
     y, told = clients["target"][tested], here.rows("train", "forecast")
     at = rows_of(told["record"], names_of(clients)[tested])
-    yield Score(LEARNT.name, RMSE.name, _off(told["value"][at], y))
-    yield Score(MEAN.name, RMSE.name, _off(told["mean"][at], y))
-    yield Score(CLEAN.name, RMSE.name, _off(_clean(here, tested), y))
-    (honest,) = here.rows("train", "honest")["value"]
-    yield Score(LEARNT.name, HONEST.name, float(np.sqrt(max(0.0, honest))))
+    yield from _off(LEARNT.name, told["value"][at] - y)
+    yield from _off(MEAN.name, told["mean"][at] - y)
+    yield from _off(CLEAN.name, _clean(here, tested) - y)
+    honest = here.rows("train", "honest")
+    for metric, column in ((HONEST, "value"), (STATED, "se")):
+        yield Score(LEARNT.name, metric.name, float(honest[column][0]))
 
 
-def _off(told: Array, y: Array) -> float:
-    return float(np.sqrt(np.mean((told - y) ** 2)))
+def _off(method: str, errors: Array) -> Iterator[Score]:
+    square = float(np.mean(errors**2))
+    yield Score(method, RMSE.name, square**0.5)
+    yield Score(method, MSE.name, square)
 
 
 def _clean(here: Here, tested: NDArray[np.int64]) -> Array:

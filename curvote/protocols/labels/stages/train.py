@@ -6,6 +6,7 @@ import numpy as np
 
 from curvote.chain.stage import Columns, Here, Rows
 from curvote.labels.codes import Codes
+from curvote.protocols.labels.graphs import learner_of
 from curvote.protocols.labels.messages import RECORD
 from curvote.protocols.labels.packing import packed
 from curvote.protocols.labels.records import Names, codes_of, rows_of, without
@@ -25,7 +26,8 @@ def trained(here: Here, named: Names, codes: Codes) -> Rows:
     names, values = features[RECORD], features["values"]
     others = without(names, named)
     records = Records(values[rows_of(names, named)], codes, values[others])
-    made = learnt(records, here.params, here.generator("train"))
+    learner = learner_of(here)
+    made = learnt(records, learner, here.params, here.generator("train"))
     return {
         "said": _said(made, names[others], records.others),
         "honest": made.honest(),

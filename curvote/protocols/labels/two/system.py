@@ -20,7 +20,7 @@ _FIRST = replace(
 _LEARN = Stage(
     "learn",
     f"{_HERE}.learn",
-    inputs=("features", "privatize"),
+    inputs=("features", "graph", "privatize"),
     axes=_AXES,
     params=("learner", "labels.calibrate", "labels.decide", "seed", "replicates"),
     plugins=(labels.LEARNERS,),
@@ -38,13 +38,22 @@ _AGAIN = replace(
 _TRAIN = replace(
     labels.TRAIN,
     module=f"{_HERE}.train",
-    inputs=("features", "privatize", "learn", "again"),
+    inputs=("features", "graph", "privatize", "learn", "again"),
 )
 
 SYSTEM = replace(
     labels.SYSTEM,
     name=PROTOCOL,
-    stages=(INGEST, labels.FEATURES_OF, _FIRST, _LEARN, _AGAIN, _TRAIN, labels.SCORE),
+    stages=(
+        INGEST,
+        labels.FEATURES_OF,
+        labels.GRAPH_OF,
+        _FIRST,
+        _LEARN,
+        _AGAIN,
+        _TRAIN,
+        labels.SCORE,
+    ),
     production=(),
     messages=MESSAGES,
     asked=asked_twice,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from curvote.chain.stage import Here, Rows
-from curvote.labels.learners.making import make
+from curvote.protocols.labels.graphs import learner_of
 from curvote.protocols.labels.messages import PRIOR, RECORD
 from curvote.protocols.labels.records import codes_of, rows_of, without
 from curvote.protocols.labels.training import Records, model
@@ -16,9 +16,7 @@ def one(here: Here) -> Rows:
     others = without(names, sent[RECORD])
     codes = codes_of(here.inputs["privatize"].facts, sent)
     records = Records(values[rows_of(names, sent[RECORD])], codes, values[others])
-    told = here.params["learner"]
-    learner = make(told["name"], **told["params"])
     seed = int(here.generator("learn").integers(2**31))
-    made = model(records, learner, here.params, seed)
+    made = model(records, learner_of(here), here.params, seed)
     prior = made.predict_proba(values[others])
     return {"priors": {RECORD: names[others], PRIOR: prior}}

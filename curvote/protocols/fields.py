@@ -1,0 +1,33 @@
+"""Fields of a task that messages about one record share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from curvote.errors import UserError
+from curvote.task import Task
+from curvote.validate import shown
+
+
+def check_fields(
+    task: Task,
+    *,
+    params: Collection[str] | None = (),
+    candidates: bool = False,
+    binary: bool = True,
+) -> None:
+    """Refuse a task with other parameters than ``params``, or (no) candidates.
+
+    With None the parameters are the mechanism's own, which checks them. A ``binary``
+    message tells two classes apart, so it is about no more.
+    """
+    if binary and len(task.classes) > 2:
+        raise UserError(f"a {task.asks} of {task.protocol} is about two classes.")
+    if params is not None and set(task.params) != set(params):
+        raise UserError(
+            f"params holds {shown(sorted(task.params))}; a {task.asks} of"
+            f" {task.protocol} takes {', '.join(sorted(params)) or 'none'}."
+        )
+    if (task.candidates is not None) != candidates:
+        there = "no candidates" if candidates else "candidates"
+        raise UserError(f"a {task.asks} of {task.protocol} with {there}.")

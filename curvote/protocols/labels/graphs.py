@@ -1,0 +1,38 @@
+"""The graph of public records: made once, whatever is then learnt on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from curvote.chain.stage import Here
+from curvote.labels.learners.base import Learner
+from curvote.labels.learners.making import make
+from curvote.protocols.labels.packing import unpacked
+
+GRAPH = "spectral"
+_OWN = ("anchors", "neighbours")
+
+
+def wanted(learners: Iterable[Mapping[str, Any]]) -> bool:
+    """Say whether some learner takes a graph and states none of its own."""
+    return any(_takes(make(each["name"], **each["params"])) for each in learners)
+
+
+def _takes(learner: Learner) -> bool:
+    given, usual = learner.get_params(), type(learner)().get_params()
+    own = any(given.get(name) != usual.get(name) for name in _OWN)
+    return GRAPH in given and given[GRAPH] is None and not own
+
+
+def learner_of(here: Here) -> Learner:
+    """Return the learner of a cell, on the graph that there is."""
+    told = here.params["learner"]
+    learner = make(told["name"], **told["params"])
+    made = here.rows("graph", "graph")["model"]
+    if not (len(made) and _takes(learner)):
+        return learner
+    from sklearn.frozen import FrozenEstimator
+
+    found: Learner = learner.set_params(**{GRAPH: FrozenEstimator(unpacked(made[0]))})
+    return found
