@@ -188,7 +188,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         return Told(records, codes, rng, more)
 
     def _judge(self, told: Told) -> LeftOut:
-        """Tune what is made of votes by left-out ones: these cost a pass of their own."""
+        """Tune what is made of votes by left-out ones: these cost a further pass."""
         rows, votes = left_out(self.learner_, *told)
         self.exponent_ = self._exponent(votes, told.codes[rows])
         proba = self._proba(votes)
