@@ -188,11 +188,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         return Told(records, codes, rng, more)
 
     def _judge(self, told: Told) -> LeftOut:
-<<<<<<< HEAD
-        """Tune by left-out votes, which cost a pass, what is made of votes."""
-=======
-        """Tune what is made of votes by left-out ones: these cost a pass of their own."""
->>>>>>> shell
+        """Tune what is made of votes by left-out ones: these cost a further pass."""
         rows, votes = left_out(self.learner_, *told)
         self.exponent_ = self._exponent(votes, told.codes[rows])
         proba = self._proba(votes)
