@@ -59,7 +59,8 @@ class Auto(Learner):
     ) -> Self:
         """Learn from records (n, d) and their codes (n,)."""
         every = X if unlabelled is None else np.vstack([X, unlabelled])
-        spectral = self.spectral or graph(every, codes.n_classes)
+        given = self.spectral
+        spectral = graph(every, codes.n_classes) if given is None else given
         if len(X) * codes.n_classes > NUMBERS:
             return self._take(SpectralVotes(spectral=spectral).fit(X, codes, rng))
         basis, known = Basis.of(spectral, X), Known.of(codes)

@@ -96,11 +96,17 @@ class LikelihoodVotes(Learner):
             self.centre_, scale = X.mean(axis=0), X.std(axis=0)
             self.scale_ = np.where(scale > 0, scale, 1)
             return
-        every = X if unlabelled is None else np.vstack([X, unlabelled])
-        self.spectral_ = self.spectral or graph(
-            every, codes.n_classes, anchors=self.anchors, neighbours=self.neighbours
-        )
+        self.spectral_ = self._graph(X, codes.n_classes, unlabelled)
         self.chosen_["m"] = self.m or self._best_m(X, codes)
+
+    def _graph(
+        self, X: FloatArray, n_classes: int, unlabelled: FloatArray | None
+    ) -> Spectral:
+        if self.spectral is not None:
+            return self.spectral
+        every = X if unlabelled is None else np.vstack([X, unlabelled])
+        anchors, neighbours = self.anchors, self.neighbours
+        return graph(every, n_classes, anchors=anchors, neighbours=neighbours)
 
     def _best_m(self, X: FloatArray, codes: Codes) -> int:
         basis = Basis.of(self.spectral_, X)
