@@ -20,8 +20,8 @@ from curvote.validate import FloatArray
 class RROnBins(FiniteMechanism):
     """Names the bin of a value by k-ary randomized response (Ghazi et al. 2022).
 
-    "Regression with label differential privacy", definition 1 with an answer for each
-    interval. ``cuts``, (k-1,), increase strictly within (-1, 1): bin j is [cuts[j-1],
+    "Regression with label differential privacy": one answer for each interval.
+    ``cuts``, (k-1,), increase strictly within (-1, 1): bin j is [cuts[j-1],
     cuts[j]). ``answers``, (k,), increase strictly and are the outputs. Both are public.
     The bin is kept with probability e^eps/(e^eps + k - 1), else any other one is named,
     all equally likely, drawn exactly as `k_rr` does. One bin is a constant output; none

@@ -43,7 +43,7 @@ def optimal(values: ArrayLike, prior: ArrayLike, epsilon: float) -> Binning:
 
     ``values``, (m,), increase strictly; ``prior``, (m,), holds their weights, which
     need not sum to 1. The least expected squared error over all numbers of bins, all
-    their bounds and all answers (Ghazi et al. 2022, algorithm 2): O(m^3). Values that
+    their bounds and all answers (Ghazi et al. 2022): O(m^3). Values that
     do not increase, or no positive weight, are a UserError.
     """
     points, weights = _checked(values, prior)

@@ -63,6 +63,7 @@ def test_it_learns_as_far_as_the_budget_goes(randomizer: str, data: Data) -> Non
     [
         "ridge",
         "knn",
+        "spectral",
         make_pipeline(StandardScaler(), Ridge()),
         KNeighborsRegressor(200),
         RandomForestRegressor(20, min_samples_leaf=100, random_state=0),
