@@ -92,7 +92,7 @@ def test_the_server_reads_no_label(every: list[RunView]) -> None:
 def test_labels_that_nobody_encoded_change_nothing_on_the_server(
     project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of tested records are altered: codes, models and words stay, byte by byte."""
+    """Those of tested records are altered: codes, models, words stay, byte by byte."""
     real = circle.clients
 
     def altered(*given: Any) -> dict[str, Any]:
