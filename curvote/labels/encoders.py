@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from curvote import validate
 from curvote.mechanisms import make
+from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.labels import PackedMechanism
 
@@ -71,8 +72,8 @@ def code_bytes(mechanism: LabelMechanism) -> int:
     """Return how many bytes one code takes in memory."""
     if isinstance(mechanism, PackedMechanism):
         return mechanism.width
-    dtype = getattr(mechanism, "dtype", None)
-    return 8 if dtype is None else int(dtype.itemsize) * mechanism.n_classes
+    numbers = mechanism.n_classes if isinstance(mechanism, Alibi) else 1
+    return int(mechanism.dtype.itemsize) * numbers
 
 
 def facts(mechanism: LabelMechanism) -> dict[str, float]:

@@ -103,8 +103,11 @@ _RELEASED = replace(
 
 
 def spelled(values: dict[str, Any]) -> dict[str, Any]:
-    """Add whether a graph of the records is wanted."""
-    return values | {"graph": wanted(values["learners"])}
+    """Add whether a graph of the records is wanted.
+
+    What settings leave to their defaults may be left out here: no release reads it.
+    """
+    return values | {"graph": wanted(values.get("learners", ()))}
 
 
 def whole(settings: Given) -> tuple[Part, ...]:

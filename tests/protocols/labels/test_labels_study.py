@@ -61,7 +61,8 @@ def test_every_method_is_scored_and_bayes_is_best(project: Project) -> None:
     told = table[table["metric"] == "accuracy"]
     means = told.groupby("method")["value"].mean()
     assert set(means.index) == {"labels", "majority", "bayes", "clean"}
-    assert means["majority"] < 0.4 < 0.6 < means["labels"] < means["bayes"] + 0.03
+    assert means["majority"] < 0.4
+    assert 0.6 < means["labels"] < means["bayes"] + 0.03
     assert {"balanced_accuracy", "ece", "honest", "honest_error"} < {*table["metric"]}
 
 
