@@ -8,7 +8,6 @@ from typing import Any, Final
 from curvote import validate
 from curvote.mechanisms import make
 from curvote.mechanisms.base import LabelMechanism
-from curvote.mechanisms.labels import PackedMechanism
 
 AUTO: Final = "auto"
 # What tables and papers call a mechanism.
@@ -69,10 +68,7 @@ def built(encoder: str, n_classes: int, epsilon: float) -> Any:
 
 def code_bytes(mechanism: LabelMechanism) -> int:
     """Return how many bytes one code takes in memory."""
-    if isinstance(mechanism, PackedMechanism):
-        return mechanism.width
-    dtype = getattr(mechanism, "dtype", None)
-    return 8 if dtype is None else int(dtype.itemsize) * mechanism.n_classes
+    return mechanism.width * int(mechanism.dtype.itemsize)
 
 
 def facts(mechanism: LabelMechanism) -> dict[str, float]:
