@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,16 @@ from curvote.client.register import books
 from curvote.client.standing import POPULATION
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation, issue
+from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.task import Task
 from tests.rounds import REPORTS
 
 ONE = Budget(1.0)
+
+
+class Killed(Exception):  # noqa: N818 - what happens to the process
+    """Stands for the end of the process: nobody tidies up."""
 
 
 class Client:
@@ -73,6 +79,22 @@ class Client:
         """Return what kinds of files the outbox holds."""
         found = {p.name for p in self.outbox.iterdir()} - {".lock"}
         return {name[:4] if name.startswith(".") else "envelope" for name in found}
+
+
+def refuse() -> dict[str, Any]:
+    """Stand for a mechanism that refuses."""
+    raise UserError("NaN")
+
+
+def killing(function: Callable[..., Any], *, after: bool) -> Callable[..., Any]:
+    """Return a function that ends the process before, or after, it did its work."""
+
+    def wrapped(*given: Any, **named: Any) -> Any:
+        if after:
+            function(*given, **named)
+        raise Killed
+
+    return wrapped
 
 
 def undisturbed(root: Path) -> float:

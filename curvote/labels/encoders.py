@@ -7,7 +7,9 @@ from typing import Any, Final
 
 from curvote import validate
 from curvote.mechanisms import make
+from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.labels import PackedMechanism
 
 AUTO: Final = "auto"
 # What tables and papers call a mechanism.
@@ -68,7 +70,10 @@ def built(encoder: str, n_classes: int, epsilon: float) -> Any:
 
 def code_bytes(mechanism: LabelMechanism) -> int:
     """Return how many bytes one code takes in memory."""
-    return mechanism.width * int(mechanism.dtype.itemsize)
+    if isinstance(mechanism, PackedMechanism):
+        return mechanism.width
+    numbers = mechanism.n_classes if isinstance(mechanism, Alibi) else 1
+    return int(mechanism.dtype.itemsize) * numbers
 
 
 def facts(mechanism: LabelMechanism) -> dict[str, float]:

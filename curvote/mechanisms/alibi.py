@@ -59,11 +59,6 @@ class Alibi(LabelMechanism):
         self.dtype = np.min_scalar_type(-max(self.limit, 1 << 8))
 
     @property
-    def width(self) -> int:
-        """How many numbers one output is made of: K."""
-        return self.n_classes
-
-    @property
     def scale(self) -> float:
         """The scale of the noise in the one-hot label's unit: 2/epsilon."""
         return 1 / (self.noise.rate * ONE)

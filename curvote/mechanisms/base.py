@@ -199,11 +199,6 @@ class LabelMechanism(Mechanism):
         super().__init__(epsilon=epsilon)
         self.n_classes = validate.at_least(2, n_classes=n_classes)
 
-    @property
-    def width(self) -> int:
-        """How many numbers one output is made of."""
-        return 1
-
     def clip(self, values: ArrayLike) -> tuple[NDArray[np.int64], int]:
         """Return the labels as int64, (n,); anything that is no label: UserError."""
         given = validate.finite(values=values)

@@ -10,6 +10,7 @@ import pytest
 from curvote.entropy import SystemEntropy
 from curvote.signed import ServerKey
 from tests.invited import Home
+from tests.releasing import Client
 
 
 @pytest.fixture
@@ -36,3 +37,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def other(tmp_path: Path) -> ServerKey:
     """Return the key of another server."""
     return ServerKey.at(tmp_path / "other.pem")
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Client:
+    """Return whoever has released nothing yet."""
+    return Client(tmp_path)

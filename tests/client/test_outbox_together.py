@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,17 +15,11 @@ from curvote.client.register import books
 from curvote.client.standing import POPULATION
 from curvote.envelope import issue
 from curvote.errors import UserError
-from tests.client.test_outbox import STEPS, Killed, killing, refuse
-from tests.releasing import Client
+from tests.client.test_outbox_killed import STEPS
+from tests.releasing import Client, Killed, killing, refuse
 from tests.rounds import REPORTS
 
 MANY = 5
-
-
-@pytest.fixture
-def client(tmp_path: Path) -> Client:
-    """Return whoever keeps the records and has released nothing yet."""
-    return Client(tmp_path)
 
 
 def _each(client: Client) -> list[bytes]:

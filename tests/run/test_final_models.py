@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 
 from curvote.chain.lookup import system
 from curvote.chain.stage import Here
+from curvote.protocols.labels.methods import ACCURACY
 from curvote.protocols.measures import MISCLASSIFICATION
-from curvote.protocols.roles import split
+from curvote.protocols.roles import set_aside, split
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.stages import score
 from curvote.reproduce.lookup import file_of, reproductions
@@ -49,6 +50,12 @@ HANDFUL = {
     "arrivals": ("epsilon=[2]",),
     "phonemes": ("epsilon=[5]", "learners=[centroid]"),
     "diabetes": ("epsilon=[1]", "learners=[centroid]"),
+    "labels-circle": (
+        "epsilon=[2]",
+        "clients={train: 300, test: 100}",
+        "grid={source.n_classes: [3]}",
+        "labels.decide=balanced",
+    ),
     "transfer-simulated": (
         "epsilon=[1]",
         "source.n=60",
@@ -78,7 +85,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Kept:
-    """A stored model, the clients it is tested on, and its score on each server's."""
+    """A stored model, the clients it is tested on, and its score on each server's.
+
+    A score is how often the model errs, or is ``right``.
+    """
 
     name: str
     uri: str
@@ -86,11 +96,12 @@ class Kept:
     labels: Array
     server: Array
     scores: list[float]
+    right: bool
 
-    def errors(self, told: list[str]) -> list[float]:
-        """Return the misclassification of each server's clients; there may be one."""
-        wrong = np.array(told) != self.labels
-        return [float(np.mean(wrong[self.server == k])) for k in np.unique(self.server)]
+    def scored(self, told: list[str]) -> list[float]:
+        """Return the score on each server's clients; there may be one."""
+        hit = (np.array(told) == self.labels) == self.right
+        return [float(np.mean(hit[self.server == k])) for k in np.unique(self.server)]
 
 
 @pytest.fixture
@@ -167,9 +178,10 @@ def here(project: Project, found: Configured) -> bool:
 
 
 def decides(found: Configured) -> bool:
-    """Say whether a study keeps a model: production knows no score."""
+    """Say whether a study keeps a model of classes: production knows no score."""
     return found.pipeline.mode == "study" and any(
         system(part.settings.protocol).final
+        and {MISCLASSIFICATION, ACCURACY} & {*system(part.settings.protocol).metrics}
         for setting in found.settings
         for part in system(setting.pipeline.protocol).parts(setting.pipeline)
     )
@@ -195,7 +207,8 @@ def kept(view: RunView, path: Path, uri: str) -> Kept:
     codes = np.concatenate([label for _, label in every])
     labels = np.array(view.facts("ingest")["classes"])[codes]
     name = f"{path.stem}: {view.system.name} {view.cell}"
-    return Kept(name, uri, path, labels, server, scores_of(view))
+    right = ACCURACY in view.system.metrics
+    return Kept(name, uri, path, labels, server, scores_of(view), right)
 
 
 def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
@@ -207,7 +220,8 @@ def clients_of(view: RunView, place: tuple[int, ...]) -> tuple[Array, Array]:
     groups = rows["group"] if view.setting("source.groups") else None
     sizes = view.settings.clients.model_dump()
     n = len(rows["label"])
-    mine = split(view.settings.seed, place[-1], n, sizes, groups)["test"]
+    seed, apart = view.settings.seed, set_aside(rows)
+    mine = split(seed, place[-1], n, sizes, groups, aside=apart)["test"]
     if view.cell["arrival"] is not None:
         mine = mine[rows["group"][mine] == view.cell["arrival"]]
     return rows["curve"][mine], rows["label"][mine].astype(int)
@@ -222,11 +236,10 @@ def aside(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scores_of(view: RunView) -> list[float]:
-    """Return the main method's stored errors in replicate 0: one, or each server's."""
+    """Return the main method's stored scores in replicate 0: one, or each server's."""
     table: pd.DataFrame = view.read("report", "scores")
-    first = table[
-        (table["replicate"] == 0) & (table["metric"] == MISCLASSIFICATION.name)
-    ]
+    metric = view.system.metrics[0].name
+    first = table[(table["replicate"] == 0) & (table["metric"] == metric)]
     main = next(name for name in view.system.main if name in {*first["method"]})
     return list(first[first["method"] == main]["value"])
 
@@ -243,6 +256,6 @@ def check(every: list[Kept]) -> None:
     )
     assert done.returncode == 0, done.stderr
     told = [json.loads(line) for line in done.stdout.splitlines()]
-    errors = {k.name: k.errors(own) for k, own in zip(every, told, strict=True)}
-    assert errors == {k.name: k.scores for k in every}
-    assert errors
+    scores = {k.name: k.scored(own) for k, own in zip(every, told, strict=True)}
+    assert scores == {k.name: k.scores for k in every}
+    assert scores

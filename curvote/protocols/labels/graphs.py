@@ -15,8 +15,12 @@ _OWN = ("anchors", "neighbours")
 
 
 def wanted(learners: Iterable[Mapping[str, Any]]) -> bool:
-    """Say whether some learner takes a graph and states none of its own."""
-    return any(_takes(make(each["name"], **each["params"])) for each in learners)
+    """Say whether some learner takes a graph and states none of its own.
+
+    Parameters that are left to their defaults may be left out.
+    """
+    made = (make(each["name"], **each.get("params", {})) for each in learners)
+    return any(map(_takes, made))
 
 
 def _takes(learner: Learner) -> bool:

@@ -59,6 +59,7 @@ GRAPH_OF = Stage(
     params=("graph",),
     tables=(GRAPH,),
     libraries=LIBRARIES,
+    block=1,
 )
 PRIVATIZE = Stage(
     "privatize",
@@ -82,6 +83,7 @@ TRAIN = Stage(
     tables=(SAID, HONEST, SHARES, MODEL),
     side="server",
     libraries=LIBRARIES,
+    block=1,
 )
 _SCORE = scored(
     f"{_HERE}.score",
@@ -101,8 +103,11 @@ _RELEASED = replace(
 
 
 def spelled(values: dict[str, Any]) -> dict[str, Any]:
-    """Add whether a graph of the records is wanted."""
-    return values | {"graph": wanted(values["learners"])}
+    """Add whether a graph of the records is wanted.
+
+    What settings leave to their defaults may be left out here: no release reads it.
+    """
+    return values | {"graph": wanted(values.get("learners", ()))}
 
 
 def whole(settings: Given) -> tuple[Part, ...]:

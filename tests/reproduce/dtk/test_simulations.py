@@ -30,6 +30,7 @@ def ran(labels: list[str], levels: list[float], **axes: list[str]) -> Evidence:
             "method": "adapt_homog",
             "epsilon": epsilon,
             "setting": {"protocol": label} | dict(zip(axes, point, strict=True)),
+            "metric": "misclassification",
             "misclassification": 0.4 / (1 + epsilon),
             "se": 0.01,
         }
@@ -50,6 +51,7 @@ def hospitals_ran() -> Evidence:
             "method": method,
             "epsilon": epsilon,
             "setting": {"protocol": protocol},
+            "metric": "misclassification",
             "misclassification": 0.2,
             "se": 0.01,
             "f1": 0.7,
