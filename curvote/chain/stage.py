@@ -116,9 +116,10 @@ class Stage:
     all of its system's: the first of them. ``when`` says of settings and the values of
     a cell's axes whether the stage is there at all (no other may read one that can be
     missing), ``also`` returns keys that count for some settings only, ``libraries`` are
-    those whose versions count beside the usual ones, and ``raw`` says that it reads the
-    source's files. ``side`` says who may read the tables, and so in which root of the
-    store they stand; a name has one side in all systems. A table of another side is an
+    those whose versions count beside the usual ones, ``block`` is how many repetitions
+    are computed together at most, where each takes long, and ``raw`` says that it reads
+    the source's files. ``side`` says who may read the tables, and so in which root of
+    the store they stand; a name has one side in all systems. A table of another side is an
     InternalError.
     """
 
@@ -136,6 +137,7 @@ class Stage:
     when: Callable[[Any, Mapping[str, Any]], bool] = lambda settings, values: True
     also: Callable[[Any], tuple[str, ...]] = lambda _: ()
     libraries: tuple[str, ...] = ()
+    block: int = 0
     raw: bool = False
 
     def __post_init__(self) -> None:

@@ -146,17 +146,20 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, (n, K); rows sum to 1."""
-        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
-        records = known(self, X)
-        proba = self._proba(self.learner_.votes(records))
-        return settled(proba, records, self._ties)
+        return self.predict_both(X).proba
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each record, (n,)."""
-        check_is_fitted(self, "classes_")
+        said = self.predict_both(X)
+        return np.asarray(self.classes_[said.places])
+
+    def predict_both(self, X: Any) -> Predicted:
+        """Return places of predicted classes, and probabilities, of one look."""
+        check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
         records = known(self, X)
         proba = self._proba(self.learner_.votes(records))
-        return np.asarray(self.classes_[self._places(proba, records)])
+        places = self._places(proba, records)
+        return Predicted(places, settled(proba, records, self._ties))
 
     def _places(self, proba: FloatArray, records: FloatArray) -> NDArray[np.int64]:
         """Return the place of each record's class (n,)."""

@@ -34,6 +34,10 @@ def predicted(model: Any, X: Any, codes: Codes) -> Predicted:
         proba = _shaped(finite(model=model), codes)
         return Predicted(proba.argmax(axis=1), proba)
     same_classes("model", model.classes_, codes)
+    if hasattr(model, "predict_both"):
+        both: Predicted = model.predict_both(X)
+        _shaped(both.proba, codes)
+        return both
     proba = _shaped(np.asarray(model.predict_proba(X), dtype=np.float64), codes)
     order = np.argsort(codes.classes, kind="stable")
     found = np.searchsorted(codes.classes[order], model.predict(X))

@@ -206,4 +206,5 @@ def score_table(
         if (place, series) in table.index
     ]
     index = pd.MultiIndex.from_tuples(wanted, names=["level", "method"])
-    return table.reindex(index=index, columns=columns).fillna(NOTHING)
+    shown = table.reindex(index=index, columns=columns)
+    return shown.astype(object).fillna(NOTHING)  # of a column nothing may be known

@@ -87,7 +87,8 @@ def _compute(
     """Return the temporary folder with everything that the artifact will hold."""
     job = _job(project, step, target)
     # What repeats inside a replicate belongs together: it reads each other's tables.
-    block = max(parallel.block, *step.sizes[1:], 1)
+    most = step.stage.block or parallel.block
+    block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.workers, parallel.progress)

@@ -59,6 +59,7 @@ GRAPH_OF = Stage(
     params=("graph",),
     tables=(GRAPH,),
     libraries=LIBRARIES,
+    block=1,
 )
 PRIVATIZE = Stage(
     "privatize",
@@ -82,6 +83,7 @@ TRAIN = Stage(
     tables=(SAID, HONEST, SHARES, MODEL),
     side="server",
     libraries=LIBRARIES,
+    block=1,
 )
 _SCORE = scored(
     f"{_HERE}.score",

@@ -23,6 +23,7 @@ _SCORE = scored(
     params=("learner", "labels.decide", "labels.calibrate", *ROLES),
     plugins=(labels.LEARNERS,),
     libraries=labels.LIBRARIES,
+    block=1,
 )
 
 

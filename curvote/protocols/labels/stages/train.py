@@ -44,9 +44,6 @@ def _said(made: Learnt, names: Names, others: np.ndarray) -> Columns:
     if not len(others):
         nothing = np.empty(0, dtype=np.int64)
         return {RECORD: names, "place": nothing, "confidence": np.empty(0)}
-    proba = made.model.predict_proba(others)
-    said = made.model.predict(others)
-    place = {name: at for at, name in enumerate(made.model.classes_)}
-    places = np.array([place[name] for name in said], dtype=np.int64)
-    sure = proba[np.arange(len(places)), places]
-    return {RECORD: names, "place": places, "confidence": sure}
+    said = made.model.predict_both(others)
+    sure = said.proba[np.arange(len(others)), said.places]
+    return {RECORD: names, "place": said.places, "confidence": sure}

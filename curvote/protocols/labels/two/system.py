@@ -27,6 +27,7 @@ _LEARN = Stage(
     tables=(PRIORS,),
     side="server",
     libraries=labels.LIBRARIES,
+    block=1,
 )
 _AGAIN = replace(
     _FIRST,
