@@ -1,17 +1,117 @@
-"""Invitations of format 4: each is about one public record."""
+"""Invitations of every format; one of format 4 is about one public record."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from curvote.envelope import Invitation, genuine, issue_each, read, seal
+from curvote.envelope import Invitation, genuine, issue, issue_each, read, seal
 from curvote.errors import UserError
-from tests.rounds import REPORTS
+from tests.rounds import REPORTS, VOTES
+from tests.test_envelope import INVITATION, OLD, SEALED_1
 
 SIGNER = "ab" * 32
 NAMES = ["a", "b 7", "Zoë", "7.0"]
+
+
+def test_invitations_are_random_and_survive_their_file() -> None:
+    """No id and no key stands twice; JSON and back gives an equal invitation."""
+    many = issue(VOTES, 500)
+    assert len({i.id for i in many} | {i.key for i in many}) == 1000
+    for one in many[:20]:
+        assert Invitation.from_json(json.loads(json.dumps(one.to_json()))) == one
+        assert one.key not in repr(one)
+
+
+def test_candidates_are_spread_evenly_in_random_order() -> None:
+    """Each candidate has equally many judges, or one more than others."""
+    assert {i.about for i in issue(REPORTS, 5)} == {None}
+    for count in (1, 2, 3, 100):
+        shares = Counter(i.about for i in issue(VOTES, count))
+        assert sum(shares.values()) == count
+        assert max(shares.values()) - (count // 3) <= 1
+        assert min([*shares.values(), 10**9]) >= max(count // 3, 1)
+    orders = {tuple(i.about for i in issue(VOTES, 12)) for _ in range(20)}
+    assert len(orders) > 15
+    assert len({issue(VOTES, 1)[0].about for _ in range(200)}) == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "00"},
+        {"key": "G" * 64},
+        {"key": "0" * 32},
+        {"about": -1},
+        {"about": "1"},
+        {"about": 10**400},
+        {"format": 5},
+        {"format": True},
+        {"task": None},
+        {"server": "me"},
+        {"client": "me"},
+        {"asks": "report" * 99},
+        {"asks": "\ud800"},
+        {"asks": "report\n"},
+        {"asks": ""},
+    ],
+)
+def test_what_is_no_invitation_is_refused(change: dict[str, object]) -> None:
+    """Every field has one form, and there are no others; the key is never quoted."""
+    with pytest.raises(
+        UserError, match=f"invitation: {next(iter(change))}: "
+    ) as caught:
+        Invitation.from_json(INVITATION.to_json() | change)
+    assert INVITATION.key not in str(caught.value)
+
+
+@pytest.mark.parametrize("other", [None, [], "text", 1, {"\ud800\n": 1}])
+def test_no_object_is_no_invitation(other: object) -> None:
+    """A JSON value of another kind is a UserError, too, that can be printed."""
+    with pytest.raises(UserError, match="not an invitation") as caught:
+        Invitation.from_json(other)
+    assert str(caught.value).isprintable()
+
+
+def test_a_sender_with_a_name_is_invited_in_format_3() -> None:
+    """``server`` is its name then, and ``signer`` the key that signs the task."""
+    (plain,) = issue(REPORTS, 1, "ab" * 32)
+    assert plain.to_json()["server"] == plain.signer
+    (named,) = issue(REPORTS, 1, "ab" * 32, server="long beach")
+    told = named.to_json()
+    assert (told["format"], told["server"]) == (3, "long beach")
+    assert (told["signer"], told["about"]) == ("ab" * 32, None)
+    assert Invitation.from_json(told) == named
+    assert read(seal(named, {"n": 1})).format == 2
+    wrong: dict[str, object]
+    for wrong in ({"server": None}, {"server": ""}, {"signer": None}, {"about": 1}):
+        with pytest.raises(UserError, match=f"invitation: {next(iter(wrong))}: "):
+            Invitation.from_json(told | wrong)
+
+
+def test_old_invitations_stay_valid() -> None:
+    """One of format 1 is read as it was written, and answered in format 1."""
+    assert OLD.to_json() == {
+        "format": 1,
+        "id": OLD.id,
+        "key": OLD.key,
+        "task": OLD.task,
+        "asks": "report",
+        "about": None,
+    }
+    assert Invitation.from_json(OLD.to_json()) == OLD
+    assert json.loads(SEALED_1)["format"] == read(SEALED_1).format == 1
+    assert genuine(read(SEALED_1), OLD.key)
+
+
+@pytest.mark.parametrize("change", [{"format": True}, {"format": 1.0}, {"server": "0"}])
+def test_what_is_no_old_invitation_is_refused(change: dict[str, object]) -> None:
+    """True and 1.0 are not 1, whatever Python says."""
+    with pytest.raises(UserError, match="not an invitation"):
+        Invitation.from_json(OLD.to_json() | change)
 
 
 def test_each_record_has_an_invitation_of_its_own() -> None:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from curvote.errors import UserError
-from curvote.run import audited, history
+from curvote.run import audited, history, results
+from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes, views
+from curvote.run.store.arrow import to_columns
+from curvote.run.store.artifacts import MANIFEST, Artifact, write_json
 from tests import earlier, plain, production
 from tests.exchange import FAR
 from tests.run.test_boundary import CHAINS
@@ -98,3 +107,89 @@ def test_a_round_of_envelopes_is_read(tmp_path: Path) -> None:
         "report",
         "vote",
     ]
+
+
+def _without_kinds(path: Path) -> None:
+    """Write a table as it was before fields told their kinds."""
+    table = pq.read_table(path)
+    fields = [pa.field(each.name, each.type) for each in table.schema]
+    pq.write_table(table.cast(pa.schema(fields)), path)
+
+
+def test_tables_of_the_version_before_are_read(
+    finished: Project, tmp_path: Path
+) -> None:
+    """Every table of a run: vectors, categories, text and numbers as they were."""
+    found = [f for root in finished.stores for f in root.glob("*/*/*.parquet")]
+    names = {path.stem for path in found} - {"scores"}
+    assert {"clients", "encoded", "reports", "weak", "votes", "ensemble"} <= names
+    for path in found:
+        copy = shutil.copy(path, tmp_path / path.name)
+        _without_kinds(Path(copy))
+        new, old = (to_columns(path.stem, pq.read_table(file)) for file in (path, copy))
+        assert set(new) == set(old)
+        for column, values in new.items():
+            assert np.array_equal(values, old[column]), f"{path.stem}.{column}"
+
+
+def _made_before(artifact: Path) -> None:
+    """Give an artifact the form that the version before wrote."""
+    manifest = json.loads((artifact / MANIFEST).read_text())
+    for name, entry in manifest["tables"].items():
+        path = artifact / f"{name}.parquet"
+        _without_kinds(path)
+        entry["replicates"] = [
+            place[0] if place else -1 for place in entry.pop("places")
+        ]
+        entry |= {"bytes": path.stat().st_size, "sha256": of_file(path)}
+    manifest["components"]["contract"] = 2
+    write_json(artifact / MANIFEST, manifest)
+
+
+def test_production_goes_on_from_what_the_version_before_stored(tmp_path: Path) -> None:
+    """What was asked of clients stands; the server's last stage gives the same."""
+    project = production.write(tmp_path)
+    made = production.run(project)
+    keys = {step.stage.name: step.key for step in made.steps}
+    ensemble = project.artifacts / "aggregate" / keys["aggregate"]
+    before = Artifact(ensemble).columns("ensemble", (0,))
+    for stage in ("ingest", "project"):
+        _made_before(project.clients / stage / keys[stage])
+    _made_before(project.artifacts / "train" / keys["train"])
+    shutil.rmtree(ensemble)
+    again = production.run(project)
+    assert {s.stage.name for s in again.steps if s.action == "run"} == {"aggregate"}
+    after = Artifact(ensemble).columns("ensemble", (0,))
+    assert all(np.array_equal(before[name], after[name]) for name in before)
+    assert len(production.confirmed(project)) == 2
+
+
+def test_scores_of_the_version_before_are_told_from_ours(done: Project) -> None:
+    """A column for each metric: whose run it was is said, and what to do."""
+    record = history.completed(done, "tiny")
+    for _, key in record.keys("report"):
+        folder = done.clients / "report" / key
+        old = pa.table(
+            {"replicate": [0], "method": ["mrma"], "misclassification": [0.2]}
+        )
+        pq.write_table(old, folder / "scores.parquet")
+        manifest = json.loads((folder / MANIFEST).read_text())
+        path = folder / "scores.parquet"
+        entry = {"rows": 1, "bytes": path.stat().st_size, "sha256": of_file(path)}
+        write_json(folder / MANIFEST, manifest | {"tables": {"scores": entry}})
+    with pytest.raises(UserError, match=r"an earlier version .* `curvote run tiny`"):
+        results.summary(done, record)
+
+
+def test_a_record_of_the_version_before_is_read(done: Project) -> None:
+    """It named every coordinate, and held sections of all systems."""
+    record = history.completed(done, "tiny")
+    more = {"federation": {"servers": 5}, "votes": {"directions": 9}}
+    config = (
+        record.config | more | {"online": record.config["online"] | {"arrivals": 1}}
+    )
+    absent = dict.fromkeys(("protocol", "epsilon", "learner", "setting", "arrival"))
+    steps = [step | {"cell": absent | step["cell"]} for step in record.steps]
+    old = history.save(done, replace(record, config=config, steps=steps))
+    assert results.summary(done, old) == results.summary(done, record)
+    assert plain.to_run(plain.plan(done)) == set()
