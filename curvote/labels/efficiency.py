@@ -7,7 +7,6 @@ from functools import singledispatch
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote import validate
 from curvote.entropy import Entropy, SeededEntropy
@@ -15,6 +14,7 @@ from curvote.labels.encoders import built, code_bytes
 from curvote.mechanisms.alibi import ONE, Alibi
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.bits import Labels
+from curvote.mechanisms.soft_labels import within
 from curvote.mechanisms.subset_selection import SubsetSelection
 from curvote.mechanisms.unary import UnaryOptimised, UnarySymmetric
 from curvote.validate import FloatArray
@@ -134,18 +134,10 @@ def _of_bits(mechanism: Any) -> float:
 @retention.register
 def _of_noise(mechanism: Alibi) -> float:
     """Sum over what the label's number can be within [0, 1]: others are not above."""
-    steps, k = np.arange(ONE + 1), mechanism.n_classes
-    own, other = (_within(mechanism, steps - one) for one in (ONE, 0))
+    other, k = within(mechanism.noise.rate, ONE), mechanism.n_classes
     reached = np.append(0.0, np.cumsum(other))
     among = (reached[1:] ** k - reached[:-1] ** k) / (k * np.maximum(other, 1e-300))
-    return float((own * among).sum())
-
-
-def _within(mechanism: Alibi, away: NDArray[np.int64]) -> FloatArray:
-    """Return the probability of each step within [0, 1], its ends holding the rest."""
-    reached = mechanism.noise.cdf(away)
-    reached[-1] = 1.0
-    return np.diff(reached, prepend=0.0)
+    return float((other[::-1] * among).sum())
 
 
 class SoftLabels(NamedTuple):

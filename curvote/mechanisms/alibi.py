@@ -17,6 +17,7 @@ from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.bits import Bits, Labels
 from curvote.mechanisms.exact import MOST_BITS, DiscreteLaplace
 from curvote.mechanisms.labels import in_blocks
+from curvote.mechanisms.soft_labels import Moments, moments
 from curvote.validate import FloatArray
 
 # The 1 of a one-hot label, counted in steps.
@@ -27,6 +28,12 @@ _RANGE_BITS = 7
 _SCALES = 64 * math.log(2)
 
 
+def _below_top(rows: NDArray[Any]) -> NDArray[Any]:
+    """Return how many steps each number, cut to [0, 1], is below its row's largest."""
+    inside = np.clip(rows, 0, ONE)
+    return np.asarray(inside.max(axis=1, keepdims=True) - inside)
+
+
 class Alibi(LabelMechanism):
     """Adds Laplace noise of scale 2/epsilon to each number of the one-hot label.
 
@@ -35,8 +42,8 @@ class Alibi(LabelMechanism):
     [-``limit``, ``limit``]. The noise is exact on the same grid: P(k) is proportional
     to exp(-|k| s/t) with t a power of two and s = floor(epsilon t / 2^7), so the loss
     2^7 s/t is at most epsilon. Cutting off at ``limit`` is post-processing: it loses
-    nothing more, changes no ratio of likelihoods, and ``decode`` by less than 2^-57 /
-    epsilon. Above 2^30 epsilon is taken as 2^30, where the noise is practically 0.
+    nothing more and changes no ratio of likelihoods. ``decode`` is the soft label made
+    unbiased. Above 2^30 epsilon is taken as 2^30, where the noise is practically 0.
     """
 
     name = "alibi"
@@ -86,17 +93,17 @@ class Alibi(LabelMechanism):
         return np.asarray(own, dtype=np.float64)
 
     def variance(self, x: ArrayLike) -> FloatArray:
-        """Return the variance of ``decode``, (n, n_classes): about 8/epsilon^2."""
-        labels, _ = self.clip(x)
-        return np.full((labels.size, self.n_classes), self._variance)
+        """Return the variance of ``decode``, (n, n_classes)."""
+        known = self._moments
+        return np.where(self.mean(x) == 1, known.own, known.other) / known.gap**2
 
     @property
-    def _variance(self) -> float:
-        return self.noise.variance / ONE**2
+    def _moments(self) -> Moments:
+        return moments(self.noise.rate, ONE, self.n_classes)
 
     def pair_variance(self) -> float:
         """Return the variance of the decoded label's number less another one."""
-        return 2 * self._variance
+        return self._moments.pair / self._moments.gap**2
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         rows, (labels, _) = np.asarray(at), self.clip(x)
@@ -111,8 +118,22 @@ class Alibi(LabelMechanism):
         return float(Fraction(self.noise.s << _RANGE_BITS, 1 << self.noise.bits))
 
     def decode(self, outputs: NDArray[Any]) -> FloatArray:
-        """Return the noised one-hot label itself, (n, n_classes): unbiased."""
-        return np.asarray(outputs * (1 / ONE), dtype=np.float64)
+        """Return the soft labels (29) made unbiased, (n, n_classes): rows sum to 1.
+
+        (s - b)/(a - b): a is the mean of the label's own, b that of another class.
+        """
+        gap = self._moments.gap * self.n_classes
+        # As b = (1 - (a - b))/K, only s - 1/K is asked for: from weights less 1.
+        less = np.expm1(-2 * self.noise.rate * np.arange(ONE + 1))
+
+        def block(rows: NDArray[Any]) -> FloatArray:
+            weights = less[_below_top(rows)]
+            mean = weights.mean(axis=1, keepdims=True)
+            return np.asarray(
+                (weights - mean) / (gap * (1 + mean)) + 1 / self.n_classes
+            )
+
+        return in_blocks(outputs, self.n_classes, block)
 
     def likelihood(self, outputs: NDArray[Any]) -> FloatArray:
         """Return P(output | label) up to a factor a row, (n, n_classes).
@@ -120,12 +141,9 @@ class Alibi(LabelMechanism):
         Two labels differ in |o_c| - |o_c - 1| only, which is 2 o_c - 1 within [0, 1].
         """
         weights = np.exp(-2 * self.noise.rate * np.arange(ONE + 1))
-
-        def block(rows: NDArray[Any]) -> FloatArray:
-            inside = np.clip(rows, 0, ONE)
-            return np.asarray(weights[inside.max(axis=1, keepdims=True) - inside])
-
-        return in_blocks(outputs, self.n_classes, block)
+        return in_blocks(
+            outputs, self.n_classes, lambda rows: weights[_below_top(rows)]
+        )
 
     def soft(self, outputs: NDArray[Any]) -> FloatArray:
         """Return the soft labels (29), (n, n_classes): rows sum to 1."""

@@ -41,9 +41,11 @@ HONEST: Final = Metric(
 )
 HONEST_ERROR: Final = Metric(
     "honest_error",
-    "its standard error",
+    "standard error of what codes say",
     beside=ACCURACY.name,
-    words="The standard error that the server states with it",
+    spread=True,
+    figure=False,
+    words="What the server states with its word on the accuracy",
 )
 METRICS: Final = (ACCURACY, BALANCED, ECE, HONEST, HONEST_ERROR)
 
