@@ -55,7 +55,7 @@ def test_a_stage_repeats_over_the_first_of_its_system_s_index() -> None:
     [
         ("server", "client"),
         ("server", "record"),
-        ("public", "record"),
+        ("public", "client"),
         ("srv", "message"),
     ],
 )

@@ -16,36 +16,26 @@ from curvote.datasets import nhanes_2003, raw, sources
 from curvote.datasets.nhanes_2003 import BINS, FILE, Parameters
 from curvote.datasets.unpack import read
 from curvote.errors import UserError
+from tests.nhanes_table import person, text
 
 MIRROR = os.environ.get(raw.MIRROR)
-HEADER = [
-    *("seqn", "sddsrvyr", "age", "gender", "bmi", "lbxtc", "lbdhdd", "sys"),
-    *("tac", "tlac", "mvpa", "wt", "st", *BINS),
-]
 NO_ACTIVITY = dict.fromkeys(BINS, "")
 
 
-def _person(seqn: int, gender: str, age: float, hdl: float | str, **other: Any) -> str:
-    bins = {name: 100 * i + seqn for i, name in enumerate(BINS)}
-    named = {"seqn": seqn, "gender": gender, "age": age, "lbdhdd": hdl}
-    cells = dict.fromkeys(HEADER, "1") | bins | named | other
-    return ",".join(str(cells[name]) for name in HEADER)
-
-
 PEOPLE = [
-    _person(1, "Female", 30, 50),
-    _person(2, "Female", 55.5, 49),
-    _person(3, "Female", 70, ""),
-    _person(4, "Female", 40, 60, **NO_ACTIVITY),
-    _person(5, "Male", 33, 40),
-    _person(6, "Male", 44, 39),
-    _person(7, "Male", 60, "", **NO_ACTIVITY),
+    person(1, "Female", 30, 50),
+    person(2, "Female", 55.5, 49),
+    person(3, "Female", 70, ""),
+    person(4, "Female", 40, 60, **NO_ACTIVITY),
+    person(5, "Male", 33, 40),
+    person(6, "Male", 44, 39),
+    person(7, "Male", 60, "", **NO_ACTIVITY),
 ]
 
 
 def _write(folder: Path, people: list[str]) -> dict[str, Path]:
     path = folder / "table.csv"
-    path.write_text("\n".join([",".join(HEADER), *people]) + "\n")
+    path.write_text(text(people))
     return {FILE: path}
 
 
@@ -91,12 +81,12 @@ def test_a_curve_is_the_twelve_bins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("people", "message"),
     [
-        ([_person(1, "female", 40, 50)], "line 2 'female'"),
-        ([_person(1, "Female", 29, 50)], "age, impossible"),
-        ([_person(1, "Female", 40, 50, **{"tlac.3": -1})], r"tlac\.3, impossible"),
-        ([_person(1, "Female", 40, 50, **{"tlac.3": 1300})], r"tlac\.3, impossible"),
+        ([person(1, "female", 40, 50)], "line 2 'female'"),
+        ([person(1, "Female", 29, 50)], "age, impossible"),
+        ([person(1, "Female", 40, 50, **{"tlac.3": -1})], r"tlac\.3, impossible"),
+        ([person(1, "Female", 40, 50, **{"tlac.3": 1300})], r"tlac\.3, impossible"),
         ([PEOPLE[0], PEOPLE[0]], r"repeat a participant.*\[3\]"),
-        ([_person(1, "Female", 40, "")], "nobody is left: sex female"),
+        ([person(1, "Female", 40, "")], "nobody is left: sex female"),
         ([PEOPLE[0] + ",1"], "line 2 has 26"),
     ],
 )

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from numpy.testing import assert_array_equal
 
 from curvote.errors import UserError
 from curvote.run import audited, history, results
@@ -129,7 +130,7 @@ def test_tables_of_the_version_before_are_read(
         new, old = (to_columns(path.stem, pq.read_table(file)) for file in (path, copy))
         assert set(new) == set(old)
         for column, values in new.items():
-            assert np.array_equal(values, old[column]), f"{path.stem}.{column}"
+            assert_array_equal(values, old[column], f"{path.stem}.{column}")
 
 
 def _made_before(artifact: Path) -> None:

@@ -221,7 +221,7 @@ def test_each_part_of_a_wrong_source_is_named(tmp_path: Path, mode: str) -> None
         assert f"{line.format(at, key, key)} {why}" in said
 
 
-@pytest.mark.parametrize("protocol", ["mrma", "direct", "clean", "majority", "auto"])
+@pytest.mark.parametrize("protocol", ["mrma", "direct", "clean", "auto"])
 def test_signs_are_made_of_two_classes_only(tmp_path: Path, protocol: str) -> None:
     """More are refused at their line, before a file is looked for."""
     source = {"name": "phonemes", "classes": ["aa", "iy", "sh"]}

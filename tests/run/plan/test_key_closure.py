@@ -18,7 +18,7 @@ from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE, of_code
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
-from tests import plain
+from tests import nhanes_table, plain
 from tests.run.test_boundary import CHAINS
 
 ROOT = PACKAGE.parent
@@ -30,7 +30,28 @@ DRIFT = plain.of("drift") | {
     "clients": {"train": 60},
     "project": {"basis": "identity", "rescale": "min_max"},
 }
-PIPELINES = CHAINS | {"clean": CLEAN, "drift": DRIFT}
+LABELS = {
+    "source": {"name": "circle", "n_classes": 3},
+    "clients": {"train": 60, "test": 20},
+    "protocols": [
+        {"name": "labels", "label": "one"},
+        {"name": "labels", "label": "two", "rounds": 2},
+        "labels_clean",
+    ],
+    "epsilon": [4],
+    "replicates": 2,
+}
+NUMBERS = {
+    "source": {"name": "nhanes-2003", "target": "hdl_mg_dl"},
+    "clients": {"train": 60, "test": 20},
+    "protocol": "labels_regression",
+    "learners": ["ridge"],
+    "epsilon": [4],
+    "replicates": 2,
+}
+# Stages that several have are those of the last: it reads no file.
+PIPELINES = {"numbers": NUMBERS, "labels": LABELS} | CHAINS
+PIPELINES |= {"clean": CLEAN, "drift": DRIFT}
 
 
 def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -46,6 +67,8 @@ def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Project, 
     for name, given in PIPELINES.items():
         folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
         project = plain.write(folder, tiny=pipeline_of(given))
+        if given["source"]["name"] == "nhanes-2003":
+            nhanes_table.write_source(folder)
         plain.run(project)
         for step in plain.plan(project).steps:
             # The last arrival, and the last learner, read most.
