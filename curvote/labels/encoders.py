@@ -9,7 +9,12 @@ from curvote import validate
 from curvote.mechanisms import make
 from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.hadamard import Hadamard
+from curvote.mechanisms.k_rr import KRR
 from curvote.mechanisms.labels import PackedMechanism
+from curvote.mechanisms.rr_with_prior import RRWithPrior
+from curvote.mechanisms.subset_selection import SubsetSelection
+from curvote.mechanisms.unary import UnaryOptimised, UnarySymmetric
 
 AUTO: Final = "auto"
 # What tables and papers call a mechanism.
@@ -19,14 +24,18 @@ CALLED: Final = {
     "rr": "k_rr",
     "subset": "subset_selection",
 }
-ENCODERS: Final = (
-    "unary_symmetric",
-    "unary_optimised",
-    "k_rr",
-    "subset_selection",
-    "hadamard",
-    "alibi",
-    "rr_with_prior",
+# By their classes, so that their code counts wherever an encoder may be named.
+ENCODERS: Final = tuple(
+    kind.name
+    for kind in (
+        UnarySymmetric,
+        UnaryOptimised,
+        KRR,
+        SubsetSelection,
+        Hadamard,
+        Alibi,
+        RRWithPrior,
+    )
 )
 # Among which `auto` chooses.
 CANDIDATES: Final = (
