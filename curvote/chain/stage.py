@@ -119,8 +119,8 @@ class Stage:
     those whose versions count beside the usual ones, ``block`` is how many repetitions
     are computed together at most, where each takes long, and ``raw`` says that it reads
     the source's files. ``side`` says who may read the tables, and so in which root of
-    the store they stand; a name has one side in all systems. A table of another side is an
-    InternalError.
+    the store they stand; a name has one side in all systems. A table of another side is
+    an InternalError.
     """
 
     name: str

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
         PrivateLabelRegressor,
         noise_targets,
     )
-    from curvote.labels.scoring import Score, private_score
+    from curvote.labels.score import Score
+    from curvote.labels.scoring import private_score
     from curvote.labels.search import PrivateSearchCV
     from curvote.labels.spectral import Spectral
 else:
@@ -43,7 +44,7 @@ else:
             "NoisedTargets": "regression",
             "PrivateLabelRegressor": "regression",
             "PrivateSearchCV": "search",
-            "Score": "scoring",
+            "Score": "score",
             "Spectral": "spectral",
             "encode": "encoding",
             "noise_targets": "regression",

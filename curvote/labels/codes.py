@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.labels import codes_file
 from curvote.labels.encoders import ENCODERS, facts
 from curvote.labels.places import classes_of, places_of
 from curvote.labels.plain import NONE, Plain
@@ -160,13 +161,9 @@ class Codes:
 
         True labels are refused: UserError.
         """
-        from curvote.labels.codes_file import write
-
-        write(self, Path(path))
+        codes_file.write(self, Path(path))
 
     @classmethod
     def read(cls, path: str | Path) -> Codes:
         """Return the codes that `write` wrote; an altered file is a UserError."""
-        from curvote.labels.codes_file import read
-
-        return read(Path(path))
+        return cls(**codes_file.read(Path(path)))

@@ -12,7 +12,6 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.labels.codes import Codes
 from curvote.labels.plain import NONE
 from curvote.strict_json import canonical, parse
 
@@ -21,8 +20,8 @@ _KEY: Final = b"curvote.codes"
 _MOST_BYTES = 1 << 26
 
 
-def write(codes: Codes, path: Path) -> None:
-    """Write codes to ``path``; true labels are a UserError."""
+def write(codes: Any, path: Path) -> None:
+    """Write `Codes` to ``path``; true labels are a UserError."""
     if codes.encoder == NONE:
         raise UserError(
             "the codes are true labels, not noised; they are never written."
@@ -62,8 +61,8 @@ def _digest(about: dict[str, Any], columns: dict[str, NDArray[Any]]) -> str:
     return made.hexdigest()
 
 
-def read(path: Path) -> Codes:
-    """Return the codes at ``path``; no such file, or an altered one: UserError."""
+def read(path: Path) -> dict[str, Any]:
+    """Return the fields of the codes at ``path``; none, or altered ones: UserError."""
     table = _table(path)
     written = (table.schema.metadata or {}).get(_KEY)
     if written is None:
@@ -79,14 +78,14 @@ def read(path: Path) -> Codes:
             f"{path} was altered after it was written: its SHA-256 is not the one that"
             " it states."
         )
-    return Codes(
-        columns["code"],
-        np.array(about["classes"]),
-        about["epsilon"],
-        about["encoder"],
-        about["params"],
-        columns.get("prior"),
-    )
+    return {
+        "values": columns["code"],
+        "classes": np.array(about["classes"]),
+        "epsilon": about["epsilon"],
+        "encoder": about["encoder"],
+        "params": about["params"],
+        "prior": columns.get("prior"),
+    }
 
 
 def _table(path: Path) -> pa.Table:

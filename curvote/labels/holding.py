@@ -11,7 +11,7 @@ from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.decoded import rows_without_bias
 from curvote.labels.plain import Plain
-from curvote.labels.scoring import Z
+from curvote.labels.score import Z
 from curvote.mechanisms.base import LabelMechanism
 
 # An accuracy lies in [0, 1]: a wider interval than that says nothing.

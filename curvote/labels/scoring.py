@@ -8,7 +8,7 @@ accuracy is made of ratios of two.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,28 +18,16 @@ from curvote.labels import balanced
 from curvote.labels.codes import Codes
 from curvote.labels.decoded import refuse_biased, unbiased
 from curvote.labels.predicted import Predicted, predicted
+from curvote.labels.regression.scoring import squared_error
 from curvote.labels.regression.targets import NoisedTargets
+from curvote.labels.score import Score, score_of
 from curvote.validate import FloatArray
 
 Scoring = str | Callable[[Any, FloatArray], FloatArray]
 ByClass = Callable[[Predicted], FloatArray]
 
-# The quantile of the normal law that a two-sided interval of 95 % ends at.
-Z: Final = 1.959963984540054
 # scikit-learn's log loss takes no probability for smaller.
 _LEAST: Final = float(np.finfo(np.float64).eps)
-
-
-class Score(NamedTuple):
-    """An estimate, its standard error, and the ends of a 95 % interval.
-
-    Neither is cut to what the score can be: an accuracy may be above 1 here.
-    """
-
-    value: float
-    se: float
-    low: float
-    high: float
 
 
 def private_score(
@@ -82,19 +70,9 @@ def private_score(
     0.50 +- 0.01
     """
     if isinstance(codes, NoisedTargets):
-        from curvote.labels.regression.scoring import squared_error
-
         return squared_error(model, X, codes)
     told = predicted(model, X, codes)
     return score_of(contributions(told, X, codes, scoring))
-
-
-def score_of(each: FloatArray) -> Score:
-    """Return the mean of what each record says (n,), n at least 2, with its error."""
-    if len(each) < 2:
-        raise UserError(f"{len(each)} codes have no standard error; give 2 or more.")
-    value, se = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
-    return Score(value, se, value - Z * se, value + Z * se)
 
 
 def contributions(

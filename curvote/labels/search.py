@@ -22,7 +22,8 @@ from curvote.labels.encoders import AUTO, CANDIDATES, built, concrete
 from curvote.labels.given import LP_2ST
 from curvote.labels.holding import held_out, refuse_few
 from curvote.labels.records import known, learned
-from curvote.labels.scoring import SCORINGS, Score, Scoring, private_score
+from curvote.labels.score import Score
+from curvote.labels.scoring import SCORINGS, Scoring, private_score
 from curvote.validate import FloatArray
 
 # For a classifier of estimator "auto", the simplest first.

@@ -15,12 +15,12 @@ from curvote import validate
 from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.labels.encoders import concrete
+from curvote.labels.task_form import FORMAT, written
 from curvote.mechanisms import make
 from curvote.mechanisms.base import LabelMechanism
 from curvote.privacy import Budget
 from curvote.strict_json import canonical
 
-FORMAT: Final = 3
 PROTOCOL: Final = "labels"
 ASKS: Final = "code"
 
@@ -92,8 +92,6 @@ class Task:
     @classmethod
     def from_json(cls, text: Mapping[str, Any]) -> Task:
         """Build the task that `to_json` wrote; anything else is a UserError."""
-        from curvote.labels.task_form import written
-
         return cls(**written(text))
 
     def digest(self) -> str:

@@ -6,14 +6,13 @@ would tell it: so the classes alone say how many there are, no parameter does.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from curvote import validate
 from curvote.errors import UserError
 from curvote.labels.encoders import ENCODERS
-from curvote.labels.task import FORMAT
 from curvote.strict_json import said
 from curvote.task_form import (
     MOST_CLASSES,
@@ -26,6 +25,8 @@ from curvote.task_form import (
 
 # What a mechanism is told by the rest of a task, or knows of each record by itself.
 TOLD = ("epsilon", "n_classes", "prior")
+
+FORMAT: Final = 3
 
 
 class _Written(BaseModel):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from curvote.labels.regression.targets import NoisedTargets
-from curvote.labels.scoring import Score, score_of
+from curvote.labels.score import Score, score_of
 
 
 def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:

@@ -13,7 +13,8 @@ from curvote.labels.classifier import PrivateLabelClassifier
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner
 from curvote.labels.predicted import predicted
-from curvote.labels.scoring import Score, contributions, score_of
+from curvote.labels.score import Score, score_of
+from curvote.labels.scoring import contributions
 
 Array = NDArray[np.float64]
 SCORINGS = ("accuracy", "balanced_accuracy", "brier", "log_loss")

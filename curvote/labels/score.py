@@ -1,0 +1,33 @@
+"""An estimate with its standard error and interval."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from curvote.errors import UserError
+from curvote.validate import FloatArray
+
+# The quantile of the normal law that a two-sided interval of 95 % ends at.
+Z: Final = 1.959963984540054
+
+
+class Score(NamedTuple):
+    """An estimate, its standard error, and the ends of a 95 % interval.
+
+    Neither is cut to what the score can be: an accuracy may be above 1 here.
+    """
+
+    value: float
+    se: float
+    low: float
+    high: float
+
+
+def score_of(each: FloatArray) -> Score:
+    """Return the mean of what each record says (n,), n at least 2, with its error."""
+    if len(each) < 2:
+        raise UserError(f"{len(each)} codes have no standard error; give 2 or more.")
+    value, se = float(each.mean()), float(each.std(ddof=1) / np.sqrt(len(each)))
+    return Score(value, se, value - Z * se, value + Z * se)
