@@ -10,12 +10,15 @@ import numpy as np
 from curvote import validate
 from curvote.labels.regression.binning import optimal
 from curvote.labels.regression.readings import middles
+from curvote.mechanisms.hybrid import Hybrid
 from curvote.mechanisms.piecewise import Piecewise
+from curvote.mechanisms.rr_on_bins import RROnBins
 from curvote.validate import FloatArray
 
 AUTO: Final = "auto"
-ON_BINS: Final = "rr_on_bins"
-RANDOMIZERS: Final = ("piecewise", "hybrid", ON_BINS)
+ON_BINS: Final = RROnBins.name
+# By their classes, so that their code counts wherever a randomizer may be named.
+RANDOMIZERS: Final = (Piecewise.name, Hybrid.name, ON_BINS)
 # The variance of a label that is uniform in its bounds, mapped to [-1, 1].
 _UNIFORM: Final = 1 / 3
 
@@ -32,7 +35,7 @@ def concrete(randomizer: str, epsilon: float) -> str:
         return randomizer
     at_0, at_1 = Piecewise(epsilon=epsilon).variance(np.array([0.0, 1.0]))
     mean = at_0 + (at_1 - at_0) * _UNIFORM
-    return "piecewise" if mean <= _UNIFORM else ON_BINS
+    return Piecewise.name if mean <= _UNIFORM else ON_BINS
 
 
 def on_bins(prior: FloatArray, epsilon: float) -> Mapping[str, Any]:
