@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from curvote.run import history
@@ -23,6 +25,9 @@ _VIEW = "headline"
 _NAME = "attributes.`Run Name`"
 # MLflow opens with its pages for language models unless it is told what this is.
 _KIND = "workflowType=machine_learning"
+# A tag of an experiment holds 20,000 characters; a column stands there three times,
+# quoted twice.
+_MOST, _AROUND = 5_500, 24
 
 
 def describe(client: MlflowClient, experiment: str, headline: Headline) -> None:
@@ -41,7 +46,7 @@ def describe(client: MlflowClient, experiment: str, headline: Headline) -> None:
 
 def _state(headline: Headline) -> dict[str, Any]:
     """Return what MLflow keeps of a view: its columns, its charts and their x-axis."""
-    metrics = [f"metrics.`{name}`" for name in headline.names]
+    metrics = [f"metrics.`{name}`" for name in _fitting(headline.names)]
     params = [f"params.`{name}`" for name in ("N", "d", "replicates")]
     columns = [*metrics, *params, "attributes.`Source`"]
     state = {
@@ -54,6 +59,12 @@ def _state(headline: Headline) -> dict[str, Any]:
         axis = {"xAxisKey": "metric", "selectedXAxisMetricKey": headline.x}
         state["globalLineChartConfig"] = axis | {"lineSmoothness": 0}
     return state
+
+
+def _fitting(names: Sequence[str]) -> list[str]:
+    """Return the first names, as many as the view has room for."""
+    lengths = accumulate(len(name) + _AROUND for name in names)
+    return [n for n, end in zip(names, lengths, strict=True) if end <= _MOST]
 
 
 def address(project: Project) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from curvote.chain.axis import Cell
 from curvote.run.config.parts import parts_of
+from flows import mlflow_view
 from flows.cells import (
     Row,
     by_cell,
@@ -136,3 +138,15 @@ def test_a_release_is_told_by_what_it_estimates() -> None:
     assert ("reports", 60.0, 2000) in found.points
     assert ("epsilon", 2.0, 2000) in found.points
     assert not of_outcomes({}, {}).points
+
+
+@pytest.mark.parametrize("length", [3, 40, 200])
+def test_a_view_of_many_methods_fits_the_tag_that_holds_it(length: int) -> None:
+    """The first names stand in it; MLflow refuses a longer one and what follows."""
+    names = [f"{number:04}".ljust(length, "x") for number in range(1000)]
+    points = tuple((name, 1.0, 0) for name in names)
+    state = mlflow_view._state(Headline(points=points))
+    kept = state["selectedColumns"][:-4]
+    assert kept == [f"metrics.`{name}`" for name in names[: len(kept)]]
+    assert 10 < len(kept) < 1000
+    assert len(json.dumps({"state": json.dumps(state)})) < 20_000
