@@ -189,10 +189,10 @@ def test_the_audit_knows_what_both_parties_send(town: Town) -> None:
     """A row for each message and level; each at its own party's epsilon."""
     rows = town.json("audit")
     assert {(row["mechanism"], row["claimed"]) for row in rows} == {
-        ("toy.answer", 2),
-        ("toy.answer", 20),
-        ("toy.colour", 1),
-        ("toy.colour", 8),
+        ("toy.answer@3", 2),
+        ("toy.answer@3", 20),
+        ("toy.colour@3", 1),
+        ("toy.colour@3", 8),
     }
     assert {row["verdict"] for row in rows} == {"pass"}
 

@@ -91,7 +91,7 @@ def _kill_in_the_middle(house: House) -> int:
     """Start a run, and kill it as soon as people have answered; return its end."""
     answers = house.project / "data" / "artifacts" / "ask"
     with house.start("run", "town", "--block", "1") as process:
-        over = until(lambda: _there(answers) or process.poll() is not None, 90)
+        over = until(lambda: _there(answers) or process.poll() is not None, 300)
         os.kill(process.pid, signal.SIGKILL)
         _, err = process.communicate()
     assert over
