@@ -103,7 +103,7 @@ def _task_states() -> dict[str, set[str]]:
         time.sleep(0.2)
     found: dict[str, set[str]] = {}
     for run in runs:
-        # Until its name is recorded, too, a task run is called by its task and a suffix.
+        # Until its name is recorded, a task run is called by its task and a suffix.
         name = run.name.split()[0].partition("-")[0]
         found.setdefault(name, set()).add(run.state_name or "")
     return found
