@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
@@ -82,12 +81,6 @@ def posterior(proba: FloatArray, likely: FloatArray) -> FloatArray:
     """Return P(class | x, code), (n, K), of (n, K) each."""
     joint = proba * likely
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
-
-
-def argmax_random(votes: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the place of the largest vote of each row, (n,); ties fall at random."""
-    largest = votes == votes.max(axis=1, keepdims=True)
-    return np.asarray((largest * rng.random(votes.shape)).argmax(axis=1))
 
 
 def _sharpened(votes: FloatArray) -> Iterator[FloatArray]:

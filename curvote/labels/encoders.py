@@ -77,6 +77,12 @@ def built(encoder: str, n_classes: int, epsilon: float) -> Any:
     return make(encoder, epsilon=epsilon, n_classes=n_classes)
 
 
+def stated(mechanism: LabelMechanism) -> dict[str, Any]:
+    """Return what must be stated beside epsilon: later versions may choose another."""
+    omega = getattr(mechanism, "omega", None)
+    return {} if omega is None else {"omega": omega}
+
+
 def code_bytes(mechanism: LabelMechanism) -> int:
     """Return how many bytes one code takes in memory."""
     if isinstance(mechanism, PackedMechanism):

@@ -11,7 +11,7 @@ from curvote import validate
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.labels.codes import Codes
-from curvote.labels.encoders import AUTO, concrete
+from curvote.labels.encoders import AUTO, concrete, stated
 from curvote.labels.places import places_of
 from curvote.mechanisms import make
 from curvote.validate import FloatArray
@@ -44,8 +44,7 @@ def encode(
     given = {} if prior is None else {"prior": _prior(prior, name)}
     mechanism: Any = make(name, epsilon=budget, n_classes=len(known), **given)
     values = mechanism.randomize(places, entropy_of(random_state))
-    params = {"omega": mechanism.omega} if hasattr(mechanism, "omega") else {}
-    return Codes(values, known, budget, name, params, given.get("prior"))
+    return Codes(values, known, budget, name, stated(mechanism), given.get("prior"))
 
 
 def _prior(prior: ArrayLike, encoder: str) -> FloatArray:

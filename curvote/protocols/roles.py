@@ -76,6 +76,15 @@ def split(
     return rest | {"test": tested["test"]}
 
 
+def played(
+    clients: Mapping[str, NDArray[Any]], params: Mapping[str, Any], replicate: int
+) -> Roles:
+    """Return the rows of each role among a table of clients, as settings deal them."""
+    groups = clients["group"] if params["source.groups"] else None
+    n, aside = len(clients["label"]), set_aside(clients)
+    return split(params["seed"], replicate, n, params["clients"], groups, aside=aside)
+
+
 def set_aside(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_] | None:
     """Return which clients their publisher set aside for testing, None if unsaid."""
     part = columns.get("part")

@@ -51,16 +51,6 @@ def test_the_likelihood_is_that_of_the_mixture():
     assert calibration.posterior(proba, likely) == pytest.approx(0.5)
 
 
-def test_ties_fall_evenly():
-    """Two of three classes tie: each wins half of the rows, within 4.5 sigma."""
-    n = 10_000
-    tied = np.tile([0.5, 0.1, 0.5], (n, 1))
-    places = calibration.argmax_random(tied, np.random.default_rng(0))
-    counts = np.bincount(places, minlength=3)
-    assert counts[1] == 0
-    assert abs(counts[0] - n / 2) < 4.5 * np.sqrt(n / 4)
-
-
 def test_one_code_a_record():
     """Votes and codes of different length are refused."""
     codes = encode([0, 1, 0], [0, 1], 1.0, "rr", 0)

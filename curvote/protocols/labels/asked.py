@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from curvote.chain.axis import Settings
 from curvote.chain.stage import Facts, Inputs, Params
 from curvote.classes import Classes
+from curvote.labels.encoders import stated
 from curvote.labels.task import ASKS, Task
 from curvote.protocols.labels.two.messages import LIKELY, PROTOCOL
 
@@ -15,7 +17,7 @@ def asked(settings: Settings, read: Callable[[str], Facts]) -> Iterator[Task]:
     """Yield the task of each level."""
     classes = read("ingest")["classes"]
     for epsilon in settings.epsilon:
-        yield Task(classes, epsilon, settings.labels.encoder)
+        yield single(Classes(classes), epsilon, settings.labels.encoder)
 
 
 def asked_twice(settings: Settings, read: Callable[[str], Facts]) -> Iterator[Task]:
@@ -30,7 +32,13 @@ def task_of(inputs: Inputs, params: Params) -> Task:
     """Return the task of the round that a stage draws: all of it is public."""
     classes = Classes(inputs["ingest"].facts["classes"])
     epsilon, number = params["epsilon"], params.get("number", 1)
-    return Task(classes, epsilon, params["labels.encoder"], number=number)
+    return single(classes, epsilon, params["labels.encoder"], number)
+
+
+def single(classes: Classes, epsilon: float, encoder: str, number: int = 1) -> Task:
+    """Return what one round asks, with the parameters that were chosen for it."""
+    task = Task(classes, epsilon, encoder, number=number)
+    return replace(task, params=stated(task.noise()))
 
 
 def first(classes: Classes, epsilon: float, number: int = 1) -> Task:

@@ -69,7 +69,7 @@ def _asked(pipeline: Settings) -> Problems:
         message = f"two rounds have encoders of their own, not {labels.encoder}."
         yield Problem(message, ("labels", "encoder"))
     if labels.rounds == 2 and pipeline.production:
-        message = "two rounds are never better: they are for studies only."
+        message = "its priors, one a record, travel with no task: for studies only."
         yield Problem(message, ("labels", "rounds"))
 
 

@@ -25,7 +25,6 @@ Array = NDArray[np.float64]
 
 TASK = Task
 RECORD, CODE, PRIOR = "record", "code", "prior"
-_BYTES = 256
 
 
 class CodePayload(Payload):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,9 @@ from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.task import Task
 from curvote.protocols.labels.messages import CODE, PRIOR, RECORD
-from curvote.protocols.roles import Roles, set_aside, split
 
 Index = NDArray[np.int64]
 Names = NDArray[Any]
-
-
-def roles_of(clients: Columns, params: Mapping[str, Any], replicate: int) -> Roles:
-    """Return the rows of each role; all of it is public."""
-    groups = clients["group"] if params["source.groups"] else None
-    n = len(clients["client_id"])
-    sizes, aside = params["clients"], set_aside(clients)
-    return split(params["seed"], replicate, n, sizes, groups, aside=aside)
 
 
 def rows_of(names: Names, wanted: Names) -> Index:

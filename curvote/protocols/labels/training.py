@@ -14,10 +14,9 @@ from curvote.labels.codes import Codes
 from curvote.labels.learners.base import Learner
 from curvote.labels.predicted import predicted
 from curvote.labels.score import Score, score_of
-from curvote.labels.scoring import contributions
+from curvote.labels.scoring import SCORINGS, contributions
 
 Array = NDArray[np.float64]
-SCORINGS = ("accuracy", "balanced_accuracy", "brier", "log_loss")
 # Fewer held-out codes than that say nothing.
 FEWEST = 30
 

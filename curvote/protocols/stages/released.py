@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows, Source
 from curvote.entropy import SystemEntropy, permutation
 from curvote.protocols.message import Message, dealt, knowledge, messages
-from curvote.protocols.roles import set_aside, split
+from curvote.protocols.roles import played
 from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
 from curvote.task import Asked, Task
@@ -51,11 +51,7 @@ def message(params: Params) -> Message:
 
 def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
     """Return the rows of the clients who release in this stage."""
-    groups = clients["group"] if params["source.groups"] else None
-    n = len(clients["label"])
-    aside = set_aside(clients)
-    roles = split(params["seed"], 0, n, params["clients"], groups, aside=aside)
-    return message(params).senders.rows(roles)
+    return message(params).senders.rows(played(clients, params, 0))
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:

@@ -11,6 +11,7 @@ import pytest
 
 from curvote.chain.lookup import system
 from curvote.datasets import circle
+from curvote.protocols import roles
 from curvote.protocols.labels import records
 from curvote.run.project import Project
 from curvote.run.results import RunView, scores, views
@@ -72,12 +73,12 @@ def test_each_training_record_has_one_code(every: list[RunView], protocol: str) 
     view = cell(every, protocol, "knn-40")
     clients = view.columns("ingest", "clients")
     sizes = view.settings.clients.model_dump()
-    roles = records.roles_of(
+    mine = roles.played(
         clients, {"seed": 3, "clients": sizes, "source.groups": None}, 0
     )
     stages = ["privatize", *(["again"] if protocol == "lp_2st" else [])]
     named = [*np.concatenate([view.columns(s, "codes")["record"] for s in stages])]
-    assert sorted(named) == sorted(str(clients["client_id"][r]) for r in roles["train"])
+    assert sorted(named) == sorted(str(clients["client_id"][r]) for r in mine["train"])
 
 
 def test_the_server_reads_no_label(every: list[RunView]) -> None:
@@ -100,7 +101,7 @@ def test_labels_that_nobody_encoded_change_nothing_on_the_server(
         table = real(*given)
         asked = {"seed": 3, "clients": sizes, "source.groups": None}
         # The first repetition's roles; the second's are compared by their codes alone.
-        tested = records.roles_of(table, asked, 0)["test"]
+        tested = roles.played(table, asked, 0)["test"]
         label = table["label"].copy()
         label[tested] = (label[tested] + 1) % K
         return table | {"label": label}
@@ -161,3 +162,10 @@ def test_the_store_keeps_one_model_a_cell(every: list[RunView]) -> None:
     rows = records.rows_of(clients["client_id"].astype(str), said["record"])
     told = model.predict(clients["curve"][rows])
     assert [*told] == [str(place) for place in said["place"]]
+
+
+def test_a_task_names_what_was_chosen_for_it(every: list[RunView]) -> None:
+    """The encoder, and its size of sets: a later rule may choose another."""
+    task = cell(every, "auto", "knn-40").facts("privatize")["task"]
+    assert (task["encoder"], task["params"]) == ("subset_selection", {"omega": 1})
+    assert cell(every, "vector", "knn-40").facts("privatize")["task"]["params"] == {}

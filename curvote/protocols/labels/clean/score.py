@@ -9,15 +9,15 @@ from curvote.chain.stage import Here, Rows
 from curvote.labels.codes import Codes
 from curvote.protocols.labels.graphs import learner_of
 from curvote.protocols.labels.measured import judged, score_table
-from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.training import Records, model
 from curvote.protocols.non_private.methods import CLEAN
+from curvote.protocols.roles import played
 
 
 def one(here: Here) -> Rows:
     """Return the table ``scores`` with the rows ``clean``."""
     clients, values = here.rows("ingest", "clients"), _values(here)
-    roles = roles_of(clients, here.params, here.number)
+    roles = played(clients, here.params, here.number)
     classes = list(here.inputs["ingest"].facts["classes"])
     mine, tested = roles["train"], roles["test"]
     names = np.asarray(classes, dtype=object)

@@ -12,8 +12,8 @@ from curvote.entropy import Entropy
 from curvote.labels.regression.prior import reported
 from curvote.labels.regression.targets import NoisedTargets, scaled
 from curvote.protocols.labels.messages import names_of
-from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.regression import asked
+from curvote.protocols.roles import played
 
 Array = NDArray[np.float64]
 Draw = Callable[[Array, Entropy], Array]
@@ -25,7 +25,7 @@ def one(here: Here) -> Rows:
     Three parts of the clients, in the random order of their role: nobody is in two.
     """
     clients = here.rows("ingest", "clients")
-    mine = roles_of(clients, here.params, here.number)["train"]
+    mine = played(clients, here.params, here.number)["train"]
     labels = scaled(clients["target"][mine], asked.bounds_of(here))
     names, (held, first) = names_of(clients)[mine], _ends(len(mine), here)
     epsilon = here.params["epsilon"]

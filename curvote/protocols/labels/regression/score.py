@@ -12,7 +12,7 @@ from curvote.chain.stage import Here, Rows
 from curvote.labels.regression.learners import made
 from curvote.protocols.labels.measured import Score, score_table
 from curvote.protocols.labels.messages import names_of
-from curvote.protocols.labels.records import roles_of, rows_of
+from curvote.protocols.labels.records import rows_of
 from curvote.protocols.labels.regression.asked import bounds_of
 from curvote.protocols.labels.regression.methods import (
     HONEST,
@@ -23,6 +23,7 @@ from curvote.protocols.labels.regression.methods import (
     STATED,
 )
 from curvote.protocols.non_private.methods import CLEAN
+from curvote.protocols.roles import played
 
 Array = NDArray[np.float64]
 
@@ -34,7 +35,7 @@ def one(here: Here) -> Rows:
 
 def _scores(here: Here) -> Iterator[Score]:
     clients = here.rows("ingest", "clients")
-    tested = roles_of(clients, here.params, here.number)["test"]
+    tested = played(clients, here.params, here.number)["test"]
     y, told = clients["target"][tested], here.rows("train", "forecast")
     at = rows_of(told["record"], names_of(clients)[tested])
     yield from _off(LEARNT.name, told["value"][at] - y)
@@ -54,7 +55,7 @@ def _off(method: str, errors: Array) -> Iterator[Score]:
 def _clean(here: Here, tested: NDArray[np.int64]) -> Array:
     """Return what the same learner says that has seen the numbers themselves."""
     clients = here.rows("ingest", "clients")
-    mine = roles_of(clients, here.params, here.number)["train"]
+    mine = played(clients, here.params, here.number)["train"]
     X = here.rows("features", "features")["values"]
     seed = int(here.generator("train").integers(2**31))
     learner = made(here.params["learner"]["name"], len(mine), seed)

@@ -8,8 +8,9 @@ from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.labels.task import ASKS, Task
 from curvote.protocols.labels.asked import task_of
 from curvote.protocols.labels.messages import MESSAGES, RECORD, CodeMessage, names_of
-from curvote.protocols.labels.records import Names, roles_of
+from curvote.protocols.labels.records import Names
 from curvote.protocols.message import Known
+from curvote.protocols.roles import played
 from curvote.protocols.stages.drawn import noised
 from curvote.protocols.stages.released import described
 
@@ -27,7 +28,7 @@ def one(here: Here) -> Rows:
 def drawn(here: Here, kind: CodeMessage, priors: Columns | None = None) -> Rows:
     """Return the codes of those who send one kind of message in a study."""
     task, clients = Task.from_json(here.facts["task"]), here.rows("ingest", "clients")
-    rows = kind.senders.rows(roles_of(clients, here.params, here.number))
+    rows = kind.senders.rows(played(clients, here.params, here.number))
     names = names_of(clients)[rows]
     sent = noised(here, kind, task, known(clients, rows, priors or {}))
     return {kind.table: kind.gather(task, {RECORD: names, **sent})}
@@ -42,5 +43,5 @@ def known(clients: Columns, rows: np.ndarray, public: Columns) -> Known:
 def senders(here: Here, kind: CodeMessage) -> Names:
     """Return the names of the records whose owners send one kind of message."""
     clients = here.rows("ingest", "clients")
-    rows = kind.senders.rows(roles_of(clients, here.params, here.number))
+    rows = kind.senders.rows(played(clients, here.params, here.number))
     return names_of(clients)[rows]

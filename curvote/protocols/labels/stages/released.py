@@ -7,9 +7,9 @@ from curvote.entropy import SystemEntropy
 from curvote.labels.task import ASKS, Task
 from curvote.protocols.labels.asked import task_of
 from curvote.protocols.labels.messages import MESSAGES, RECORD, names_of
-from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.stages.privatize import known
 from curvote.protocols.stages.released import described
+from curvote.protocols.stages.released import rows as senders
 
 __all__ = ["facts", "one", "task_of"]
 
@@ -23,6 +23,6 @@ def one(here: Here) -> Rows:
     """Return the table ``codes``: noise from the operating system."""
     kind, task = MESSAGES[ASKS], Task.from_json(here.facts["task"])
     clients = here.rows("ingest", "clients")
-    rows = kind.senders.rows(roles_of(clients, here.params, 0))
+    rows = senders(clients, here.params)
     sent = kind.draw(task, known(clients, rows, {}), SystemEntropy())
     return {kind.table: kind.gather(task, {RECORD: names_of(clients)[rows], **sent})}

@@ -19,8 +19,9 @@ from curvote.protocols.labels.measured import (
 )
 from curvote.protocols.labels.messages import RECORD, names_of
 from curvote.protocols.labels.methods import BAYES, LABELS
-from curvote.protocols.labels.records import roles_of, rows_of
+from curvote.protocols.labels.records import rows_of
 from curvote.protocols.majority.methods import MAJORITY
+from curvote.protocols.roles import played
 
 Places = NDArray[np.int64]
 
@@ -28,7 +29,7 @@ Places = NDArray[np.int64]
 def one(here: Here) -> Rows:
     """Return the tables ``scores``, ``reliability`` and ``recalls``."""
     clients = here.rows("ingest", "clients")
-    tested = roles_of(clients, here.params, here.number)["test"]
+    tested = played(clients, here.params, here.number)["test"]
     labels = clients["label"][tested]
     said = _said(here, names_of(clients)[tested])
     rows = [

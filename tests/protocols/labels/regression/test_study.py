@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from curvote.chain.stage import Columns, Here, Rows
-from curvote.protocols.labels.records import roles_of
 from curvote.protocols.labels.regression import privatize, score, train
 from curvote.protocols.labels.regression.system import SYSTEM, told
+from curvote.protocols.roles import played
 from tests import plain
 
 N, TRAIN = 3000, 2400
@@ -112,7 +112,7 @@ def test_numbers_of_the_tested_say_nothing_before_the_report(
 ) -> None:
     """Altered, the released numbers and the forecast are the same."""
     altered = clients["target"].copy()
-    altered[roles_of(clients, PARAMS, 0)["test"]] = 20
+    altered[played(clients, PARAMS, 0)["test"]] = 20
     first, again = (
         ran(clients | {"target": y}, "auto", 1.0) for y in (clients["target"], altered)
     )
