@@ -14,6 +14,7 @@ from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms import exact
+from curvote.mechanisms.law import Mixture, atoms, product, smooth
 from curvote.validate import FloatArray
 
 # The samplers hold epsilon as an integer of at least 11 bits from here on.
@@ -84,6 +85,27 @@ class Mechanism(ABC):
         validate.fraction(probability=probability)
         return math.inf
 
+    @property
+    @abstractmethod
+    def domain(self) -> tuple[float, float]:
+        """The least and the largest value of one coordinate of an input."""
+
+    @property
+    def scale_of_outputs(self) -> tuple[float, float]:
+        """The two outputs that stand for the ends of the domain."""
+        return self.domain
+
+    @abstractmethod
+    def shaped(self, columns: FloatArray) -> NDArray[Any]:
+        """Return columns of the domain, (n, d), as ``randomize`` takes them."""
+
+    @abstractmethod
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return the outputs' laws for n inputs; None if no mixture of products.
+
+        None, too, where there would be more than ``law.MOST_TERMS`` products.
+        """
+
     @abstractmethod
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of the output for each input."""
@@ -140,9 +162,28 @@ class ScalarMechanism(Mechanism):
         clipped = np.clip(given, self.low, self.high)
         return clipped, int(np.count_nonzero(clipped != given))
 
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The ends of the domain."""
+        return self.low, self.high
+
+    @property
+    def scale_of_outputs(self) -> tuple[float, float]:
+        """The two outputs that stand for the ends of the domain."""
+        return (0.0, 1.0) if self.unit_scale else self.domain
+
+    def shaped(self, columns: FloatArray) -> FloatArray:
+        """Return the one column, (n,)."""
+        return columns[:, 0]
+
     @abstractmethod
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return the outputs' laws for inputs (n,): one term, without atoms."""
+        given = np.asarray(x, dtype=np.float64)[:, None]
+        return product(smooth(len(given), lambda at: self.cdf(given, at)))
 
 
 class FiniteMechanism(ScalarMechanism):
@@ -175,6 +216,10 @@ class FiniteMechanism(ScalarMechanism):
         reached = self.outputs <= np.asarray(at)[..., None]
         return np.asarray(np.sum(self.probabilities(x) * reached, axis=-1))
 
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return the outputs' laws for inputs (n,): atoms."""
+        return product(atoms(self.outputs, self.probabilities(x)))
+
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         given, seen = np.asarray(x), np.asarray(at)
         inputs, which = np.unique(given, return_inverse=True)
@@ -206,6 +251,20 @@ class LabelMechanism(Mechanism):
         if given.ndim != 1 or wrong.any():
             raise UserError(self._complaint(given, wrong))
         return given.astype(np.int64), 0
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The first and the last label: the levels of a numbered feature."""
+        return 0.0, self.n_classes - 1.0
+
+    def shaped(self, columns: FloatArray) -> NDArray[Any]:
+        """Return the nearest labels to the one column, (n,)."""
+        return np.rint(columns[:, 0]).astype(np.int64)
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return the codes' laws for labels (n,): atoms; None if no single number."""
+        codes = self.outputs()
+        return product(atoms(codes, self.probabilities(x))) if codes.ndim == 1 else None
 
     def _complaint(self, given: FloatArray, wrong: NDArray[np.bool_]) -> str:
         rule = f"labels are whole numbers 0..{self.n_classes - 1}, one a client"
@@ -268,6 +327,24 @@ class VectorMechanism(Mechanism):
         given = self._records(values)
         clipped = np.clip(given, self.low, self.high)
         return clipped, int(np.count_nonzero(clipped != given))
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The ends of a coordinate's domain."""
+        return self.low, self.high
+
+    @property
+    def scale_of_outputs(self) -> tuple[float, float]:
+        """The two outputs that stand for the ends of the domain."""
+        return (0.0, 1.0) if self.unit_scale else self.domain
+
+    def shaped(self, columns: FloatArray) -> FloatArray:
+        """Return the columns as they are."""
+        return columns
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return None: no mixture of products is known."""
+        return None
 
     def _records(self, values: ArrayLike) -> FloatArray:
         shape = np.shape(values)

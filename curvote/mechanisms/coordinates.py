@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.base import ScalarMechanism, VectorMechanism
+from curvote.mechanisms.law import Mixture, product
 from curvote.mechanisms.making import make
 from curvote.privacy import Budget
 from curvote.validate import FloatArray
@@ -46,6 +47,13 @@ class PerCoordinate(VectorMechanism):
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the exact variance of each coordinate of the output, [n, d]."""
         return self.scalar.variance(x)
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return one term, of the scalar mechanism's laws."""
+        columns = np.asarray(x, dtype=np.float64).T
+        found = [self.scalar.law(column) for column in columns]
+        laws = [law.terms[0][0] for law in found if law is not None]
+        return product(*laws) if len(laws) == self.d else None
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), [n], for records [n, d]."""

@@ -15,6 +15,7 @@ from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.grid import ONE, grid_index
+from curvote.mechanisms.law import Law, Mixture, smooth
 from curvote.validate import FloatArray
 
 # Grid points of step 2^-20 on one axis, from -1 to 1.
@@ -96,6 +97,14 @@ class JointBox(VectorMechanism):
         spread = Fraction(self.inside * (WORDS - self.threshold), self.outside)
         return float((self.threshold - spread) / WORDS)
 
+    def law(self, x: ArrayLike) -> Mixture:
+        """Return two terms: uniform in the cube, and uniform everywhere."""
+        lowest = self._lowest(self.clip(x)[0])
+        weight = np.full((len(lowest), 1), self._cube_weight)
+        near = [_uniform(column[:, None], self.side) for column in lowest.T]
+        far = [_uniform(np.full((len(lowest), 1), -ONE), POINTS)] * self.d
+        return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), tuple(far)))
+
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the exact mean of each coordinate, (n, d): the middle, shrunk."""
         return self._cube_weight * self._middle(x)
@@ -116,6 +125,16 @@ class JointBox(VectorMechanism):
         """Return how much likelier a point inside the cube is than one outside."""
         outside = WORDS - self.threshold
         return Fraction(self.threshold * self.outside, self.inside * outside)
+
+
+def _uniform(lowest: NDArray[np.int64], points: int) -> Law:
+    """Return uniform laws on so many grid points from each lowest one, (n, 1)."""
+
+    def cdf(at: FloatArray) -> FloatArray:
+        below = np.floor(np.clip(at, -2, 2) * ONE) - lowest + 1
+        return np.asarray(np.clip(below, 0, points) / points)
+
+    return smooth(len(lowest), cdf, -1.0, 1.0)
 
 
 def _grid(points: int, shape: tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:

@@ -1,0 +1,1 @@
+"""How often a classifier's answer survives noise, and what to send instead."""

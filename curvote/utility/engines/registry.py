@@ -1,0 +1,12 @@
+"""The engines in the order in which they are tried; adding one is a module and a line.
+
+The first that does not refuse a model reads it. The last refuses none.
+"""
+
+ENGINES = {
+    "linear": "curvote.utility.engines.linear:Linear",
+    "trees": "curvote.utility.engines.trees:Trees",
+    "closed_form": "curvote.utility.engines.closed_form:ClosedForm",
+    "network": "curvote.utility.engines.network:Network",
+    "black_box": "curvote.utility.engines.black_box:BlackBox",
+}
