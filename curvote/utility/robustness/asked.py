@@ -26,7 +26,7 @@ def uniform(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
 class Asked:
     """Counts how often uniform points of boxes get another answer than the record.
 
-    ``queries`` (n,) counts the answers of the model so far, each record's own too.
+    ``queries`` (n,) counts them; each record's own answer comes on top.
     """
 
     question: Question
@@ -36,7 +36,7 @@ class Asked:
 
     def __post_init__(self) -> None:
         self.clean = np.asarray(self.question.model.predict(self.question.records))
-        self.queries = np.ones(len(self.clean), dtype=np.int64)
+        self.queries = np.zeros(len(self.clean), dtype=np.int64)
 
     def wrong(
         self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, number: int

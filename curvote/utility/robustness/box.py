@@ -75,12 +75,21 @@ def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> Float
 
 
 def grown(
-    holds: Holds, values: FloatArray, bounds: FloatArray, precision: float
+    holds: Holds,
+    values: FloatArray,
+    bounds: FloatArray,
+    precision: float,
+    first_step: float = 0.25,
 ) -> FloatArray:
-    """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides."""
+    """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides.
+
+    Each side in turn takes a step of ``first_step`` widths as long as the box holds;
+    once none of a record's sides can, its step is halved, down to the precision. With
+    a first step of 0 the balls are left as they are.
+    """
     ends = ball(values, radius(holds, values, bounds, precision), bounds)
     sides = list(np.ndindex(ends.shape[1:]))
-    step = np.full(len(values), 0.25)
+    step = np.full(len(values), first_step)
     while (step >= precision).any():
         moved = [_push(holds, ends, side, step, bounds) for side in sides]
         step = np.where(np.any(moved, axis=0), step, step / 2)
