@@ -179,7 +179,7 @@ def test_boxes_by_trials():
 
 
 def beyond_tolerance(how: Trial) -> float:
-    """The share of 300 boxes of which more than a tenth lies beyond the answer's end."""
+    """The share of 300 boxes of which over a tenth is beyond the answer's end."""
     values = np.linspace(0, 0.6, 300)[:, None]
     asked = question(lambda X: 0.62 - X[:, 0], values, UNIT)
     found = tried(asked, SeededEntropy(SEED), how, 0.01)
