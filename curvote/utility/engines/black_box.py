@@ -12,10 +12,27 @@ from numpy.typing import NDArray
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import Channel
-from curvote.utility.engines.asking import classes_of, places, rows_at_once, told
+from curvote.utility.engines.asking import (
+    MOST_NUMBERS,
+    classes_of,
+    places,
+    rows_at_once,
+    told,
+)
 from curvote.utility.engines.base import Answers, Draws, Engine, Question, Surface
 from curvote.utility.evidence.binomial import interval
 from curvote.validate import FloatArray
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Draws: the records' places (m,), what the model saw (m, D), what it answered."""
+
+    record: Places
+    rows: FloatArray
+    answer: Places
 
 
 @dataclass(frozen=True)
@@ -45,23 +62,27 @@ class Drawn(Surface):
         """Return how many of ``number`` draws of each record are each class, (n, K)."""
         n, k = len(self.clean), self.n_classes
         counted = np.zeros(n * k, dtype=np.int64)
-        for which in _batches(n * number, rows_at_once(self.question.records.shape[1])):
-            record = which // number
-            at = self.asked(record, self._seen(channel, record, entropy))
-            hits = (record * k + at)[at >= 0]
-            counted += np.bincount(hits, minlength=n * k)
+        some = max(1, MOST_NUMBERS // number)
+        for start in range(0, n, some):
+            record = np.repeat(np.arange(start, min(start + some, n)), number)
+            for piece in self.pieces(channel, record, entropy):
+                hits = (piece.record * k + piece.answer)[piece.answer >= 0]
+                counted += np.bincount(hits, minlength=n * k)
         return counted.reshape(n, k)
 
-    def _seen(
-        self, channel: Channel, record: NDArray[np.int64], entropy: Entropy | None
-    ) -> FloatArray:
-        return channel.draw(self.question.values[record], entropy or SystemEntropy())
-
-    def asked(self, record: NDArray[np.int64], seen: FloatArray) -> NDArray[np.int64]:
-        """Return the places of the answers for records (m,) seen as (m, s)."""
-        rows = self.question.records[record]
-        rows[:, list(self.question.sensitive)] = seen
-        return places(self.classes, told(self.question.model, rows))
+    def pieces(
+        self, channel: Channel, record: Places, entropy: Entropy | None = None
+    ) -> Iterator[Piece]:
+        """Yield one draw for each of ``record`` (m,), by pieces of bounded size."""
+        words = entropy or SystemEntropy()
+        size = rows_at_once(self.question.records.shape[1])
+        for start in range(0, len(record), size):
+            some = record[start : start + size]
+            rows = self.question.records[some]
+            seen = channel.draw(self.question.values[some], words)
+            rows[:, list(self.question.sensitive)] = seen
+            answer = places(self.classes, told(self.question.model, rows))
+            yield Piece(some, rows, answer)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError: answers that were not asked for are unknown."""
@@ -70,11 +91,6 @@ class Drawn(Surface):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the answers without noise, and the classes."""
         return {"clean": self.clean, "classes": self.classes}
-
-
-def _batches(total: int, size: int) -> Iterator[NDArray[np.int64]]:
-    for start in range(0, total, size):
-        yield np.arange(start, min(start + size, total))
 
 
 class BlackBox(Engine):
