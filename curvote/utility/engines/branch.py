@@ -146,5 +146,7 @@ def _children(
     axis = boxes.axis[real]
     rows = np.arange(len(axis))
     cut = np.zeros(real.shape)
-    cut[real] = oracle.cut(axis, boxes.low[real][rows, axis], boxes.high[real][rows, axis])
+    cut[real] = oracle.cut(
+        axis, boxes.low[real][rows, axis], boxes.high[real][rows, axis]
+    )
     return halves(boxes, real, cut)

@@ -91,9 +91,7 @@ class Branched(Surface):
         who = np.arange(len(self.clean))
         whole = _whole(low, high)
         boxes = judged(self.oracle, who, whole, np.full(whole.certain.shape, True))
-        found = refined(
-            self.oracle, who, boxes, volume(low, high), self._known, TRIED
-        )
+        found = refined(self.oracle, who, boxes, volume(low, high), self._known, TRIED)
         return self._same(found).all(axis=1)
 
     def _same(self, boxes: Boxes) -> NDArray[np.bool_]:
@@ -174,9 +172,7 @@ def restored(
 ) -> Branched:
     """Return the surface whose ``arrays`` are given."""
     boxes = _rows([arrays[name] for name in NAMES], arrays["counts"])
-    return Branched(
-        arrays["clean"], oracle.n_classes, question, oracle, boxes, effort
-    )
+    return Branched(arrays["clean"], oracle.n_classes, question, oracle, boxes, effort)
 
 
 def _packed(parts: list[Boxes]) -> tuple[list[NDArray], NDArray[np.int64]]:

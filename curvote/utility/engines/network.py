@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.errors import InternalError
 from curvote.utility.engines.activations import RELAXED, Relaxed
-from curvote.utility.engines.asking import places
+from curvote.utility.engines.asking import places, told
 from curvote.utility.engines.base import Engine, Question, Surface
 from curvote.utility.engines.branch import Oracle, Verdict
 from curvote.utility.engines.branched import Effort, branched, restored
@@ -100,7 +101,9 @@ class Bounds(Oracle):
         ended = np.isfinite(low).all(axis=1) & np.isfinite(high).all(axis=1)
         return replace(verdict, certain=verdict.certain & ended)
 
-    def _entered(self, who: NDArray[np.intp], low: FloatArray, high: FloatArray) -> Form:
+    def _entered(
+        self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
+    ) -> Form:
         centre = low + (high - low) / 2
         radius = np.maximum(high - centre, centre - low)
         size = self.size[who] + (np.abs(centre) + radius) @ self.reach
@@ -141,17 +144,17 @@ class Network(Engine):
         """Return why the model cannot be read in this way, or None."""
         from sklearn.neural_network import MLPClassifier
 
-        found = undone(question.model, question.sensitive)
-        if isinstance(found, str):
-            return found
-        estimator, _ = found
+        estimator, front = undone(question)
         if not isinstance(estimator, MLPClassifier):
             return f"{type(estimator).__name__} is no network of scikit-learn."
+        if isinstance(front, str):
+            return front
         return _unfit(estimator) or _many(len(question.sensitive))
 
     def surface(self, question: Question) -> Surface:
         """Return what is known around the records: a partition in boxes."""
-        clean = places(question.model, question.records)
+        model = question.model
+        clean = places(np.asarray(model.classes_), told(model, question.records))
         return branched(question, bounds(question), clean, Effort())
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
@@ -177,12 +180,19 @@ def _many(s: int) -> str | None:
 
 
 def bounds(question: Question) -> Bounds:
-    """Return the bounds of the question's network around its records."""
-    estimator, front = undone(question.model, question.sensitive)
+    """Return the bounds of the question's network around its records.
+
+    InternalError where `Network.refusal` gives a reason.
+    """
+    estimator, front = undone(question)
+    if isinstance(front, str):
+        raise InternalError(front)
     features, values = front.features(question.records), question.values
     weights, shift = estimator.coefs_[0], estimator.intercepts_[0]
     first, absolute = front.slopes @ weights, np.abs(front.slopes) @ np.abs(weights)
-    size = np.abs(features) @ np.abs(weights) + np.abs(shift) + np.abs(values) @ absolute
+    size = (
+        np.abs(features) @ np.abs(weights) + np.abs(shift) + np.abs(values) @ absolute
+    )
     return Bounds(
         base=features @ weights + shift - values @ first,
         size=size,

@@ -16,9 +16,7 @@ from curvote.validate import FloatArray
 LEFT = 1e-12
 
 
-def snapped(
-    oracle: Oracle, who: NDArray[np.intp], boxes: Boxes, law: Mixture
-) -> Boxes:
+def snapped(oracle: Oracle, who: NDArray[np.intp], boxes: Boxes, law: Mixture) -> Boxes:
     """Return the boxes without the parts that the law never reaches, judged anew.
 
     Only coordinates with nothing but atoms count: a withheld feature becomes a point,
