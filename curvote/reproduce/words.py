@@ -26,8 +26,8 @@ def laid_out(rows: Sequence[Row], across: str = "epsilon") -> Lines:
     """Return a comparison as lines of text and the columns to show.
 
     Where values are printed, a line a cell: paper, curvote with one standard error,
-    corrected, what is claimed and our bound where there are any, z. Elsewhere a line a method, with a column for each epsilon, if any, or
-    for each number ``across`` ("n_classes").
+    corrected, what is claimed and our bound if any, z. Elsewhere a line a method, with
+    a column for each epsilon, if any, or for each number ``across`` ("n_classes").
     """
     return _beside(rows) if _any(rows, "published") else _across(rows, across)
 
