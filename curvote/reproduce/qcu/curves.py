@@ -13,14 +13,16 @@ from curvote.errors import InternalError
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu.channels import agreement, ours, printed_agreement
 from curvote.reproduce.qcu.laws import printed as printed_law
-from curvote.reproduce.qcu.looks import curves_of
+from curvote.reproduce.qcu.looks import curves_by_records
 from curvote.reproduce.qcu.printed import Curve, Value, printed
+from curvote.reproduce.qcu.settings import taken, worst
 from curvote.reproduce.qcu.studies import STUDIES, Study, fitted, question
 from curvote.reproduce.rows import Row, finished, having, percent
 from curvote.run.project import Project
 from curvote.utility.engines.base import Surface
 from curvote.utility.engines.choosing import engine_for
-from curvote.utility.robustness import Box, bound, box
+from curvote.utility.robustness.bound import bound
+from curvote.utility.robustness.box import Box, box
 from curvote.validate import FloatArray
 
 across: Final = "epsilon"
@@ -32,7 +34,6 @@ LEFT_OUT: Final = {
     "stroke-logistic": {"age 79", "first", "average of 100", "worst of 100"},
     "stroke-forest": {"first", "average of 100", "worst of 100"},
 }
-WORST: Final = "worst of "
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def know(study: Study, model: Any, records: FloatArray) -> Known:
     asked = question(study, model, records)
     engine, _ = engine_for(asked)
     surface = engine.surface(asked)
-    return Known(asked.values, surface, box(surface, bounds=asked.bounds))
+    return Known(asked.values, surface, box(surface, asked.values, bounds=asked.bounds))
 
 
 def shares(name: str, curve: Curve, known: Known) -> Found:
@@ -127,15 +128,14 @@ def _left_out(curve: Curve) -> bool:
 
 
 def row(curve: Curve, value: Value, found: Found) -> Row:
-    """Return the row of a printed cell: the worst of its records, or their mean."""
-    take = np.min if curve.records.startswith(WORST) else np.mean
+    """Return the row of a printed cell."""
     return _named(curve) | {
         "quantity": "agreement",
         "published": percent(value.empirical),
-        "curvote": percent(float(take(found.paper))),
-        "corrected": percent(float(take(found.ours))),
+        "curvote": percent(taken(curve.records, found.paper)),
+        "corrected": percent(taken(curve.records, found.ours)),
         "claimed": percent(value.theory),
-        "bound": percent(float(take(found.bound))),
+        "bound": percent(taken(curve.records, found.bound)),
         "z": _z(curve, value, found.paper),
     }
 
@@ -153,7 +153,7 @@ def _z(curve: Curve, value: Value, share: FloatArray) -> float | None:
     """Return z by the standard error of all printed draws, of each record its own."""
     told = curve.mechanism != "gaussian" or not curve.model.endswith("logistic")
     error = float(np.sqrt(np.sum(share * (1 - share)) / value.draws)) / len(share)
-    if curve.records.startswith(WORST) or not told or error == 0:
+    if worst(curve.records) or not told or error == 0:
         return None
     return (float(share.mean()) - value.empirical) / error
 
@@ -169,14 +169,7 @@ def _behind(delta: float, curve: Curve, found: Found) -> Row:
 
 def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
     """Draw a panel for each model and setting: agreement against epsilon."""
-    shown = having(given, quantity="agreement")
-    panels = dict.fromkeys((one["learner"], one["setting"]) for one in shown)
-    return curves_of(
-        {
-            f"{model}, {setting}": having(shown, learner=model, setting=setting)
-            for model, setting in panels
-        }
-    )
+    return curves_by_records(having(given, quantity="agreement"))
 
 
 def brief(given: Sequence[Row]) -> Sequence[Row]:

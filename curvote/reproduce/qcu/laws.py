@@ -95,11 +95,13 @@ class Levels(Printed):
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return one draw for each value."""
-        flat = x.ravel()
-        outputs, masses = self.table(flat)
-        reached = np.cumsum(masses, axis=1)[:, :-1] <= rng.random((len(flat), 1))
-        places = reached.sum(axis=1)[:, None]
-        return np.take_along_axis(outputs, places, axis=1).reshape(x.shape)
+        values, which = np.unique(x, return_inverse=True)
+        outputs, masses = self.table(values)
+        # The rows one after the other, row i from i to i + 1: one search for all.
+        sums = np.arange(len(values))[:, None] + np.cumsum(masses, axis=1)
+        sums[:, -1] = np.arange(len(values)) + 1
+        found = np.searchsorted(sums.ravel(), which + rng.random(x.shape), "right")
+        return np.asarray(outputs.ravel()[found])
 
 
 @dataclass(frozen=True)
