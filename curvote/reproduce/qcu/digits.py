@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from curvote.datasets import mnist, raw
 from curvote.entropy import SeededEntropy
-from curvote.errors import InternalError
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu import laws
 from curvote.reproduce.qcu.channels import ours
+from curvote.reproduce.qcu.known import project_of
 from curvote.reproduce.qcu.looks import curves_by_records
 from curvote.reproduce.qcu.printed import Curve, Value, printed
-from curvote.reproduce.qcu.settings import chosen, taken, worst
+from curvote.reproduce.qcu.settings import chosen, of, taken, worst
 from curvote.reproduce.rows import Row, finished, having, percent
 from curvote.run.project import Project
 from curvote.validate import FloatArray
@@ -37,9 +37,7 @@ def rows(name: str, found: Evidence) -> list[Row]:
 
     ``se`` is that of curvote's own draws. There is no z: the networks differ.
     """
-    if found.project is None:
-        raise InternalError(f"{name} reads MNIST: it needs a project")
-    images, digits = read(found.project)
+    images, digits = read(project_of(name, found))
     return finished(_rows(_PRINTED_AS[name], fitted(images, digits), images))
 
 
@@ -63,13 +61,13 @@ def fitted(images: FloatArray, digits: NDArray[np.int64]) -> Any:
 
 
 def _rows(figure: str, model: Any, images: FloatArray) -> Iterator[Row]:
-    known: dict[tuple[str, float, bytes], tuple[FloatArray, FloatArray]] = {}
+    found: dict[Curve, tuple[FloatArray, FloatArray]] = {}
     for curve, value in printed(figure).items():
-        mine = chosen(images, curve.records)
-        key = curve.mechanism, curve.epsilon, mine.tobytes()
-        if key not in known:
-            known[key] = drawn(model, mine, curve.mechanism, curve.epsilon)
-        yield _row(curve, value, *known[key])
+        same = curve._replace(records=of(curve.records))
+        if same not in found:
+            mine = chosen(images, same.records)
+            found[same] = drawn(model, mine, curve.mechanism, curve.epsilon)
+        yield _row(curve, value, *found[same])
 
 
 def drawn(

@@ -1,4 +1,4 @@
-"""Figure 2: one number, right answers within .3 of .5, and the epsilon that it takes."""
+"""Figure 2: right answers within .3 of .5, and the epsilon that they take."""
 
 from __future__ import annotations
 

@@ -14,11 +14,17 @@ def worst(setting: str) -> bool:
     return setting.startswith("worst of ")
 
 
+def of(setting: str) -> str:
+    """Return what names the records alone: "first 100" of an average and of a worst."""
+    some = setting.split(" of ")[1:]
+    return f"first {some[0]}" if some else setting
+
+
 def chosen(records: FloatArray, setting: str) -> FloatArray:
-    """Return the records of "first", "second", "average of 100", "worst of 100"."""
+    """Return the records that ``of`` names: "first", "second" or "first 100"."""
     if setting in _PLACES:
         return records[[_PLACES[setting]]]
-    return records[: int(setting.split(" of ")[1])]
+    return records[: int(setting.removeprefix("first "))]
 
 
 def taken(setting: str, shares: FloatArray) -> float:

@@ -63,10 +63,7 @@ class Study:
         return scaled.to_numpy(dtype=np.float64), labels
 
     def chosen(self, records: FloatArray, setting: str) -> FloatArray:
-        """Return the records of a setting of the published file, (n, D).
-
-        Those of a table's own (its age) are ``single``.
-        """
+        """Return the records that a setting names, (n, D): its age means ``single``."""
         if not setting.startswith("age "):
             return settings.chosen(records, setting)
         one = records[[self.single]]
