@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
+from curvote.utility.engines.asking import told
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
@@ -35,7 +36,7 @@ class Asked:
     queries: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.clean = np.asarray(self.question.model.predict(self.question.records))
+        self.clean = told(self.question.model, self.question.records)
         self.queries = np.zeros(len(self.clean), dtype=np.int64)
 
     def wrong(
@@ -59,5 +60,5 @@ class Asked:
         rows = np.repeat(self.question.records[[record]], size, axis=0)
         share = uniform((size, len(low)), self.entropy)
         rows[:, list(self.question.sensitive)] = low + (high - low) * share
-        answers = self.question.model.predict(rows)
+        answers = told(self.question.model, rows)
         return int(np.count_nonzero(answers != self.clean[record]))
