@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.utility.engines.boxes import Boxes, Weigh, halves, middles
+from curvote.utility.engines.snapping import Snap, nothing_off
 from curvote.validate import FloatArray
 
 # Boxes for which an oracle is asked at once: more would not stay near the processor.
@@ -86,15 +87,26 @@ def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.i
 
 @dataclass(frozen=True)
 class Search:
-    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first."""
+    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first.
+
+    ``snap`` takes off what weighs nothing.
+    """
 
     oracle: Oracle
     who: NDArray[np.intp]
     weigh: Weigh
+    snap: Snap = nothing_off
 
     def weights(self, boxes: Boxes) -> FloatArray:
         """Return what all boxes weigh, (n, m)."""
         return self.weigh(np.arange(boxes.n), boxes.low, boxes.high)
+
+    def snapped(self, boxes: Boxes) -> Boxes:
+        """Return the boxes without what weighs nothing, judged anew where open."""
+        found = self.snap(np.arange(boxes.n), boxes)
+        moved = (found.low != boxes.low) | (found.high != boxes.high)
+        again = moved.any(axis=2) & ~boxes.certain
+        return judged(self.oracle, self.who, found, again)
 
     def refined(self, boxes: Boxes, settled: Settled, most: int) -> Boxes:
         """Return the boxes, split until each record is settled or has ``most`` boxes.
@@ -124,7 +136,7 @@ class Search:
         """Return the boxes and their weights, those of the columns split in two."""
         real = waiting[rows[:, None], columns] > 0
         first, more = (
-            judged(self.oracle, self.who[rows], part, real)
+            judged(self.oracle, self.who[rows], self.snap(rows, part), real)
             for part in self._children(boxes.taken(rows, columns), real)
         )
         added = np.zeros((boxes.n, more.m))
