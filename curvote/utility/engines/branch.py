@@ -22,6 +22,8 @@ AT_ONCE = 1 << 12
 # The part of all boxes that is split in one pass.
 PASS = 0.5
 FEWEST = 32
+# A box waits for the next pass if its weight is below this share of the heaviest's.
+LIGHT = 0.1
 
 Settled = Callable[[Boxes, FloatArray], NDArray[np.bool_]]
 
@@ -79,8 +81,11 @@ def judged(
 
 
 def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.int64]:
-    """Return the coordinate with the largest effect that has any width, else -1."""
-    known = np.where(np.isnan(effect), np.inf, effect)
+    """Return the coordinate with the largest effect that has any width, else -1.
+
+    One without an end comes before all.
+    """
+    known = np.where(np.isinf(high - low), np.inf, np.nan_to_num(effect, posinf=1e300))
     wide = np.where(high > low, known, -1.0)
     return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
@@ -117,6 +122,7 @@ class Search:
         while boxes.m < most:
             waiting = weights * (~boxes.certain & (boxes.axis >= 0))
             waiting[settled(boxes, weights)] = 0.0
+            waiting[waiting < LIGHT * waiting.max(axis=1, keepdims=True)] = 0.0
             rows = np.flatnonzero(waiting.any(axis=1))
             if not len(rows):
                 break
