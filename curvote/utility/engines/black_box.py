@@ -15,7 +15,7 @@ from curvote.utility.channel import Channel
 from curvote.utility.engines.asking import (
     MOST_NUMBERS,
     classes_of,
-    places,
+    placed,
     rows_at_once,
     told,
 )
@@ -81,7 +81,7 @@ class Drawn(Surface):
             rows = self.question.records[some]
             seen = channel.draw(self.question.values[some], words)
             rows[:, list(self.question.sensitive)] = seen
-            answer = places(self.classes, told(self.question.model, rows))
+            answer = placed(self.classes, told(self.question.model, rows))
             yield Piece(some, rows, answer)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
@@ -115,7 +115,7 @@ class BlackBox(Engine):
                 " model whose `predict` gives the most frequent of several answers."
             )
         classes = classes_of(question.model, first)
-        return Drawn(places(classes, first), len(classes), question, classes)
+        return Drawn(placed(classes, first), len(classes), question, classes)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface whose ``arrays`` are given; the model is not asked."""
