@@ -62,13 +62,19 @@ class Drawn(Surface):
         """Return how many of ``number`` draws of each record are each class, (n, K)."""
         n, k = len(self.clean), self.n_classes
         counted = np.zeros(n * k, dtype=np.int64)
-        some = max(1, MOST_NUMBERS // number)
+        for piece in self.repeated(channel, number, entropy):
+            hits = (piece.record * k + piece.answer)[piece.answer >= 0]
+            counted += np.bincount(hits, minlength=n * k)
+        return counted.reshape(n, k)
+
+    def repeated(
+        self, channel: Channel, number: int, entropy: Entropy | None = None
+    ) -> Iterator[Piece]:
+        """Yield ``number`` draws of each record, by pieces of bounded size."""
+        n, some = len(self.clean), max(1, MOST_NUMBERS // number)
         for start in range(0, n, some):
             record = np.repeat(np.arange(start, min(start + some, n)), number)
-            for piece in self.pieces(channel, record, entropy):
-                hits = (piece.record * k + piece.answer)[piece.answer >= 0]
-                counted += np.bincount(hits, minlength=n * k)
-        return counted.reshape(n, k)
+            yield from self.pieces(channel, record, entropy)
 
     def pieces(
         self, channel: Channel, record: Places, entropy: Entropy | None = None

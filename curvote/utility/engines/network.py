@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from curvote.errors import InternalError
 from curvote.utility.engines.activations import RELAXED, Relaxed
-from curvote.utility.engines.asking import places, told
+from curvote.utility.engines.asking import places
 from curvote.utility.engines.base import Engine, Question, Surface
 from curvote.utility.engines.branch import Oracle, Verdict
 from curvote.utility.engines.branched import Effort, branched, restored
@@ -154,7 +154,7 @@ class Network(Engine):
     def surface(self, question: Question) -> Surface:
         """Return what is known around the records: a partition in boxes."""
         model = question.model
-        clean = places(np.asarray(model.classes_), told(model, question.records))
+        clean = places(model, question.records)
         return branched(question, bounds(question), clean, Effort())
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
