@@ -85,8 +85,9 @@ def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.i
 
     One without an end comes before all.
     """
-    known = np.where(np.isinf(high - low), np.inf, np.nan_to_num(effect, posinf=1e300))
-    wide = np.where(high > low, known, -1.0)
+    known = np.nan_to_num(effect, posinf=1e300)
+    endless = np.isinf(high - low) & (known >= 0)
+    wide = np.where(endless, np.inf, np.where(high > low, known, -1.0))
     return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
 
