@@ -91,7 +91,10 @@ def drawn(
     rng = np.random.default_rng(SEED)
     channel, entropy = _ours(name, epsilon), SeededEntropy(SEED)
     found = [
-        [_share(model, one, law.draw(many, rng)), _share(model, one, channel.draw(many, entropy))]
+        [
+            _share(model, one, law.draw(many, rng)),
+            _share(model, one, channel.draw(many, entropy)),
+        ]
         for one in images
         for many in [np.tile(one, (DRAWS, 1))]
     ]
