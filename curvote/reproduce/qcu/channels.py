@@ -11,7 +11,7 @@ import numpy as np
 from curvote.mechanisms import make
 from curvote.mechanisms.law import Mixture, product
 from curvote.reproduce.qcu.laws import DELTA, Printed, counted
-from curvote.reproduce.qcu.studies import UNIT
+from curvote.reproduce.qcu.studies import BOUNDS, UNIT
 from curvote.utility.channel import Channel, Part
 from curvote.utility.engines.base import Draws, Surface
 from curvote.validate import FloatArray
@@ -41,14 +41,15 @@ def as_printed(law: Printed) -> Stated:
     def stated(values: FloatArray) -> Mixture:
         return product(*(law.law(column) for column in values.T))
 
-    return Stated((), UNIT, UNIT.mean(axis=1), stated=stated)
+    return Stated((), BOUNDS, BOUNDS.mean(axis=1), stated=stated)
 
 
-def ours(name: str, epsilon: float) -> Channel:
-    """Return the channel of our mechanism, ``epsilon`` for each of two features."""
+def ours(name: str, epsilon: float, size: int = 2) -> Channel:
+    """Return the channel of our mechanism, ``epsilon`` for each of so many features."""
     made = make(name, epsilon=epsilon, **PARAMS.get(name, {}))
-    parts = [Part(made, (place,)) for place in (0, 1)]
-    return Channel(parts, UNIT, UNIT.mean(axis=1))
+    bounds = np.tile(UNIT, (size, 1))
+    parts = [Part(made, (place,)) for place in range(size)]
+    return Channel(parts, bounds, bounds.mean(axis=1))
 
 
 def agreement(surface: Surface, channel: Channel) -> FloatArray:

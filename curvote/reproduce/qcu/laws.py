@@ -52,14 +52,12 @@ class Piecewise(Printed):
 
     def law(self, x: FloatArray) -> Law:
         """Return the laws for values (n,): no atoms."""
-        start = self._start(x)[:, None]
+        return smooth(x[:, None], self._upto, 0.0, 1.0)
 
-        def upto(at: FloatArray) -> FloatArray:
-            within = np.clip(at - start, 0, 2 * self.half)
-            more = (self.high - self.low) * within
-            return np.asarray(np.minimum(self.low * np.clip(at, 0, 1) + more, 1))
-
-        return smooth(len(x), upto, 0.0, 1.0)
+    def _upto(self, x: FloatArray, at: FloatArray) -> FloatArray:
+        within = np.clip(at - self._start(x), 0, 2 * self.half)
+        more = (self.high - self.low) * within
+        return np.asarray(np.minimum(self.low * np.clip(at, 0, 1) + more, 1))
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return one draw for each value."""
@@ -95,11 +93,13 @@ class Levels(Printed):
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return one draw for each value."""
-        flat = x.ravel()
-        outputs, masses = self.table(flat)
-        reached = np.cumsum(masses, axis=1)[:, :-1] <= rng.random((len(flat), 1))
-        places = reached.sum(axis=1)[:, None]
-        return np.take_along_axis(outputs, places, axis=1).reshape(x.shape)
+        values, which = np.unique(x, return_inverse=True)
+        outputs, masses = self.table(values)
+        # The rows one after the other, row i from i to i + 1: one search for all.
+        sums = np.arange(len(values))[:, None] + np.cumsum(masses, axis=1)
+        sums[:, -1] = np.arange(len(values)) + 1
+        found = np.searchsorted(sums.ravel(), which + rng.random(x.shape), "right")
+        return np.asarray(outputs.ravel()[found])
 
 
 @dataclass(frozen=True)
@@ -160,18 +160,16 @@ class Redrawn(Printed):
         """Return the inverse of ``noise``."""
 
     def inside(self, x: FloatArray) -> FloatArray:
-        """Return P(0 <= x + noise <= 1), (n,)."""
+        """Return P(0 <= x + noise <= 1), of the shape of x."""
         return np.asarray(self.noise(1 - x) - self.noise(-x))
 
     def law(self, x: FloatArray) -> Law:
         """Return the laws given that the sum lies in [0, 1]."""
-        value = x[:, None]
-        first, whole = self.noise(-value), self.inside(value)
+        return smooth(x[:, None], self._upto, 0.0, 1.0)
 
-        def upto(at: FloatArray) -> FloatArray:
-            return (self.noise(np.clip(at, 0, 1) - value) - first) / whole
-
-        return smooth(len(x), upto, 0.0, 1.0)
+    def _upto(self, x: FloatArray, at: FloatArray) -> FloatArray:
+        reached = self.noise(np.clip(at, 0, 1) - x) - self.noise(-x)
+        return np.asarray(reached / self.inside(x))
 
     def draw(self, x: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Return one kept draw for each value, by the inverse of its law."""

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
-from curvote.reproduce.drawing import Line, against, label_left
+from curvote.reproduce.drawing import (
+    Line,
+    against,
+    fitting_legend,
+    head,
+    label_left,
+    panels,
+)
 from curvote.reproduce.rows import Row, having
 
 LOOKS: Final = {
@@ -20,17 +27,22 @@ LOOKS: Final = {
     "laplace": Look("#6460c8", "v"),
     "gaussian": Look("#5c4a32", "h"),
 }
-AGREEMENT: Final = "agreement (%)"
 
 
-def curves_of(panels: Mapping[str, Sequence[Row]]) -> Figure:
-    """Draw a panel for each title: what curvote finds, what is printed, and claimed.
+def curves_by_records(given: Sequence[Row]) -> Figure:
+    """Draw a panel for each model and records: curvote, printed, claimed.
 
-    A mechanism is a hue: solid with marks curvote, hollow marks the printed draws,
-    dotted the printed lower bound.
+    A mechanism is a hue: a line what curvote finds, marks the printed draws, dots the
+    printed lower bound.
     """
-    drawn = against({title: _lines(given) for title, given in panels.items()})
-    label_left(drawn.axes, AGREEMENT)
+    names = dict.fromkeys((one["learner"], one["setting"]) for one in given)
+    drawn = against(
+        {
+            f"{model}, {setting}": _lines(having(given, learner=model, setting=setting))
+            for model, setting in names
+        }
+    )
+    label_left(drawn.axes, "agreement (%)")
     return drawn
 
 
@@ -49,3 +61,33 @@ def _lines(given: Sequence[Row]) -> list[Line]:
 
 def _column(given: Sequence[Row], name: str) -> list[Row]:
     return [one | {"curvote": one[name], "se": None} for one in given]
+
+
+def along(
+    panels_of: Mapping[str, Sequence[Row]],
+    place: Callable[[Row], float],
+    labels: tuple[str, str],
+) -> Figure:
+    """Draw a panel for each title, a line a mechanism, with rows at their ``place``.
+
+    Dotted is ours, where it differs. ``labels`` name the axes, x and y.
+    """
+    figure, axes = panels(len(panels_of), 3.4)
+    for ax, (title, given) in zip(axes, panels_of.items(), strict=True):
+        for name, look in LOOKS.items():
+            mine = sorted(having(given, method=name), key=place)
+            for column, line in (("curvote", "-"), ("corrected", ":")):
+                at, shown = map(place, mine), (one[column] for one in mine)
+                ax.plot([*at], [*shown], color=look.colour, ls=line, lw=1.4)
+        ax.set_xlabel(labels[0])
+        ax.grid(axis="y")
+        head(ax, title)
+    label_left(axes, labels[1])
+    names = {one["method"] for given in panels_of.values() for one in given}
+    handles = [
+        Line(name, replace(look, marker=""), ()).handle()
+        for name, look in LOOKS.items()
+        if name in names
+    ]
+    fitting_legend(figure, handles)
+    return figure

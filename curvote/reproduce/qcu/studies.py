@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from curvote.datasets import churn, raw, stroke
 from curvote.datasets.tables.published import PublishedTable
 from curvote.errors import InternalError
+from curvote.reproduce.qcu import settings
 from curvote.run.project import Project
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
@@ -19,7 +20,8 @@ from curvote.validate import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-UNIT: Final = np.array([[0.0, 1.0], [0.0, 1.0]])
+UNIT: Final = np.array([0.0, 1.0])
+BOUNDS: Final = np.tile(UNIT, (2, 1))
 MODELS: Final = ("logistic", "forest")
 _SEED: Final = 42
 _HELD_OUT: Final = 0.2
@@ -61,16 +63,9 @@ class Study:
         return scaled.to_numpy(dtype=np.float64), labels
 
     def chosen(self, records: FloatArray, setting: str) -> FloatArray:
-        """Return the records of a setting of the published file, (n, D).
-
-        "average of 100" and "worst of 100" are the first 100, "first" the first one;
-        any other is ``single``.
-        """
-        words = setting.split(" of ")
-        if len(words) > 1:
-            return records[: int(words[1])]
-        if setting == "first":
-            return records[:1]
+        """Return the records that a setting names, (n, D): its age means ``single``."""
+        if not setting.startswith("age "):
+            return settings.chosen(records, setting)
         one = records[[self.single]]
         for name, value in self.misread.items():
             one[:, list(self.scales).index(name)] = value / self.scales[name]
@@ -128,4 +123,4 @@ def fitted(kind: str, records: FloatArray, labels: NDArray[np.int64]) -> Any:
 
 def question(study: Study, model: Any, records: FloatArray) -> Question:
     """Return what is asked of a model: both sensitive columns lie in [0, 1]."""
-    return Question(model, records, study.places, UNIT)
+    return Question(model, records, study.places, BOUNDS)

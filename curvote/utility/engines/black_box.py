@@ -115,7 +115,7 @@ class Drawn(Surface):
         return rows_at_once(self.question.records.shape[1])
 
     def _asked(self, record: Places, seen: FloatArray) -> Piece:
-        """Return the answers for records (m,) whose noised values are ``seen`` (m, s)."""
+        """Return the answers for records (m,) noised to ``seen`` (m, s)."""
         rows = self.question.records[record]
         rows[:, list(self.question.sensitive)] = seen
         return Piece(
