@@ -15,14 +15,14 @@ from curvote.utility.deployments.floors import withheld, without
 from curvote.utility.engines.base import Engine, Surface
 from curvote.utility.engines.choosing import engine as engine_named
 from curvote.utility.engines.choosing import engine_for
+from curvote.utility.likeness import weights
 from curvote.utility.robustness.box import Box, box
 from curvote.utility.robustness.published import as_published
 from curvote.utility.setting import NO_PRIOR, Places, Setting
+from curvote.validate import FloatArray
 
 Wanted = Literal["auto", "exact", "bracket", "draws"]
 _SURFACE, _BOX, _PUBLISHED = "surface.", "box.", "published."
-# Rows that a model is asked for at once: 100 columns of them are 200 MB.
-_AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,9 @@ class Known:
 
     ``clean`` (n,) are the answers to agree with and ``withheld`` (n,) those with the
     public constants in place. ``public`` (n, m) are the answers with each public
-    record's sensitive values in place, None without public records; ``without`` (n,)
-    those of the model trained without the features, None without training data.
+    record's sensitive values in place, None without public records, and ``weights``
+    (n, m) what each of them weighs, None for all alike; ``without`` (n,) are those of
+    the model trained without the features, None without training data.
     ``why`` says why better engines refused, empty if none did. ``box`` is where answers
     certainly stay, None where the surface cannot tell; ``published`` the boxes of the
     published procedure, None where they were not asked for.
@@ -45,6 +46,7 @@ class Known:
     withheld: Places
     public: NDArray[np.uint16] | None
     without: Places | None
+    weights: FloatArray | None = None
     box: Box | None = None
     published: Box | None = None
 
@@ -60,11 +62,20 @@ class Known:
             raise UserError(NO_PRIOR)
         return self.public
 
+    def held(self, which: slice = slice(None)) -> list[FloatArray]:
+        """Return for each class the weights of the public values that give it.
+
+        K arrays (n, m); UserError where there are no public records.
+        """
+        votes = self.votes[which]
+        weight = 1.0 if self.weights is None else self.weights[which]
+        return [(votes == each) * weight for each in range(self.n_classes)]
+
     @cached_property
     def usual(self) -> Places:
-        """The class that most public values give each record, (n,); ties: the first."""
-        shares = [(self.votes == each).mean(axis=1) for each in range(self.n_classes)]
-        return np.asarray(np.argmax(shares, axis=0), dtype=np.int64)
+        """The class of most weight among public values, (n,); ties: the first."""
+        scores = [each.sum(axis=1) for each in self.held()]
+        return np.asarray(np.argmax(scores, axis=0), dtype=np.int64)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what `restored` needs, as arrays that a file can hold."""
@@ -75,6 +86,7 @@ class Known:
             "withheld": self.withheld,
             "public": self.public,
             "without": self.without,
+            "weights": self.weights,
         }
         parts = {
             _SURFACE: self.surface.arrays(),
@@ -112,8 +124,9 @@ def known(
         surface,
         np.asarray(clean),
         withheld(setting),
-        None if setting.public is None else _public(setting),
+        None if setting.public is None else setting.put(setting.records),
         None if setting.train is None else without(setting),
+        weights(setting),
         _box(setting, surface),
         None if published is None else as_published(setting.question, published),
     )
@@ -140,6 +153,7 @@ def restored(setting: Setting, arrays: dict[str, NDArray[Any]]) -> Known:
         arrays["withheld"],
         arrays.get("public"),
         arrays.get("without"),
+        arrays.get("weights"),
         Box(**inner) if inner else None,
         Box(**published) if published else None,
     )
@@ -151,21 +165,3 @@ def _under(prefix: str, arrays: dict[str, NDArray[Any]]) -> dict[str, NDArray[An
         for key, array in arrays.items()
         if key.startswith(prefix)
     }
-
-
-def _public(setting: Setting) -> NDArray[np.uint16]:
-    """Return the answers of n records at m public values, (n, m), a block a time."""
-    prior = setting.prior
-    size = max(1, _AT_ONCE // len(prior))
-    blocks = [
-        _answered(setting, slice(start, start + size))
-        for start in range(0, setting.n, size)
-    ]
-    return np.concatenate(blocks).astype(np.uint16)
-
-
-def _answered(setting: Setting, which: slice) -> Places:
-    prior, records = setting.prior, setting.records[which]
-    rows = np.repeat(records, len(prior), axis=0)
-    rows[:, list(setting.sensitive)] = np.tile(prior, (len(records), 1))
-    return setting.answers(rows).reshape(len(records), len(prior))

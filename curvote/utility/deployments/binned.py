@@ -12,7 +12,7 @@ from curvote.utility.deployments.bins import edges, masses, wanted
 from curvote.validate import FloatArray
 
 # Bins of two features together: what more of them gain is below .001.
-MOST_BINS = 1 << 13
+MOST_BINS = 1 << 12
 # More terms of a mixture than these are drawn from.
 MOST_TERMS = 64
 # Numbers in a block of bins and records.

@@ -25,7 +25,6 @@ def decoded(
     setting: Setting, known: Known, deployment: Deployment, draws: Draws
 ) -> Answers:
     """Return the decoded answers' shares: exact for up to two sent features."""
-    votes = known.votes
     seen = channel(setting, deployment, clip=False)
     sent = [place for part in seen.parts for place in part.places]
     own, prior = seen.law(setting.values), seen.law(setting.prior)
@@ -36,20 +35,17 @@ def decoded(
         )
     if not writable(prior, sent):
         return drawn(setting, known, seen, prior, draws)
-    shares = _shares(votes, known.n_classes, *binned(prior, own, sent))
-    return certain(shares, votes.shape[1])
+    shares = _shares(known.held(), *binned(prior, own, sent))
+    return certain(shares, known.votes.shape[1])
 
 
-def _shares(
-    votes: NDArray[np.uint16], n_classes: int, prior: Binned, own: Binned
-) -> FloatArray:
+def _shares(held: list[FloatArray], prior: Binned, own: Binned) -> FloatArray:
     """Return how often each class is answered, (n, K), exactly."""
-    shares = np.zeros((len(votes), n_classes))
-    held = [(votes == each).astype(np.float64) for each in range(n_classes)]
-    for which in blocks(own.shape, len(votes)):
+    shares = np.zeros((len(held[0]), len(held)))
+    for which in blocks(own.shape, len(shares)):
         likelihood, chance = prior.block(which), own.block(which)
         answer = _best(held, likelihood)
-        for each in range(n_classes):
+        for each in range(len(held)):
             shares[:, each] += np.einsum("ij,ij->i", chance, answer == each)
     return shares
 

@@ -40,7 +40,7 @@ def drawn(
     for which in _batches(setting.n, number * len(prior.weights)):
         values = np.repeat(setting.values[which], number, axis=0)
         found = table.likelihood(seen.draw(values, entropy)[:, sent])
-        answers = _best(found, known.votes[which], number, known.n_classes)
+        answers = _best(found, known.held(which), number)
         counts[which] = [np.bincount(a, minlength=known.n_classes) for a in answers]
     low, high = interval(counts, number, draws.confidence)
     queries = np.full(setting.n, known.votes.shape[1], dtype=np.int64)
@@ -86,13 +86,11 @@ def _logs(law: Law, ends: FloatArray) -> FloatArray:
 
 
 def _best(
-    likelihood: FloatArray, votes: NDArray[np.uint16], number: int, n_classes: int
+    likelihood: FloatArray, held: list[FloatArray], number: int
 ) -> NDArray[np.int64]:
     """Return the answers to ``number`` outputs of each record, (records, number)."""
-    found = likelihood.reshape(len(votes), number, -1)
-    scores = [
-        np.einsum("irm,im->ir", found, votes == each) for each in range(n_classes)
-    ]
+    found = likelihood.reshape(len(held[0]), number, -1)
+    scores = [np.einsum("irm,im->ir", found, each) for each in held]
     return np.asarray(np.argmax(scores, axis=0))
 
 
