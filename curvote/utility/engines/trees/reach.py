@@ -67,7 +67,7 @@ def _followed(
     if len(named):
         goes[named] = _in_bits(nodes, at[named], value[named])
     goes = np.where(np.isnan(value), nodes.gap_left[at], goes)
-    return np.where(goes, nodes.left[at], nodes.right[at])
+    return np.asarray(np.where(goes, nodes.left[at], nodes.right[at]))
 
 
 def _in_bits(
@@ -75,7 +75,7 @@ def _in_bits(
 ) -> NDArray[np.bool_]:
     code = np.nan_to_num(value).astype(np.int64)
     word = nodes.bits[nodes.category[at], code // 32]
-    return (word >> (code % 32).astype(np.uint32)) & 1 == 1
+    return np.asarray((word >> (code % 32).astype(np.uint32)) & 1 == 1)
 
 
 def _both(
@@ -89,7 +89,10 @@ def _both(
     rights = np.flatnonzero(paths[high, every] > middle)
     left, right = paths[:, lefts], paths[:, rights]
     left[1], right[1] = nodes.left[at[lefts]], nodes.right[at[rights]]
-    ends, starts = (high[lefts], every[: len(lefts)]), (low[rights], every[: len(rights)])
+    ends, starts = (
+        (high[lefts], every[: len(lefts)]),
+        (low[rights], every[: len(rights)]),
+    )
     left[ends] = np.minimum(left[ends], middle[lefts])
     right[starts] = np.maximum(right[starts], middle[rights])
     return [left, right]

@@ -16,10 +16,12 @@ def table(model: Any) -> Table | str:
     """Return the estimator's table, or why it cannot be read as one."""
     reader = READERS.get(type(model).__name__)
     if reader is None or not type(model).__module__.startswith("sklearn."):
-        return f"{type(model).__name__} is no ensemble of trees that is known here"
+        return f"{type(model).__name__} is no ensemble of trees that is known here."
     if np.ndim(model.classes_) != 1 or isinstance(model.classes_, list):
-        return "it answers several questions at once"
-    return reader(model) if len(model.classes_) > 1 else "it knows one class only"
+        return "The trees answer several questions at once."
+    return (
+        reader(model) if len(model.classes_) > 1 else "The trees know one class only."
+    )
 
 
 def _votes(choice: NDArray[np.int64], k: int, weight: float = 1.0) -> FloatArray:
@@ -58,8 +60,8 @@ def _shares(tree: Any) -> FloatArray:
 
 def _ada(model: Any) -> Table | str:
     trees = model.estimators_
-    if any(type(tree).__name__ not in {"DecisionTreeClassifier"} for tree in trees):
-        return "what it boosts are no decision trees"
+    if any(type(tree).__name__ != "DecisionTreeClassifier" for tree in trees):
+        return "What AdaBoost boosts here are no decision trees."
     k, weights = len(model.classes_), model.estimator_weights_
     nodes, roots = joined(
         [
@@ -72,16 +74,16 @@ def _ada(model: Any) -> Table | str:
 
 def _choice(model: Any, tree: Any) -> NDArray[np.int64]:
     named = tree.classes_[np.argmax(tree.tree_.value[:, 0], axis=1)]
-    return np.searchsorted(model.classes_, named).astype(np.int64)
+    return np.asarray(np.searchsorted(model.classes_, named))
 
 
 def _boosting(model: Any) -> Table | str:
     """The sum of two classes is >= 0 for the second, as scikit-learn compares it."""
     if isinstance(model.init_, str) or type(model.init_).__name__ == "DummyClassifier":
         if getattr(model.init_, "strategy", "prior") == "stratified":
-            return "its first guess is drawn"
+            return "The first guess of the boosting is drawn."
         return _boosted(model)
-    return "its first guess is a model of its own, not a constant"
+    return "The first guess of the boosting is a model of its own, not a constant."
 
 
 def _boosted(model: Any) -> Table:
@@ -127,11 +129,11 @@ def _binned(predictor: Any, k: int, width: int) -> Nodes:
     return Nodes(
         nodes["feature_idx"].astype(np.int64),
         nodes["num_threshold"].astype(np.float64),
-        np.where(inner, nodes["left"], -1).astype(np.int64),
-        np.where(inner, nodes["right"], -1).astype(np.int64),
+        np.where(inner, nodes["left"].astype(np.int64), -1),
+        np.where(inner, nodes["right"].astype(np.int64), -1),
         nodes["missing_go_to_left"] == 1,
         _on(k, width, value),
-        np.where(named, nodes["bitset_idx"], -1).astype(np.int64),
+        np.where(named, nodes["bitset_idx"].astype(np.int64), -1),
         np.asarray(predictor.raw_left_cat_bitsets).reshape(-1, 8),
     )
 

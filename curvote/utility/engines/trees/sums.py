@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,14 +76,14 @@ def sums(
 
 def classes(
     total: NDArray[np.int64], rule: Rule, slack: int
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """Return each cell's class, and where it is too near a tie to be sure of it."""
     if rule == "largest":
         return _largest(total, slack)
     margin = total[0]
     second = margin > 0 if rule == "positive" else margin >= 0
-    near = (np.abs(margin) <= slack) if slack else np.zeros_like(second)
-    return second.astype(np.intp), near
+    near = np.abs(margin) <= slack if slack else np.zeros_like(second)
+    return second, near
 
 
 def _largest(

@@ -39,11 +39,11 @@ class Nodes:
 
 @dataclass(frozen=True)
 class Table:
-    """All trees of an ensemble: ``nodes``, the trees' ``roots`` (T,), the answer's rule.
+    """All trees of an ensemble: ``nodes``, the trees' ``roots`` (T,), the ``rule``.
 
     Sums begin at ``start`` (C,). With ``single`` values are compared as float32.
-    ``columns`` are the columns of a record in the order that ``feature`` counts;
-    ``read`` makes those columns of records, (n, D) each.
+    ``read`` makes of features what the trees see, in the order of ``columns``; without
+    it they see the features as they are.
     """
 
     nodes: Nodes
@@ -54,16 +54,17 @@ class Table:
     columns: NDArray[np.int64] | None = None
     read: Callable[[FloatArray], FloatArray] | None = None
 
-    def seen(self, records: FloatArray) -> FloatArray:
-        """Return the records as the trees compare them, (n, D) float64."""
-        given = records if self.read is None else np.asarray(self.read(records))
+    def seen(self, features: FloatArray) -> FloatArray:
+        """Return features (n, D) as the trees compare them."""
+        given = features if self.read is None else np.asarray(self.read(features))
         return given.astype(np.float32).astype(np.float64) if self.single else given
 
-    def place(self, column: int) -> int:
-        """Return the number by which ``feature`` knows a column of the records."""
-        if self.columns is None:
-            return column
-        return int(np.flatnonzero(self.columns == column)[0])
+    @property
+    def column(self) -> NDArray[np.int64]:
+        """The column of the features at which each node looks; -1 for a leaf, (N,)."""
+        at = self.nodes.feature
+        found = at if self.columns is None else self.columns[at]
+        return np.where(self.nodes.left < 0, -1, found)
 
     def largest(self) -> float:
         """Return a bound on the size of every sum."""
