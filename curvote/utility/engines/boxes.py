@@ -10,14 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product as every
 from math import inf
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.mechanisms.law import Mixture
+from curvote.mechanisms.law import Law, Mixture
 from curvote.validate import FloatArray
 
-Weigh = Callable[[FloatArray, FloatArray], FloatArray]
+# What boxes (k, m, s) of the records in rows (k,) weigh, (k, m).
+Weigh = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -43,39 +45,50 @@ class Boxes:
     @property
     def m(self) -> int:
         """The number of boxes of each record, with the empty ones."""
-        return self.low.shape[1]
+        return int(self.low.shape[1])
 
-    def taken(self, columns: NDArray[np.intp]) -> Boxes:
-        """Return some boxes of each record, (n, k) of them by their columns."""
-        rows = np.arange(self.n)[:, None]
-        return self._each(lambda part: part[rows, columns])
+    def taken(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Boxes:
+        """Return boxes of some records (r,) by their columns (r, k)."""
+        return self._each(lambda part: part[rows[:, None], columns])
 
     def of(self, which: slice) -> Boxes:
         """Return the boxes of some records."""
         return self._each(lambda part: part[which])
 
-    def _each(self, change: Callable[[NDArray], NDArray]) -> Boxes:
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Boxes:
         return Boxes(*(change(part) for part in self.parts()))
 
     def empty(self) -> NDArray[np.bool_]:
         """Say which boxes fill a row only, (n, m)."""
         return np.asarray((self.low > self.high).any(axis=2))
 
-    def parts(self) -> tuple[NDArray, ...]:
+    def parts(self) -> tuple[NDArray[Any], ...]:
         """Return the arrays in the order of the fields."""
         return self.low, self.high, self.answer, self.certain, self.axis
 
-    def replaced(self, columns: NDArray[np.intp], first: Boxes, more: Boxes) -> Boxes:
-        """Return ``first`` (n, k) in some columns' place, and ``more`` at the end."""
-        rows = np.arange(self.n)[:, None]
-        parts = []
-        for part, new, added in zip(
-            self.parts(), first.parts(), more.parts(), strict=True
-        ):
-            joined = np.concatenate([part, added], axis=1)
-            joined[rows, columns] = new
-            parts.append(joined)
+    def replaced(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], first: Boxes
+    ) -> Boxes:
+        """Return the boxes with ``first`` (r, k) in place of those of ``taken``."""
+        parts = [part.copy() for part in self.parts()]
+        for part, new in zip(parts, first.parts(), strict=True):
+            part[rows[:, None], columns] = new
         return Boxes(*parts)
+
+    def longer(self, rows: NDArray[np.intp], more: Boxes) -> Boxes:
+        """Return the boxes and ``more`` (r, k) of some rows; others are filled up."""
+        added = filled(self.n, more.m, more.low.shape[2])
+        for part, new in zip(added.parts(), more.parts(), strict=True):
+            part[rows] = new
+        pairs = zip(self.parts(), added.parts(), strict=True)
+        return Boxes(*(np.concatenate(pair, axis=1) for pair in pairs))
+
+
+def filled(n: int, m: int, s: int) -> Boxes:
+    """Return empty boxes."""
+    low, high = np.ones((n, m, s)), np.zeros((n, m, s))
+    none = np.full((n, m), -1)
+    return Boxes(low, high, np.zeros_like(none), np.full((n, m), True), none)
 
 
 def unjudged(low: FloatArray, high: FloatArray) -> Boxes:
@@ -112,11 +125,8 @@ def halves(
     place = (*np.indices(boxes.axis.shape), boxes.axis)
     high, low = boxes.high.copy(), boxes.low.copy()
     high[place] = np.where(real, cut, high[place])
-    low[place] = np.nextafter(cut, inf)
-    ends = np.where(real[..., None], [low, boxes.high], [[[[1.0]]], [[[0.0]]]])
-    certain = boxes.certain | ~real
-    first = replace(boxes, high=high)
-    return first, replace(boxes, low=ends[0], high=ends[1], certain=certain)
+    low[place] = np.where(real, np.nextafter(cut, inf), inf)
+    return replace(boxes, high=high), replace(boxes, low=low, certain=~real)
 
 
 def middles(low: FloatArray, high: FloatArray) -> FloatArray:
@@ -134,18 +144,37 @@ def middles(low: FloatArray, high: FloatArray) -> FloatArray:
 
 
 def mass(law: Mixture) -> Weigh:
-    """Return what weighs boxes (n, m, s) by P(output in the box), (n, m)."""
+    """Return what weighs boxes by P(output in the box)."""
 
-    def weigh(low: FloatArray, high: FloatArray) -> FloatArray:
+    def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        here = law.of(rows)
+        sides: dict[tuple[int, int], FloatArray] = {}
         total = np.zeros(low.shape[:2])
-        for share, term in zip(law.weights.T, law.terms, strict=True):
-            side = np.broadcast_to(share[:, None], total.shape)
+        for share, term in zip(here.weights.T, here.terms, strict=True):
+            weight = np.broadcast_to(share[:, None], total.shape)
             for i, each in enumerate(term):
-                side = side * each.between(low[..., i], high[..., i])
-            total += side
+                if (i, id(each)) not in sides:
+                    sides[i, id(each)] = _between(each, low[..., i], high[..., i])
+                weight = weight * sides[i, id(each)]
+            total += weight
         return total
 
     return weigh
+
+
+def _between(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return P(low <= output <= high), (n, m), asking for each place once.
+
+    Boxes share their ends, within a record and among records.
+    """
+    starts, start = np.unique(low, return_inverse=True)
+    stops, stop = np.unique(high, return_inverse=True)
+    rows = np.arange(law.n)[:, None]
+    below, upto = law.below(starts), law.upto(stops)
+    inside = (
+        upto[rows, stop.reshape(high.shape)] - below[rows, start.reshape(low.shape)]
+    )
+    return np.asarray(np.maximum(inside, 0.0))
 
 
 def volume(low: FloatArray, high: FloatArray) -> Weigh:
@@ -153,10 +182,11 @@ def volume(low: FloatArray, high: FloatArray) -> Weigh:
 
     Coordinates without width count as one.
     """
-    width = (high - low)[:, None]
+    widths = (high - low)[:, None]
 
-    def weigh(low: FloatArray, high: FloatArray) -> FloatArray:
-        shares = np.divide(high - low, width, out=np.ones_like(low), where=width > 0)
+    def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        width, side = widths[rows], high - low
+        shares = np.divide(side, width, out=np.ones_like(side), where=width > 0)
         return np.asarray(np.prod(np.maximum(shares, 0.0), axis=-1))
 
     return weigh

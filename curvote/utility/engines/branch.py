@@ -22,6 +22,8 @@ AT_ONCE = 1 << 12
 PASS = 0.5
 FEWEST = 32
 
+Settled = Callable[[Boxes, FloatArray], NDArray[np.bool_]]
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -62,19 +64,16 @@ class Oracle(ABC):
 def judged(
     oracle: Oracle, who: NDArray[np.intp], boxes: Boxes, which: NDArray[np.bool_]
 ) -> Boxes:
-    """Return the boxes with the oracle's verdict on those marked in ``which`` (n, m)."""
+    """Return the boxes with the oracle's verdict on those in ``which`` (n, m)."""
     rows, columns = np.nonzero(which)
-    parts = [boxes.answer.copy(), boxes.certain.copy(), boxes.axis.copy()]
+    answer, certain = boxes.answer.copy(), boxes.certain.copy()
+    axis = boxes.axis.copy()
     for start in range(0, len(rows), AT_ONCE):
         at = rows[start : start + AT_ONCE], columns[start : start + AT_ONCE]
         low, high = boxes.low[at], boxes.high[at]
         verdict = oracle.judged(who[at[0]], low, high)
-        axis = _axis(verdict.effect, low, high)
-        for part, new in zip(
-            parts, (verdict.answer, verdict.certain, axis), strict=True
-        ):
-            part[at] = new
-    answer, certain, axis = parts
+        answer[at], certain[at] = verdict.answer, verdict.certain
+        axis[at] = _axis(verdict.effect, low, high)
     return replace(boxes, answer=answer, certain=certain, axis=axis)
 
 
@@ -85,68 +84,64 @@ def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.i
     return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
 
-def refined(
-    oracle: Oracle,
-    who: NDArray[np.intp],
-    boxes: Boxes,
-    weigh: Weigh,
-    settled: Callable[[Boxes, FloatArray], NDArray[np.bool_]],
-    most: int,
-) -> Boxes:
-    """Return the boxes of records ``who`` (n,), split until each is ``settled``.
+@dataclass(frozen=True)
+class Search:
+    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first."""
 
-    At most ``most`` boxes of each record, and not more than twice of them all. The
-    heaviest open boxes come first.
-    """
-    weights = weigh(boxes.low, boxes.high)
-    while boxes.m < most:
-        waiting = weights * (~boxes.certain & (boxes.axis >= 0))
-        waiting[settled(boxes, weights)] = 0.0
-        if not waiting.any():
-            break
-        columns = _heaviest(waiting, min(most - boxes.m, _pass(boxes.m)))
-        boxes, weights = _split(oracle, who, boxes, weights, waiting, columns, weigh)
-    return boxes
+    oracle: Oracle
+    who: NDArray[np.intp]
+    weigh: Weigh
 
+    def weights(self, boxes: Boxes) -> FloatArray:
+        """Return what all boxes weigh, (n, m)."""
+        return self.weigh(np.arange(boxes.n), boxes.low, boxes.high)
 
-def _pass(m: int) -> int:
-    return max(FEWEST, int(PASS * m))
+    def refined(self, boxes: Boxes, settled: Settled, most: int) -> Boxes:
+        """Return the boxes, split until each record is settled or has ``most`` boxes.
+
+        ``settled`` takes boxes and their weights, and says so for each record.
+        """
+        weights = self.weights(boxes)
+        while boxes.m < most:
+            waiting = weights * (~boxes.certain & (boxes.axis >= 0))
+            waiting[settled(boxes, weights)] = 0.0
+            rows = np.flatnonzero(waiting.any(axis=1))
+            if not len(rows):
+                break
+            size = min(most - boxes.m, max(FEWEST, int(PASS * boxes.m)))
+            columns = _heaviest(waiting[rows], size)
+            boxes, weights = self._split(boxes, weights, waiting, rows, columns)
+        return boxes
+
+    def _split(
+        self,
+        boxes: Boxes,
+        weights: FloatArray,
+        waiting: FloatArray,
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+    ) -> tuple[Boxes, FloatArray]:
+        """Return the boxes and their weights, those of the columns split in two."""
+        real = waiting[rows[:, None], columns] > 0
+        first, more = (
+            judged(self.oracle, self.who[rows], part, real)
+            for part in self._children(boxes.taken(rows, columns), real)
+        )
+        added = np.zeros((boxes.n, more.m))
+        added[rows] = self.weigh(rows, more.low, more.high)
+        weights = np.concatenate([weights, added], axis=1)
+        weights[rows[:, None], columns] = self.weigh(rows, first.low, first.high)
+        return boxes.replaced(rows, columns, first).longer(rows, more), weights
+
+    def _children(self, boxes: Boxes, real: NDArray[np.bool_]) -> tuple[Boxes, Boxes]:
+        axis = boxes.axis[real]
+        side = np.arange(len(axis)), axis
+        cut = np.zeros(real.shape)
+        cut[real] = self.oracle.cut(axis, boxes.low[real][side], boxes.high[real][side])
+        return halves(boxes, real, cut)
 
 
 def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
     """Return the columns (n, k) of each row's heaviest boxes, k at most ``most``."""
     k = min(most, int((waiting > 0).sum(axis=1).max()))
     return np.argpartition(-waiting, k - 1, axis=1)[:, :k]
-
-
-def _split(
-    oracle: Oracle,
-    who: NDArray[np.intp],
-    boxes: Boxes,
-    weights: FloatArray,
-    waiting: FloatArray,
-    columns: NDArray[np.intp],
-    weigh: Weigh,
-) -> tuple[Boxes, FloatArray]:
-    """Return the boxes and their weights, those of the columns split in two."""
-    real = np.take_along_axis(waiting, columns, axis=1) > 0
-    parts = [
-        judged(oracle, who, part, real)
-        for part in _children(oracle, boxes.taken(columns), real)
-    ]
-    lighter = [weigh(part.low, part.high) for part in parts]
-    joined = np.concatenate([weights, lighter[1]], axis=1)
-    np.put_along_axis(joined, columns, lighter[0], axis=1)
-    return boxes.replaced(columns, *parts), joined
-
-
-def _children(
-    oracle: Oracle, boxes: Boxes, real: NDArray[np.bool_]
-) -> tuple[Boxes, Boxes]:
-    axis = boxes.axis[real]
-    rows = np.arange(len(axis))
-    cut = np.zeros(real.shape)
-    cut[real] = oracle.cut(
-        axis, boxes.low[real][rows, axis], boxes.high[real][rows, axis]
-    )
-    return halves(boxes, real, cut)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +12,13 @@ from curvote.utility.channel import Channel
 from curvote.utility.engines.base import Answers, Draws, Question, Surface
 from curvote.utility.engines.boxes import (
     Boxes,
+    filled,
     mass,
     roots,
     unjudged,
     volume,
 )
-from curvote.utility.engines.branch import Oracle, judged, refined
+from curvote.utility.engines.branch import Oracle, Search, Settled, judged
 from curvote.utility.engines.reference import reference
 from curvote.utility.engines.snapping import snapped
 from curvote.validate import FloatArray
@@ -72,11 +72,9 @@ class Branched(Surface):
             return None
         who = np.arange(len(self.clean))[chunk]
         boxes = snapped(self.oracle, who, self.boxes.of(chunk), law)
-        weigh, effort = mass(law), self.effort
-        boxes = refined(
-            self.oracle, who, boxes, weigh, _narrow(effort.width), effort.most
-        )
-        return shares(boxes, weigh(boxes.low, boxes.high), self.n_classes)
+        search = Search(self.oracle, who, mass(law))
+        boxes = search.refined(boxes, narrow(self.effort.width), self.effort.most)
+        return shares(boxes, search.weights(boxes), self.n_classes)
 
     def _drawn(self, channel: Channel, draws: Draws) -> Answers:
         from curvote.utility.engines.black_box import BlackBox
@@ -91,11 +89,13 @@ class Branched(Surface):
         who = np.arange(len(self.clean))
         whole = _whole(low, high)
         boxes = judged(self.oracle, who, whole, np.full(whole.certain.shape, True))
-        found = refined(self.oracle, who, boxes, volume(low, high), self._known, TRIED)
-        return self._same(found).all(axis=1)
+        search = Search(self.oracle, who, volume(low, high))
+        found = search.refined(boxes, self._known, TRIED)
+        return np.asarray(self._same(found).all(axis=1))
 
     def _same(self, boxes: Boxes) -> NDArray[np.bool_]:
-        return boxes.empty() | (boxes.certain & (boxes.answer == self.clean[:, None]))
+        same = boxes.certain & (boxes.answer == self.clean[:, None])
+        return np.asarray(boxes.empty() | same)
 
     def _known(self, boxes: Boxes, weights: FloatArray) -> NDArray[np.bool_]:
         """Say where some box certainly has another answer: no more is needed."""
@@ -115,11 +115,9 @@ def _whole(low: FloatArray, high: FloatArray) -> Boxes:
     return unjudged(np.stack([low, *spots], axis=1), np.stack([high, *spots], axis=1))
 
 
-def _narrow(width: float) -> Callable[[Boxes, FloatArray], NDArray[np.bool_]]:
-    def settled(boxes: Boxes, weights: FloatArray) -> NDArray[np.bool_]:
-        return np.asarray((weights * ~boxes.certain).sum(axis=1) <= width)
-
-    return settled
+def narrow(width: float) -> Settled:
+    """Return what says that the boxes in doubt weigh at most ``width`` together."""
+    return lambda boxes, weights: (weights * ~boxes.certain).sum(axis=1) <= width
 
 
 def shares(boxes: Boxes, weights: FloatArray, n_classes: int) -> FloatArray:
@@ -130,7 +128,7 @@ def shares(boxes: Boxes, weights: FloatArray, n_classes: int) -> FloatArray:
         np.bincount(places.ravel(), each.ravel(), size)
         for each in (weights, weights * boxes.certain)
     ]
-    return np.stack(sums).reshape(2, boxes.n, n_classes)
+    return np.asarray(np.stack(sums).reshape(2, boxes.n, n_classes), dtype=np.float64)
 
 
 def bracket(share: FloatArray, lower: FloatArray) -> Answers:
@@ -157,10 +155,11 @@ def branched(
     parts = []
     for start in range(0, n, TOGETHER):
         who = np.arange(start, min(start + TOGETHER, n))
-        weigh = mass(reference(question.values[who], question.bounds))
+        law = reference(question.values[who], question.bounds)
+        search = Search(oracle, who, mass(law))
         boxes = roots(len(who), question.bounds)
         boxes = judged(oracle, who, boxes, np.full(boxes.certain.shape, True))
-        parts.append(refined(oracle, who, boxes, weigh, _narrow(effort.width), most))
+        parts.append(search.refined(boxes, narrow(effort.width), most))
     flat, counts = _packed(parts)
     return Branched(
         clean, oracle.n_classes, question, oracle, _rows(flat, counts), effort
@@ -175,7 +174,7 @@ def restored(
     return Branched(arrays["clean"], oracle.n_classes, question, oracle, boxes, effort)
 
 
-def _packed(parts: list[Boxes]) -> tuple[list[NDArray], NDArray[np.int64]]:
+def _packed(parts: list[Boxes]) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
     """Return the boxes of all records without the empty ones, and each one's number."""
     full = [~each.empty() for each in parts]
     counts = np.concatenate([each.sum(axis=1) for each in full])
@@ -186,14 +185,11 @@ def _packed(parts: list[Boxes]) -> tuple[list[NDArray], NDArray[np.int64]]:
     return [np.concatenate(each) for each in zip(*kept, strict=True)], counts
 
 
-def _rows(flat: list[NDArray], counts: NDArray[np.int64]) -> Boxes:
+def _rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:
     """Return rows of boxes, filled up with empty ones."""
     m = int(counts.max(initial=0))
-    filled = np.arange(m) < counts[:, None]
-    fills = (1.0, 0.0, 0, True, -1)
-    parts = []
-    for part, fill in zip(flat, fills, strict=True):
-        rows = np.full((*filled.shape, *part.shape[1:]), fill, dtype=part.dtype)
-        rows[filled] = part
-        parts.append(rows)
-    return Boxes(*parts)
+    boxes = filled(len(counts), m, flat[0].shape[1])
+    there = np.arange(m) < counts[:, None]
+    for part, given in zip(boxes.parts(), flat, strict=True):
+        part[there] = given
+    return boxes

@@ -111,7 +111,7 @@ class Bounds(Oracle):
         return Form(slopes, self.base[who] + centre @ self.first, ROUNDING * size, size)
 
     def _verdict(self, form: Form) -> Verdict:
-        """Return the class at the centre, certain if it leads every other throughout."""
+        """Return the classes at the centres, certain where they lead throughout."""
         weights, shift = self.layers[-1]
         answer = (form.centre @ weights + shift).argmax(axis=1)
         certain = np.zeros(len(answer), dtype=np.bool_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from curvote.mechanisms.law import Law, Mixture, product
+from curvote.mechanisms.law import Law, Mixture, Rest, product
 from curvote.validate import FloatArray
 
 EDGE = 0.15
@@ -20,18 +20,23 @@ def reference(values: FloatArray, bounds: FloatArray) -> Mixture:
 
 
 def _side(values: FloatArray, low: float, high: float) -> Law:
-    n = len(values)
-    at_value = np.clip(values, low, high)[:, None]
-    start, stop = (
-        np.arctan((end - at_value) / (SPREAD * (high - low))) for end in (low, high)
-    )
+    inside = np.clip(values, low, high)[:, None]
+    points = np.broadcast_to([[low, high]], (len(values), 2))
+    masses = np.full(points.shape, EDGE)
+    return Law(points, masses, _between(low, high), inside, low, high)
 
-    def rest(at: FloatArray) -> FloatArray:
+
+def _between(low: float, high: float) -> Rest:
+    """Return the part of the law without atoms, all of it between the bounds."""
+    spread = SPREAD * (high - low)
+
+    def rest(value: FloatArray, at: FloatArray) -> FloatArray:
         inside = np.clip(at, low, high)
+        start, here, stop = (
+            np.arctan((place - value) / spread) for place in (low, inside, high)
+        )
+        peak = (here - start) / (stop - start)
         even = (inside - low) / (high - low)
-        angle = np.arctan((inside - at_value) / (SPREAD * (high - low)))
-        peak = (angle - start) / (stop - start)
-        return (1 - 2 * EDGE) * ((1 - NEAR) * even + NEAR * peak)
+        return np.asarray((1 - 2 * EDGE) * ((1 - NEAR) * even + NEAR * peak))
 
-    points = np.broadcast_to([[low, high]], (n, 2))
-    return Law(points, np.full((n, 2), EDGE), rest, low, high)
+    return rest
