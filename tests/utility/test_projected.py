@@ -1,4 +1,4 @@
-"""A setting in coordinates: the same answers to agree with, a choice by the public."""
+"""A setting in coordinates: whose answers count, and how many coordinates."""
 
 from __future__ import annotations
 
