@@ -136,9 +136,9 @@ def active(model: Any, public: ArrayLike, sensitive: Sequence[int]) -> FloatArra
     Of public records (m, D), the first 400: each is moved by a standard deviation both
     ways along every principal axis of its ``sensitive`` columns. The products of the
     changes of the classes' scores are summed up, and their main axes are the directions
-    (Constantine 2015). A linear classifier of two classes has one, its own score: nothing
-    else needs to be sent. ``along`` makes coordinates of the first k. UserError where
-    nothing changes.
+    (Constantine 2015). A linear classifier of two classes has one, its own score:
+    nothing else needs to be sent. ``along`` makes coordinates of the first k. UserError
+    where nothing changes.
     """
     records = validate.finite(public=public)[:_ASKED]
     columns = list(sensitive)
