@@ -1,0 +1,147 @@
+"""A deployment: what of a record is sent, how it is noised, and how it is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.mechanisms.base import LabelMechanism, VectorMechanism
+from curvote.mechanisms.making import kind
+from curvote.utility.channel import Channel, channel_of, withheld
+from curvote.utility.setting import NO_PRIOR, NO_TRAIN, Setting
+
+Read = Literal["raw", "decode", "retrain", "without"]
+READS = ("raw", "decode", "retrain", "without")
+# Deployments that are no mechanism on features.
+WITHHOLD, OUTPUT = "withhold", "output"
+# More levels than these say no more: a percent of the bounds.
+MOST_LEVELS = 101
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """What is sent at a total ``epsilon`` and how the server reads it.
+
+    ``mechanism`` is a name of `curvote.mechanisms`, ``withhold`` (epsilon 0) or
+    ``output`` (randomised response on the classifier's own answer). ``split`` holds
+    the share of epsilon of each sensitive feature, 0 for one that is withheld; None
+    for a vector mechanism, whose epsilon is the record's. ``params`` are the
+    mechanism's own. ``project`` says in words which public coordinates stand for
+    features, empty where none do.
+    """
+
+    mechanism: str
+    epsilon: float
+    split: tuple[float, ...] | None = None
+    read: Read = "raw"
+    delta: float = 0.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+    project: str = ""
+
+    @property
+    def free(self) -> bool:
+        """Whether it is a floor: nothing is sent."""
+        return self.mechanism == WITHHOLD
+
+    def words(self, names: tuple[str, ...]) -> str:
+        """Return the deployment in words; ``names`` are the sensitive features'."""
+        sent = self._sent(names)
+        how = {"decode": ", decoded", "retrain": ", retrained"}.get(self.read, "")
+        what = f" of {self.project}" if self.project else ""
+        return f"{sent}{what}{how}"
+
+    def _sent(self, names: tuple[str, ...]) -> str:
+        if self.free:
+            trained = "the model trained without them"
+            return trained if self.read == "without" else "nothing sent"
+        if self.mechanism == OUTPUT:
+            return "randomised response on the answer"
+        if self.split is None:
+            return f"{self.mechanism} on all jointly"
+        shares = zip(names, self.split, strict=True)
+        parts = [f"{share:.2g} on {name}" for name, share in shares if share > 0]
+        return f"{self.mechanism}, {' and '.join(parts)}"
+
+
+def checked(deployment: Deployment, setting: Setting) -> Deployment:
+    """Return the deployment if it is one for the setting, or UserError."""
+    read = validate.one_of(READS, read=deployment.read)
+    if read == "decode" and setting.public is None:
+        raise UserError(NO_PRIOR)
+    if read in {"retrain", "without"} and setting.train is None:
+        raise UserError(NO_TRAIN)
+    if deployment.free:
+        return deployment
+    validate.positive(epsilon=deployment.epsilon)
+    if read == "without":
+        raise UserError("The model trained without the features is sent none of them.")
+    if deployment.mechanism != OUTPUT:
+        _split(deployment, len(setting.sensitive))
+    return deployment
+
+
+def equal(mechanism: str, s: int) -> tuple[float, ...] | None:
+    """Return the equal split over ``s`` features; None for a vector mechanism."""
+    if mechanism == OUTPUT or (mechanism != WITHHOLD and is_vector(mechanism)):
+        return None
+    return (0.0 if mechanism == WITHHOLD else 1 / s,) * s
+
+
+def _split(deployment: Deployment, s: int) -> None:
+    split, name = deployment.split, deployment.mechanism
+    if is_vector(name):
+        if split is not None:
+            raise UserError(f"{name} takes a record as a whole: leave out the split.")
+        return
+    if split is None or len(split) != s:
+        raise UserError(f"{name} needs a split: {s} shares of epsilon.")
+    if min(split) < 0 or not math.isclose(sum(split), 1, abs_tol=1e-9):
+        raise UserError(f"split is {split}; shares are 0 or more and add up to 1.")
+
+
+def is_vector(name: str) -> bool:
+    """Say whether the mechanism takes a record as a whole; by its class."""
+    return issubclass(kind(name), VectorMechanism)
+
+
+def levels(epsilon: float) -> int:
+    """Return into how many levels a feature is put before randomised response.
+
+    1 + e^(epsilon/2), rounded, from 2 to 101: as many as windows of the piecewise
+    mechanism at that epsilon, so that a kept level is as likely as its window. Public:
+    it depends on nothing but a feature's own epsilon (the largest, where they differ).
+    """
+    return min(MOST_LEVELS, max(2, 1 + round(math.exp(min(epsilon / 2, 10)))))
+
+
+def channel(
+    setting: Setting, deployment: Deployment, *, clip: bool | None = None
+) -> Channel:
+    """Return what stands between a record and the model; ``clip`` overrules."""
+    clips = setting.clip if clip is None else clip
+    if deployment.mechanism in {WITHHOLD, OUTPUT}:
+        return withheld(setting.bounds, setting.instead)
+    return channel_of(
+        deployment.mechanism,
+        epsilon=deployment.epsilon,
+        bounds=setting.bounds,
+        instead=setting.instead,
+        split=deployment.split,
+        clip=clips,
+        **_params(deployment, len(setting.sensitive)),
+    )
+
+
+def _params(deployment: Deployment, s: int) -> dict[str, Any]:
+    """Return the mechanism's parameters; a label mechanism's levels are filled in."""
+    found = dict(deployment.params)
+    if deployment.delta:
+        found["delta"] = deployment.delta
+    if issubclass(kind(deployment.mechanism), LabelMechanism):
+        largest = max(deployment.split or [1 / s])
+        found.setdefault("n_classes", levels(deployment.epsilon * largest))
+    return found
