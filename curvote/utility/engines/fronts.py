@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from curvote.utility.engines.asking import table
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
@@ -29,12 +30,7 @@ class Front:
 
         Those of other sensitive values v are these and (v - their own) @ ``slopes``.
         """
-        seen: Any = records
-        names = getattr(self.model, "feature_names_in_", None)
-        if names is not None and self.steps:
-            import pandas as pd
-
-            seen = pd.DataFrame(records, columns=list(names))
+        seen = table(self.model, records) if self.steps else records
         for step in self.steps:
             seen = step.transform(seen)
         dense = seen.toarray() if hasattr(seen, "toarray") else seen
