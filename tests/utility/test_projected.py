@@ -11,10 +11,13 @@ from sklearn.neural_network import MLPClassifier
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import channel_of
+from curvote.utility.engines.base import Draws
+from curvote.utility.engines.choosing import engine_for
 from curvote.utility.known import known
 from curvote.utility.projected import components, projected
 from curvote.utility.projections import active, along, principal
 from curvote.utility.setting import Setting, setting
+from tests.utility import models_of
 
 SIDE = 24
 
@@ -120,3 +123,31 @@ def test_choice_is_made_of_public_records(given):
     assert np.array_equal(mine.back, theirs.back)
     with pytest.raises(UserError, match="public"):
         components(replace(given, public=None), **shared, entropy=SeededEntropy(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"), [("logistic", "linear"), ("network", "network")]
+)
+def test_engines_fold_what_rebuilds_the_features(name, engine):
+    """In front of a pipeline, too: the agreement is known as it is without it."""
+    data, model = models_of.stroke_like(40, 5), getattr(models_of, name)("stroke")
+    seen = setting(
+        model,
+        data.X[:10],
+        sensitive=data.sensitive,
+        bounds=data.bounds,
+        public=data.X[10:],
+    )
+    basis = active(model, seen.public, seen.sensitive)
+    one = projected(seen, along(basis[:, :1], seen.prior))
+    found, _ = engine_for(one.question)
+    assert found.name == engine
+    channel = channel_of("pm_01", epsilon=3, bounds=one.bounds, instead=one.instead)
+    answers = found.surface(one.question).answers(channel, Draws())
+    rows, size = np.repeat(one.records, 4000, axis=0), (10, 4000)
+    rows[:, :1] = channel.draw(rows[:, :1], SeededEntropy(3))
+    same = (one.answers(rows).reshape(size) == 1).mean(axis=1)
+    error = 4.5 * np.sqrt(0.25 / 4000)
+    assert (same >= answers.lower[:, 1] - error).all()
+    assert (same <= answers.upper[:, 1] + error).all()
+    assert (answers.upper - answers.lower).max() < 0.02
