@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product as every
 from typing import Any
 
 import numpy as np
@@ -110,9 +111,12 @@ class Branched(Surface):
 
 
 def _whole(low: FloatArray, high: FloatArray) -> Boxes:
-    """Return each record's box, its centre and its ends, which show a no at once."""
-    spots = [low, high, low + (high - low) / 2]
-    return unjudged(np.stack([low, *spots], axis=1), np.stack([high, *spots], axis=1))
+    """Return each record's box, and its corners, which show most noes at once."""
+    ends = np.stack([low, high])
+    sides = np.array(list(every((0, 1), repeat=low.shape[1])))
+    corners = ends[sides, :, np.arange(low.shape[1])].transpose(2, 0, 1)
+    starts, stops = (np.concatenate([end[:, None], corners], axis=1) for end in ends)
+    return unjudged(starts, stops)
 
 
 def narrow(width: float) -> Settled:
