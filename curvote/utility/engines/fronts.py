@@ -98,8 +98,15 @@ def _step(part: Any, width: int) -> _Step:
 
 def _bent(part: Any, width: int) -> _Step:
     why = f"{type(part).__name__} in front of the model bends a sensitive feature."
-    names = len(part.get_feature_names_out())
-    return _Step(np.zeros((width, names)), dict.fromkeys(range(width), why))
+    bent = dict.fromkeys(range(width), why)
+    return _Step(np.zeros((width, _outputs(part, width))), bent)
+
+
+def _outputs(part: Any, width: int) -> int:
+    """Return how many features a transformer makes."""
+    if hasattr(part, "get_feature_names_out"):
+        return len(part.get_feature_names_out())
+    return int(part.transform(np.ones((1, width))).shape[1])
 
 
 def _matrix(part: Any, width: int) -> FloatArray | None:
