@@ -40,7 +40,10 @@ def _absent(columns: Columns, name: str) -> str:
 
 
 def _numbers(cells: Sequence[Any]) -> FloatArray:
-    return np.array([_number(cell) for cell in cells], dtype=np.float64)
+    try:
+        return np.array(cells, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.array([_number(cell) for cell in cells], dtype=np.float64)
 
 
 def _number(cell: Any) -> float:
@@ -62,7 +65,10 @@ def _text(cell: Any) -> str:
 
 def _wrong(name: str, columns: Columns, found: Mapping[str, FloatArray]) -> list[str]:
     """Return what is wrong with the cells of a column, gaps and text apart."""
-    cells, empty = columns[name], gaps(columns[name])
+    cells = columns[name]
+    if np.isfinite(found[name]).all():
+        return []
+    empty = gaps(cells)
     strange = ~np.isfinite(found[name]) & ~empty
     said = []
     if empty.any():
