@@ -20,6 +20,7 @@ from curvote.run.config.settings import named
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact
+from curvote.run.summary import declared
 
 Row = Mapping[str, Any]
 Metrics = dict[str, float]
@@ -109,10 +110,11 @@ class Score:
 
 
 def scores_of(record: RunRecord, rows: Iterable[Row]) -> list[Score]:
-    """Return the rows of ``scores --json`` as scores, in their order."""
+    """Return the declared rows of ``scores --json`` as scores, in their order."""
     parts = list(parts_of(record.config))
     names = {axis.name for _, part in parts for axis in _system(part).axes}
-    return [_score(parts, _cell(row, names), row) for row in rows]
+    own = declared(record, rows)
+    return [_score(parts, _cell(row, names), row) for row in own]
 
 
 def _score(parts: Parts, cell: Cell, row: Row) -> Score:

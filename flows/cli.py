@@ -184,7 +184,7 @@ def scores(
 ) -> None:
     """Print the scores of a pipeline's latest completed run."""
     from curvote.run.history import completed
-    from curvote.run.results import summary
+    from curvote.run.summary import summary
 
     place = _project(project)
     record = completed(place, pipeline, run_id)

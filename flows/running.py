@@ -39,7 +39,8 @@ def _run(project: Project, given: dict[str, Any]) -> str:
 
 def _print_results(project: Project, pipeline: str, run_id: str) -> None:
     from curvote.run.falls import fallen
-    from curvote.run.results import notes, outcomes, summary
+    from curvote.run.results import notes, outcomes
+    from curvote.run.summary import summary
     from flows.tables import print_outcomes, print_scores
 
     record = next(r for r in load_all(project, pipeline) if r.id == run_id)

@@ -89,7 +89,8 @@ def log_run(
         Exception: whatever MLflow, the store or the file system raises. What was
             logged by then is deleted.
     """
-    from curvote.run.results import final_model, summary
+    from curvote.run.results import final_model
+    from curvote.run.summary import summary
 
     client = connect(project)
     log = Log(client, experiment_id(client, project, record.pipeline), project, record)

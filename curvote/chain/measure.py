@@ -10,13 +10,21 @@ from curvote.errors import InternalError
 
 LineStyle = str | tuple[float, tuple[float, ...]]
 
+# The ends of what a score is known to lie between, where it is known by an interval.
+ENDS: Final = ("lower", "upper")
 # One row for each metric of each method; what tells cells apart stands in the plan.
 SCORES: Final = Table(
     "scores",
-    {"method": TEXT, "metric": TEXT, "value": "float64", "group": TEXT},
+    {
+        "method": TEXT,
+        "metric": TEXT,
+        "value": "float64",
+        "group": TEXT,
+        **dict.fromkeys(ENDS, "float64"),
+    },
     side="client (study)",
     unit="score",
-    optional=("group",),
+    optional=("group", *ENDS),
 )
 
 

@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from pydantic import ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from curvote.chain.settings import Strict
+from curvote.chain.settings import Strict, Whole
 from curvote.classes import Classes
 from curvote.datasets import frames
 from curvote.datasets.frames import Split
 from curvote.datasets.tables.features import Feature
+from curvote.errors import UserError
 
 Paths = Mapping[str, Path]
 Part = Literal["train", "test"]
@@ -35,11 +36,13 @@ class ImageParameters(Strict):
     """What ``source:`` may say: which part of the data, and whether its split holds.
 
     With ``split: published`` who tests is drawn from the publisher's test part, and
-    everybody else from its training part.
+    everybody else from its training part. ``side`` makes images smaller, by the means
+    of equal squares: it divides the publisher's.
     """
 
     part: Literal["train", "test", "both"] = "both"
     split: Split | None = None
+    side: Whole | None = None
 
     @field_validator("split")
     @classmethod
@@ -107,9 +110,17 @@ class Edition:
         chosen = [str(place) for place in parameters.places]
         return sum(count[place] for count in counts if count for place in chosen)
 
-    def width(self, _parameters: ImageParameters) -> int:
+    def width(self, parameters: ImageParameters) -> int:
         """Return how many values an image has by the published layout."""
-        return self.side**2 * len(self.planes)
+        return self._side(parameters) ** 2 * len(self.planes)
+
+    def _side(self, parameters: ImageParameters) -> int:
+        """Return the side asked for; one that does not divide is a UserError."""
+        side = parameters.side or self.side
+        if self.side % side:
+            message = f"{side} does not divide {self.side}, the side of an image."
+            raise UserError(message, where=("source", "side"))
+        return side
 
     def classes(self, parameters: ImageParameters) -> Classes:
         """Return the names of the classes that are told apart."""
@@ -126,7 +137,7 @@ class Edition:
         """
         images, tested = self._chosen(parameters, paths)
         return frames.columns(
-            images.pixels.astype(np.float64),
+            self._smaller(images.pixels, self._side(parameters)),
             images.labels,
             images.ids,
             part=tested if parameters.split else None,
@@ -135,7 +146,8 @@ class Edition:
     def facts(self, parameters: ImageParameters, paths: Paths) -> dict[str, Any]:
         """Return what is public about the images, as plain JSON values."""
         images, tested = self._chosen(parameters, paths)
-        classes, (n, p) = self.classes(parameters), images.pixels.shape
+        classes, n = self.classes(parameters), len(images.pixels)
+        p, side = self.width(parameters), self._side(parameters)
         both = {"rows": n, "distinct": distinct(images.pixels, images.labels)}
         notes = self.notes(parameters, paths)
         return frames.facts(
@@ -146,24 +158,30 @@ class Edition:
             domain=[0, p - 1],
             unit="pixel",
             notes=["The unit of privacy is one image.", *notes],
-            features=self.features(),
+            features=self.features(side),
             duplicates={"policy": "keep", **both},
             missing={"policy": "keep", "counts": {}},
             **frames.parts(tested if parameters.split else None),
         )
 
-    def features(self) -> list[dict[str, Any]]:
+    def _smaller(self, pixels: NDArray[Any], side: int) -> NDArray[np.float64]:
+        """Return the means of squares, (n, planes * side^2); all pixels as they are."""
+        each = self.side // side
+        squares = pixels.reshape(len(pixels), -1, side, each, side, each)
+        return np.asarray(squares.mean(axis=(3, 5)).reshape(len(pixels), -1))
+
+    def features(self, side: int) -> list[dict[str, Any]]:
         """Return name, unit and public bounds of every value, row by row."""
         return [
             Feature(name, plane, self.lower, self.upper, self.why).to_json()
             for plane in self.planes
-            for name in self._places(plane)
+            for name in self._places(plane, side)
         ]
 
-    def _places(self, plane: str) -> Iterator[str]:
+    def _places(self, plane: str, side: int) -> Iterator[str]:
         colour = "" if len(self.planes) == 1 else f"{plane}, "
-        for row in range(self.side):
-            for column in range(self.side):
+        for row in range(side):
+            for column in range(side):
                 yield f"{colour}row {row + 1}, column {column + 1}"
 
     def _titled(self, classes: Classes) -> str:

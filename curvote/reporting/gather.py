@@ -24,7 +24,8 @@ from curvote.run.config.settings import labels_of
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.release import production
-from curvote.run.results import RunView, notes, summary, systems_of, views
+from curvote.run.results import RunView, notes, systems_of, views
+from curvote.run.summary import declared, summary
 
 
 def page_data(project: Project, record: RunRecord) -> PageData:
@@ -68,7 +69,7 @@ def _scores(
     project: Project, record: RunRecord, x: Axis, metrics: Sequence[Metric]
 ) -> pd.DataFrame:
     """Return the scores; a second measure has rows of its own on a page."""
-    rows = columns(summary(project, record), x.name)
+    rows = columns(declared(record, summary(project, record)), x.name)
     further = [
         {**row, "metric": name, "value": row[name], "se": row[se]}
         for name, se in (metric.columns for metric in metrics if metric.spread)

@@ -12,7 +12,7 @@ from curvote.reproduce.rows import Row
 from curvote.run.config.settings import labels_of
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import plain, scores, summary
+from curvote.run.summary import plain, scores, summary
 
 Labels = Mapping[str | None, Mapping[str, str]]
 Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
@@ -22,7 +22,7 @@ Refine = Callable[[RunRecord, list[Row], pd.DataFrame], list[Row]]
 class Evidence:
     """The score rows of the runs, as a wing reads them, and the single scores.
 
-    ``replicates`` has the columns of `curvote.run.results.scores` and one for each
+    ``replicates`` has the columns of `curvote.run.summary.scores` and one for each
     axis of the pipelines' grids; ``configs`` are the runs' configurations, ``project``
     is where raw files are found.
     """

@@ -10,7 +10,8 @@ import pytest
 from curvote.errors import UserError
 from curvote.reporting.gather import page_data
 from curvote.run.config.file import PipelinesFile
-from curvote.run.results import notes, scores, summary
+from curvote.run.results import notes
+from curvote.run.summary import scores, summary
 from tests import plain
 
 SERVERS = plain.TINY | {

@@ -11,7 +11,7 @@ import pytest
 from curvote.datasets.uniform import positive
 from curvote.privacy import label_share
 from curvote.protocols.noise_check.score import agreement, outside
-from curvote.run.results import summary
+from curvote.run.summary import summary
 from curvote.theory.variation import total_variation
 from curvote.theory.weight import pointwise_utility
 from tests import plain

@@ -27,7 +27,8 @@ from curvote.protocols.judging import judged
 from curvote.protocols.majority.elect import elected
 from curvote.protocols.majority.messages import MOST_CLASSES, Label
 from curvote.protocols.message import Known, check, row
-from curvote.run.results import final_model, scores, views
+from curvote.run.results import final_model, views
+from curvote.run.summary import scores
 from curvote.task import Task
 from tests import plain
 from tests.rounds import REPORTS

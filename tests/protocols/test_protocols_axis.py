@@ -13,7 +13,8 @@ from curvote.protocols.direct.arms import vectors
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.parts import parts_of, reasons
 from curvote.run.config.settings import named, settings
-from curvote.run.results import final_model, summary
+from curvote.run.results import final_model
+from curvote.run.summary import summary
 from tests import plain
 
 EVERY = ["auto", "direct", "votes", "majority", "mrma"]

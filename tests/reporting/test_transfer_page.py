@@ -15,7 +15,7 @@ from curvote.reporting import figures, page, promises, words
 from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
 from curvote.reporting.section import Section
-from curvote.run.results import summary
+from curvote.run.summary import summary
 from flows import cli
 from tests import plain
 from tests.hospitals import NAMES, Hospital, N, steward, take

@@ -15,12 +15,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from curvote.errors import UserError
-from curvote.run import audited, history, results
+from curvote.run import audited, history
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project
 from curvote.run.results import final_model, outcomes, views
 from curvote.run.store.arrow import to_columns
 from curvote.run.store.artifacts import MANIFEST, Artifact, write_json
+from curvote.run.summary import summary
 from tests import earlier, plain, production
 from tests.exchange import FAR
 from tests.run.test_boundary import CHAINS
@@ -179,7 +180,7 @@ def test_scores_of_the_version_before_are_told_from_ours(done: Project) -> None:
         entry = {"rows": 1, "bytes": path.stat().st_size, "sha256": of_file(path)}
         write_json(folder / MANIFEST, manifest | {"tables": {"scores": entry}})
     with pytest.raises(UserError, match=r"an earlier version .* `curvote run tiny`"):
-        results.summary(done, record)
+        summary(done, record)
 
 
 def test_a_record_of_the_version_before_is_read(done: Project) -> None:
@@ -192,5 +193,5 @@ def test_a_record_of_the_version_before_is_read(done: Project) -> None:
     absent = dict.fromkeys(("protocol", "epsilon", "learner", "setting", "arrival"))
     steps = [step | {"cell": absent | step["cell"]} for step in record.steps]
     old = history.save(done, replace(record, config=config, steps=steps))
-    assert results.summary(done, old) == results.summary(done, record)
+    assert summary(done, old) == summary(done, record)
     assert plain.to_run(plain.plan(done)) == set()

@@ -17,7 +17,8 @@ import pytest
 
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import summary, views
+from curvote.run.results import views
+from curvote.run.summary import summary
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]

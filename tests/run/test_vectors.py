@@ -13,8 +13,9 @@ from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import find, summary
+from curvote.run.results import find
 from curvote.run.store.artifacts import Artifact
+from curvote.run.summary import summary
 from tests import fake_source, plain
 
 VECTORS = plain.TINY | {

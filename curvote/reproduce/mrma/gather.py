@@ -19,7 +19,7 @@ from curvote.run.config.settings import labels_of, settings
 from curvote.run.config.settings import named as setting_name
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import plain
+from curvote.run.summary import plain
 
 # Group 2's slopes point anywhere: nothing can be learnt there.
 USEFUL_GROUPS = ("1", "3")

@@ -14,8 +14,9 @@ from curvote.datasets import circle
 from curvote.protocols import roles
 from curvote.protocols.labels import records
 from curvote.run.project import Project
-from curvote.run.results import RunView, scores, views
+from curvote.run.results import RunView, views
 from curvote.run.store.artifacts import Artifact
+from curvote.run.summary import scores
 from tests import plain
 
 K, TRAIN, TEST = 4, 600, 200

@@ -13,7 +13,8 @@ from curvote.errors import UserError
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.clean import score as clean
 from curvote.protocols.transfer.stages import score
-from curvote.run.results import RunView, summary, views
+from curvote.run.results import RunView, views
+from curvote.run.summary import summary
 from tests import plain
 
 STUDY: dict[str, Any] = {

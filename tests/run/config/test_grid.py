@@ -13,7 +13,8 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.config.parts import parts_of
 from curvote.run.config.settings import labels_of, named, settings
 from curvote.run.project import Project
-from curvote.run.results import summary, views
+from curvote.run.results import views
+from curvote.run.summary import summary
 from tests import plain
 
 SIZES = {"project.size": [4, 5]}

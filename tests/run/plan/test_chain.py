@@ -19,7 +19,8 @@ from curvote.errors import UserError
 from curvote.run import history
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import final_model, summary, views
+from curvote.run.results import final_model, views
+from curvote.run.summary import summary
 from tests import plain
 from tests.exchange import FAR
 from tests.production import REAL

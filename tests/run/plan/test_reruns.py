@@ -14,8 +14,9 @@ from curvote.run.history import completed
 from curvote.run.plan import fingerprint
 from curvote.run.planner import Selection
 from curvote.run.project import Project
-from curvote.run.results import final_model, find, summary, views
+from curvote.run.results import final_model, find, views
 from curvote.run.store.artifacts import artifact, folders
+from curvote.run.summary import summary
 from tests import plain
 
 Edit = Callable[[str, str, str], None]

@@ -1,0 +1,196 @@
+"""The scores of a completed run: one by one, and their means over replicates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from curvote.chain.axis import REPLICATE, Cell
+from curvote.chain.lookup import system
+from curvote.chain.measure import ENDS, SCORES, Metric
+from curvote.chain.system import Part, System
+from curvote.errors import InternalError, UserError
+from curvote.run.config.parts import parts_of
+from curvote.run.config.settings import labels_of
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import each_once, systems_of
+from curvote.run.store.artifacts import sound
+
+# Coordinates that every row of `scores --json` has; others stand where there are any.
+ALWAYS = ("protocol", "epsilon", "learner")
+Row = Mapping[str, Any]
+# The (name, value) pairs of a score; its mean, the standard error, how many replicates.
+Where = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over ``n`` replicates, its standard error, and what it lies between."""
+
+    value: float | None
+    se: float | None = None
+    n: int = 0
+    ends: Mapping[str, float] = field(default_factory=dict)
+
+
+def scores(project: Project, record: RunRecord) -> pd.DataFrame:
+    """Return one row for each repetition, method and metric, with its coordinates."""
+    return _scores(project, record, systems_of(record))
+
+
+def _scores(
+    project: Project, record: RunRecord, among: Sequence[System]
+) -> pd.DataFrame:
+    """Read the stages that score, and no other: what they read may be gone."""
+    every = (stage for one in among for stage in one.every_stage)
+    scoring = {stage.name for stage in every if SCORES in stage.tables}
+    found = []
+    for step in record.steps:
+        if step["stage"] in scoring:
+            table = sound(project, step["stage"], step["key"]).table(SCORES.name)
+            _check_form(record, table.column_names)
+            _check_metrics(among, table.column("metric").unique().to_pylist())
+            found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
+    return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
+
+
+def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
+    """Refuse scores of a version that had a column for each metric."""
+    if not set(SCORES.columns) - set(SCORES.optional) <= set(columns):
+        raise UserError(
+            f"run {record.id} was computed by an earlier version of curvote, whose"
+            f" scores had another form; `curvote run {record.pipeline}` computes them"
+            " anew, with the same numbers."
+        )
+
+
+def _check_metrics(among: Sequence[System], metrics: Sequence[str]) -> None:
+    known = {metric.name for one in among for metric in one.metrics}
+    if not known.issuperset(metrics):
+        names = ", ".join(one.name for one in among)
+        absent = ", ".join(sorted(set(metrics) - known))
+        raise InternalError(f"{names}: scores of {absent}, which no system declares")
+
+
+def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
+    """Add the coordinates of a cell to its scores."""
+    where: dict[str, Any] = dict.fromkeys((*ALWAYS, "setting")) | cell.to_json()
+    objects = dict.fromkeys([*where, "group"], object)
+    return table.assign(**where).astype(objects)
+
+
+def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
+    """Return the rows of ``scores --json``: means and standard errors over replicates.
+
+    A row has its coordinates, ``method``, ``metric`` and ``value``; the mean stands
+    under the metric's own name, too, and so do those of metrics that stand beside it.
+    Where a score is known by an interval, ``lower`` and ``upper`` are its mean ends and
+    ``quantity`` names the metric.
+    Standard errors are null with one replicate. Production has no rows: its truth is
+    not known.
+    """
+    parts = [part for _, part in parts_of(record.config)]
+    systems = each_once(parts)
+    table = _scores(project, record, systems)
+    if table.empty:
+        return []
+    repeated = {index.name for one in systems for index in one.index}
+    measured = {"value", *ENDS, *repeated}
+    means = _means(table, [c for c in table.columns if c not in measured])
+    beside = {m.name: m for one in systems for m in one.metrics if m.beside}
+    labels = labels_of(record.config)
+    rows = [
+        {"pipeline": record.pipeline} | _row(dict(where), mean, more, labels)
+        for where, mean in means.items()
+        if dict(where)["metric"] not in beside
+        for more in [_beside(means, dict(where), beside.values())]
+    ]
+    return sorted(rows, key=_order(parts, systems, list(labels.values())))
+
+
+def _means(table: pd.DataFrame, names: list[str]) -> dict[Where, Mean]:
+    """Return the mean of each score; what repeats inside a replicate counts once."""
+    found = {}
+    for key, group in table.groupby(names, dropna=False, sort=False):
+        each, where = group.groupby(REPLICATE.name)["value"].mean(), map(plain, key)
+        n = len(each)
+        se = float(each.std(ddof=1) / np.sqrt(n)) if n > 1 else None
+        told = Mean(float(each.mean()), se, n, _ends(group))
+        found[tuple(zip(names, where, strict=True))] = told
+    return found
+
+
+def _ends(group: pd.DataFrame) -> dict[str, float]:
+    """Return the mean ends of what a score lies between; none where it has none."""
+    known = [name for name in ENDS if name in group and group[name].notna().all()]
+    return {name: float(group[name].mean()) for name in known}
+
+
+def _beside(
+    means: Mapping[Where, Mean], where: dict[str, Any], beside: Iterable[Metric]
+) -> dict[str, float | None]:
+    """Return the values of the metrics that stand beside the one of a row."""
+    found: dict[str, float | None] = {}
+    for metric in beside:
+        if metric.beside == where["metric"]:
+            here = tuple((where | {"metric": metric.name}).items())
+            known = means.get(here, Mean(metric.untold))
+            found |= zip(metric.columns, (known.value, known.se), strict=False)
+    return found
+
+
+def _row(
+    where: dict[str, Any],
+    mean: Mean,
+    beside: Mapping[str, float | None],
+    labels: Mapping[str | None, dict[str, str]],
+) -> dict[str, Any]:
+    metric, setting = where.pop("metric"), where.pop("setting")
+    row = {name: where.pop(name) for name in (*ALWAYS, "method")}
+    row |= {metric: mean.value, "se": mean.se, "replicates": mean.n, **beside}
+    row |= {"quantity": metric, **mean.ends} if mean.ends else {}
+    row |= {name: value for name, value in where.items() if value is not None}
+    row |= {"setting": labels[setting]} if setting else {}
+    return row | {"metric": metric, "value": mean.value}
+
+
+def _order(
+    parts: Iterable[Part], systems: Iterable[System], labels: list[dict[str, str]]
+) -> Callable[[dict[str, Any]], tuple[Any, ...]]:
+    """Return what sorts rows: by setting, by the axes' own order, then by method."""
+    axes: dict[str, dict[Any, int]] = {}
+    for part in parts:
+        for axis in system(part.settings.protocol).axes:
+            known = axes.setdefault(axis.name, {})
+            for value in axis.values(part.settings):
+                known.setdefault(value, len(known))
+    ranks = {method.name: method.rank for one in systems for method in one.methods}
+    last = 1 << 30
+
+    def key(row: dict[str, Any]) -> tuple[Any, ...]:
+        setting = labels.index(row["setting"]) if "setting" in row else 0
+        places = (known.get(row.get(name), last) for name, known in axes.items())
+        rank = ranks.get(row["method"], last)
+        return setting, *places, rank, row["method"], row.get("group", "")
+
+    return key
+
+
+def declared(record: RunRecord, rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of methods that the systems of a run declare.
+
+    Others, of names that settings make, stand in `scores --json` and in sections of
+    their own.
+    """
+    known = {method.name for one in systems_of(record) for method in one.methods}
+    return [row for row in rows if row["method"] in known]
+
+
+def plain(value: Any) -> Any:
+    """Return a cell of a table of scores; what pandas calls missing is None."""
+    return None if pd.isna(value) else value

@@ -1,0 +1,123 @@
+"""Models of which nothing is known but their answers: draws of the real mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.entropy import Entropy, SystemEntropy
+from curvote.errors import UserError
+from curvote.utility.channel import Channel
+from curvote.utility.engines.asking import (
+    MOST_NUMBERS,
+    classes_of,
+    places,
+    rows_at_once,
+    told,
+)
+from curvote.utility.engines.base import Answers, Draws, Engine, Question, Surface
+from curvote.utility.evidence.binomial import interval
+from curvote.validate import FloatArray
+
+Places = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Draws: the records' places (m,), what the model saw (m, D), what it answered."""
+
+    record: Places
+    rows: FloatArray
+    answer: Places
+
+
+@dataclass(frozen=True)
+class Drawn(Surface):
+    """The records, the model and its classes, (K,): each answer has to be asked for.
+
+    An answer that is none of the classes counts for none of them.
+    """
+
+    question: Question
+    classes: NDArray[Any]
+
+    def answers(self, channel: Channel, draws: Draws) -> Answers:
+        """Return the shares of so many draws of each record.
+
+        The intervals are Clopper-Pearson's: each one, of a record and a class, covers
+        with the confidence by itself. For two classes those of a record are one.
+        """
+        counts = self.counts(channel, draws.number, draws.entropy)
+        low, high = interval(counts, draws.number, draws.confidence)
+        queries = np.full(len(counts), draws.number, dtype=np.int64)
+        return Answers(counts / draws.number, low, high, "draws", queries)
+
+    def counts(
+        self, channel: Channel, number: int, entropy: Entropy | None = None
+    ) -> NDArray[np.int64]:
+        """Return how many of ``number`` draws of each record are each class, (n, K)."""
+        n, k = len(self.clean), self.n_classes
+        counted = np.zeros(n * k, dtype=np.int64)
+        some = max(1, MOST_NUMBERS // number)
+        for start in range(0, n, some):
+            record = np.repeat(np.arange(start, min(start + some, n)), number)
+            for piece in self.pieces(channel, record, entropy):
+                hits = (piece.record * k + piece.answer)[piece.answer >= 0]
+                counted += np.bincount(hits, minlength=n * k)
+        return counted.reshape(n, k)
+
+    def pieces(
+        self, channel: Channel, record: Places, entropy: Entropy | None = None
+    ) -> Iterator[Piece]:
+        """Yield one draw for each of ``record`` (m,), by pieces of bounded size."""
+        words = entropy or SystemEntropy()
+        size = rows_at_once(self.question.records.shape[1])
+        for start in range(0, len(record), size):
+            some = record[start : start + size]
+            rows = self.question.records[some]
+            seen = channel.draw(self.question.values[some], words)
+            rows[:, list(self.question.sensitive)] = seen
+            answer = places(self.classes, told(self.question.model, rows))
+            yield Piece(some, rows, answer)
+
+    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Raise NotImplementedError: answers that were not asked for are unknown."""
+        raise NotImplementedError("a black box cannot be known in a whole box")
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the answers without noise, and the classes."""
+        return {"clean": self.clean, "classes": self.classes}
+
+
+class BlackBox(Engine):
+    """Anything with `predict`, by asking it."""
+
+    name = "black_box"
+
+    def refusal(self, question: Question) -> str | None:
+        """Return why the model cannot be asked, or None."""
+        return None if hasattr(question.model, "predict") else "it has no `predict`"
+
+    def surface(self, question: Question) -> Surface:
+        """Return the records' answers without noise, asked for twice.
+
+        UserError if the two differ: agreement with what is not fixed says nothing.
+        """
+        first, again = (told(question.model, question.records) for _ in range(2))
+        if differ := int(np.count_nonzero(first != again)):
+            raise UserError(
+                f"The model answered {differ} of {len(first)} records differently when"
+                " asked twice. Fix its random state or its temperature, or hand over a"
+                " model whose `predict` gives the most frequent of several answers."
+            )
+        classes = classes_of(question.model, first)
+        return Drawn(places(classes, first), len(classes), question, classes)
+
+    def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
+        """Return the surface whose ``arrays`` are given; the model is not asked."""
+        classes = arrays["classes"]
+        return Drawn(arrays["clean"], len(classes), question, classes)

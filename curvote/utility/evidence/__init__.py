@@ -1,0 +1,1 @@
+"""What draws say of a share: intervals, sequences, pools."""

@@ -1,0 +1,55 @@
+"""Intervals for shares of which a fixed number of draws was counted."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.validate import FloatArray
+
+Interval = tuple[FloatArray, FloatArray]
+
+
+def interval(counts: ArrayLike, draws: ArrayLike, confidence: float) -> Interval:
+    """Return the ends of the Clopper-Pearson interval of each share, in [0, 1].
+
+    ``counts`` of ``draws`` independent draws were hits, 0 <= counts <= draws; the
+    shapes broadcast. Each interval by itself covers with the confidence, 0 to 1, at
+    every share; the number of draws was fixed beforehand. Clopper & Pearson (1934).
+    """
+    from scipy.special import betaincinv
+
+    missed = (1 - validate.fraction(confidence=confidence)) / 2
+    hits, number = np.broadcast_arrays(*_counted(counts, draws))
+    with np.errstate(invalid="ignore"):
+        low = betaincinv(hits, number - hits + 1, missed)
+        high = betaincinv(hits + 1, number - hits, 1 - missed)
+    return np.where(hits > 0, low, 0.0), np.where(hits < number, high, 1.0)
+
+
+def _counted(counts: ArrayLike, draws: ArrayLike) -> Interval:
+    hits, number = (np.asarray(each, dtype=np.float64) for each in (counts, draws))
+    if not ((hits >= 0) & (hits <= number) & (number >= 1)).all():
+        raise UserError("Hits lie between 0 and the number of draws, which is >= 1.")
+    return hits, number
+
+
+def average(counts: ArrayLike, draws: int, confidence: float) -> tuple[float, float]:
+    """Return an interval for the mean of n records' shares, each drawn ``draws`` times.
+
+    ``counts`` (n,) are hits. The records are fixed and their shares differ: their sum
+    lies closer to its mean than a binomial one with the mean share (Hoeffding 1956,
+    theorem 5), so Clopper-Pearson of all draws together covers. One miss from the end,
+    where the theorem says nothing, Markov's inequality stands in.
+    """
+    hits = np.asarray(counts)
+    total = hits.size * draws
+    low, high = interval(hits.sum(), total, confidence)
+    ends = (1 - confidence) / 2 / total
+    if hits.sum() <= 1:
+        low = np.minimum(low, ends)
+    if hits.sum() >= total - 1:
+        high = np.maximum(high, 1 - ends)
+    return float(low), float(high)

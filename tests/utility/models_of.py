@@ -1,0 +1,106 @@
+"""Generated data and small fitted models that the tests of utility share."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.validate import FloatArray
+
+NAMES = ("age", "hypertension", "heart_disease", "ever_married", "glucose", "bmi")
+
+
+class Data(NamedTuple):
+    """Records (n, D) in their own units, labels (n,), and what is sensitive of them."""
+
+    X: FloatArray
+    y: NDArray[np.int64]
+    names: tuple[str, ...]
+    sensitive: tuple[int, ...]
+    bounds: FloatArray
+
+
+def stroke_like(n: int = 400, seed: int = 1) -> Data:
+    """Return people of whom about half have had a stroke; age and bmi are sensitive."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(1, 100, n) * 1.0
+    ill, heart = (rng.random((2, n)) < 0.05 + 0.003 * age).astype(float)
+    married = (rng.random(n) < age / 90).astype(float)
+    glucose = np.round(np.clip(rng.gamma(6, 18, n) + 0.3 * age, 50, 300), 2)
+    bmi = np.round(np.clip(rng.normal(26 + 0.05 * age, 6), 12, 60), 1)
+    odds = 0.05 * (age - 55) + ill + heart + 0.01 * (glucose - 130) + 0.05 * (bmi - 29)
+    stroke = rng.random(n) < 1 / (1 + np.exp(-odds))
+    X = np.column_stack([age, ill, heart, married, glucose, bmi])
+    bounds = np.array([[0.0, 100.0], [12.0, 60.0]])
+    return Data(X, stroke.astype(np.int64), NAMES, (0, 5), bounds)
+
+
+def digits_like(n: int = 400, seed: int = 1) -> Data:
+    """Return noisy pictures of 3x3 pixels in [0, 1], four classes of much the same."""
+    rng = np.random.default_rng(seed)
+    shapes = np.random.default_rng(7).random((4, 9))
+    y = rng.integers(0, 4, n)
+    X = np.round(np.clip(shapes[y] + rng.normal(0, 0.25, (n, 9)), 0, 1), 3)
+    names = tuple(f"pixel_{i}" for i in range(9))
+    return Data(X, y, names, (1, 6), np.array([[0.0, 1.0], [0.0, 1.0]]))
+
+
+DATA = {"stroke": stroke_like, "digits": digits_like}
+
+
+def logistic(data: str = "stroke") -> Any:
+    """Return a logistic regression of ``DATA[data]()``."""
+    from sklearn.linear_model import LogisticRegression
+
+    return _fitted(LogisticRegression, data, max_iter=5000)
+
+
+def forest(data: str = "stroke", trees: int = 20) -> Any:
+    """Return a random forest of deep trees."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    return _fitted(RandomForestClassifier, data, n_estimators=trees, random_state=1)
+
+
+def boosting(data: str = "stroke", trees: int = 20) -> Any:
+    """Return gradient boosting of trees of depth 3."""
+    from sklearn.ensemble import GradientBoostingClassifier
+
+    return _fitted(GradientBoostingClassifier, data, n_estimators=trees, random_state=1)
+
+
+def hist_boosting(data: str = "stroke", trees: int = 20) -> Any:
+    """Return histogram gradient boosting."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    return _fitted(HistGradientBoostingClassifier, data, max_iter=trees, random_state=1)
+
+
+def network(data: str = "stroke", layers: tuple[int, ...] = (8, 8)) -> Any:
+    """Return a small ReLU network, fitted to standardised columns: a pipeline."""
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    inner = _fitted_network(data, layers)
+    assert isinstance(inner, MLPClassifier)
+    return make_pipeline(StandardScaler().fit(DATA[data]().X), inner)
+
+
+@cache
+def _fitted(kind: Any, data: str, **settings: Any) -> Any:
+    given = DATA[data]()
+    return kind(**settings).fit(given.X, given.y)
+
+
+@cache
+def _fitted_network(data: str, layers: tuple[int, ...]) -> Any:
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    given = DATA[data]()
+    model = MLPClassifier(layers, solver="lbfgs", max_iter=3000, random_state=1)
+    return model.fit(StandardScaler().fit_transform(given.X), given.y)
