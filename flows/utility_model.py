@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from curvote.errors import UserError
-from curvote.run.project import Project, find_project
+from curvote.run.project import find_project
 from curvote.utility.models.loading import SUFFIXES, Loaded, load, of_skops
 from flows import environment
 

@@ -179,9 +179,7 @@ def _labels(
     return records.labels(cells, options.label, what.classes, options.positive)
 
 
-def _groups(
-    columns: dict[str, list[Any]], options: Options
-) -> NDArray[np.str_] | None:
+def _groups(columns: dict[str, list[Any]], options: Options) -> NDArray[np.str_] | None:
     if options.group is None:
         return None
     cells = _cells(columns, options.group, "--group", options.data)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError, did_you_mean
+from curvote.utility.engines.asking import told
 from curvote.validate import FloatArray
 
 # Records that are asked about a second time.
@@ -43,12 +44,12 @@ def _kind(model: Any) -> str:
 
 
 def _classes(model: Any) -> tuple[Any, ...]:
-    from sklearn.base import is_regressor
+    from sklearn.base import BaseEstimator, is_regressor
 
     kind = type(model).__name__
     if not hasattr(model, "predict"):
         raise UserError(f"{kind} cannot predict; give a fitted classifier.")
-    if is_regressor(model):
+    if isinstance(model, BaseEstimator) and is_regressor(model):
         raise UserError(
             f"{kind} is a regressor: its answers are numbers, which noise nearly always"
             " changes. Give a classifier."
@@ -122,8 +123,8 @@ def answers(model: Any, records: FloatArray) -> NDArray[Any]:
     order, so that no record may depend on its neighbours), or says what is no class.
     """
     try:
-        first = np.asarray(model.predict(records))
-        again = np.asarray(model.predict(records[:ASKED_TWICE][::-1]))[::-1]
+        first = told(model, records)
+        again = told(model, records[:ASKED_TWICE][::-1])[::-1]
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - a model's errors are of any kind
