@@ -180,10 +180,10 @@ class ScalarMechanism(Mechanism):
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
 
-    def law(self, x: ArrayLike) -> Mixture | None:
+    def law(self, x: ArrayLike) -> Mixture:
         """Return the outputs' laws for inputs (n,): one term, without atoms."""
         given = np.asarray(x, dtype=np.float64)[:, None]
-        return product(smooth(len(given), lambda at: self.cdf(given, at)))
+        return product(smooth(given, self.cdf))
 
 
 class FiniteMechanism(ScalarMechanism):
@@ -216,7 +216,7 @@ class FiniteMechanism(ScalarMechanism):
         reached = self.outputs <= np.asarray(at)[..., None]
         return np.asarray(np.sum(self.probabilities(x) * reached, axis=-1))
 
-    def law(self, x: ArrayLike) -> Mixture | None:
+    def law(self, x: ArrayLike) -> Mixture:
         """Return the outputs' laws for inputs (n,): atoms."""
         return product(atoms(self.outputs, self.probabilities(x)))
 
@@ -262,9 +262,18 @@ class LabelMechanism(Mechanism):
         return np.rint(columns[:, 0]).astype(np.int64)
 
     def law(self, x: ArrayLike) -> Mixture | None:
-        """Return the codes' laws for labels (n,): atoms; None if no single number."""
-        codes = self.outputs()
-        return product(atoms(codes, self.probabilities(x))) if codes.ndim == 1 else None
+        """Return the codes' laws for labels (n,): atoms.
+
+        None where a code is no single number, or ``outputs`` refuses to list them.
+        """
+        try:
+            codes = self.outputs()
+        except UserError:
+            return None
+        if codes.ndim > 1:
+            return None
+        order = np.argsort(codes)
+        return product(atoms(codes[order], self.probabilities(x)[:, order]))
 
     def _complaint(self, given: FloatArray, wrong: NDArray[np.bool_]) -> str:
         rule = f"labels are whole numbers 0..{self.n_classes - 1}, one a client"

@@ -48,12 +48,10 @@ class PerCoordinate(VectorMechanism):
         """Return the exact variance of each coordinate of the output, [n, d]."""
         return self.scalar.variance(x)
 
-    def law(self, x: ArrayLike) -> Mixture | None:
+    def law(self, x: ArrayLike) -> Mixture:
         """Return one term, of the scalar mechanism's laws."""
         columns = np.asarray(x, dtype=np.float64).T
-        found = [self.scalar.law(column) for column in columns]
-        laws = [law.terms[0][0] for law in found if law is not None]
-        return product(*laws) if len(laws) == self.d else None
+        return product(*(self.scalar.law(column).terms[0][0] for column in columns))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), [n], for records [n, d]."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import product as every
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.exact import WORDS
 from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
+from curvote.mechanisms.law import MOST_TERMS, Mixture, atoms
 from curvote.validate import FloatArray
 
 
@@ -87,6 +89,20 @@ class DuchiVector(VectorMechanism):
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return B^2 - x^2 for each coordinate, (n, d)."""
         return np.asarray(self.largest**2 - self.mean(x) ** 2)
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return a term for each corner, in the order of the signs' binary numbers."""
+        if self.d >= MOST_TERMS.bit_length():
+            return None
+        given = self.clip(x)[0]
+        far = (WORDS - self.threshold) / (WORDS * self.outside)
+        ones = np.ones((len(given), 1))
+        sides = [atoms([sign * self.largest], ones) for sign in (-1, 1)]
+        corners = list(every((0, 1), repeat=self.d))
+        signs = [2.0 * np.array([corner]) - 1 for corner in corners]
+        chances = [np.exp(self._log_likelihood(given, at)) for at in signs]
+        terms = [tuple(sides[up] for up in corner) for corner in corners]
+        return Mixture(far * np.stack(chances, axis=1), terms)
 
     def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return that of a corner relative to one outside: by the agreement's law."""

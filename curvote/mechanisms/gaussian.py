@@ -13,6 +13,7 @@ from curvote.entropy import Entropy
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.gaussian_noise import LIMIT, GaussianNoise
 from curvote.mechanisms.grid import GRID_BITS, ONE, STEP, grid_index
+from curvote.mechanisms.law import Mixture, product, smooth
 from curvote.validate import FloatArray
 
 
@@ -82,6 +83,15 @@ class Gaussian(VectorMechanism):
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return sigma^2 for each coordinate, (n, d)."""
         return np.full(np.shape(x), self.sigma**2)
+
+    def law(self, x: ArrayLike) -> Mixture:
+        """Return one term: the noise's law around each coordinate's grid point."""
+        columns = self._steps(x).T[..., None].astype(np.float64)
+
+        def cdf(steps: FloatArray, at: FloatArray) -> FloatArray:
+            return self.noise.law.cdf(np.floor(at / STEP) - steps)
+
+        return product(*(smooth(column, cdf) for column in columns))
 
     def log_ratio(self, x: ArrayLike, x2: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return ln P(at | x) - ln P(at | x2), (n,), for grid points ``at``."""

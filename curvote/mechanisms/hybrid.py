@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +14,7 @@ from curvote.entropy import Entropy
 from curvote.mechanisms.base import ScalarMechanism
 from curvote.mechanisms.duchi import Duchi
 from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.law import Mixture, atoms, product
 from curvote.mechanisms.piecewise import Piecewise
 from curvote.validate import FloatArray
 
@@ -67,6 +69,21 @@ class Hybrid(ScalarMechanism):
     def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return the exact P(output <= at) for each input."""
         return self._mixed(self.piecewise.cdf(x, at), self.duchi.cdf(x, at))
+
+    def law(self, x: ArrayLike) -> Mixture:
+        """Return one term: the atoms of ``duchi``, and ``piecewise`` as the rest."""
+        given = np.asarray(x, dtype=np.float64)
+        rest, extremes = self.shares
+
+        def inner(inputs: FloatArray, at: FloatArray) -> FloatArray:
+            return rest * self.piecewise.cdf(inputs, at)
+
+        two = atoms(self.duchi.outputs, extremes * self.duchi.probabilities(given))
+        return product(
+            replace(
+                two, rest=inner, inputs=given[:, None], low=-math.inf, high=math.inf
+            )
+        )
 
     def mass(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
         """Return P(output = at) for each input."""

@@ -99,10 +99,10 @@ class JointBox(VectorMechanism):
 
     def law(self, x: ArrayLike) -> Mixture:
         """Return two terms: uniform in the cube, and uniform everywhere."""
-        lowest = self._lowest(self.clip(x)[0])
+        lowest = self._lowest(self.clip(x)[0]).astype(np.float64)
         weight = np.full((len(lowest), 1), self._cube_weight)
         near = [_uniform(column[:, None], self.side) for column in lowest.T]
-        far = [_uniform(np.full((len(lowest), 1), -ONE), POINTS)] * self.d
+        far = [_uniform(np.full((len(lowest), 1), -float(ONE)), POINTS)] * self.d
         return Mixture(np.hstack([weight, 1 - weight]), (tuple(near), tuple(far)))
 
     def mean(self, x: ArrayLike) -> FloatArray:
@@ -127,14 +127,14 @@ class JointBox(VectorMechanism):
         return Fraction(self.threshold * self.outside, self.inside * outside)
 
 
-def _uniform(lowest: NDArray[np.int64], points: int) -> Law:
+def _uniform(lowest: FloatArray, points: int) -> Law:
     """Return uniform laws on so many grid points from each lowest one, (n, 1)."""
 
-    def cdf(at: FloatArray) -> FloatArray:
+    def cdf(lowest: FloatArray, at: FloatArray) -> FloatArray:
         below = np.floor(np.clip(at, -2, 2) * ONE) - lowest + 1
         return np.asarray(np.clip(below, 0, points) / points)
 
-    return smooth(len(lowest), cdf, -1.0, 1.0)
+    return smooth(lowest, cdf, -1.0, 1.0)
 
 
 def _grid(points: int, shape: tuple[int, ...], entropy: Entropy) -> NDArray[np.int64]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import Literal
 
@@ -15,10 +16,14 @@ from curvote.validate import FloatArray
 # More products than these are not written out.
 MOST_TERMS = 1 << 12
 
-Rest = Callable[[FloatArray], FloatArray]
+# Stands in for infinity where that would have to be subtracted from itself.
+_FAR = 1e150
+
+Rest = Callable[[FloatArray, FloatArray], FloatArray]
+Side = Literal["left", "right"]
 
 
-def _nothing(at: FloatArray) -> FloatArray:
+def _nothing(_: FloatArray, at: FloatArray) -> FloatArray:
     return np.zeros_like(at)
 
 
@@ -26,14 +31,16 @@ def _nothing(at: FloatArray) -> FloatArray:
 class Law:
     """Laws on the line, one for each of n inputs: atoms, and a rest.
 
-    ``points`` (n, k), increasing in each row, have ``masses`` (n, k). ``rest`` takes
-    (n, m) and returns P(the output is no atom and at most that), (n, m). No output
-    lies outside [``low``, ``high``].
+    ``points`` (n, k), not decreasing in a row, have ``masses`` (n, k). ``rest`` takes
+    the ``inputs`` (n, 1) and places (n, m) or (1, m), and returns P(the output is no
+    atom and at most that), (n, m); it may be a step function. No output lies outside
+    [``low``, ``high``].
     """
 
     points: FloatArray
     masses: FloatArray
     rest: Rest = _nothing
+    inputs: FloatArray | None = None
     low: float = -inf
     high: float = inf
 
@@ -44,84 +51,126 @@ class Law:
 
     def upto(self, at: ArrayLike) -> FloatArray:
         """Return P(output <= at), (n, m), for ``at`` (m,) or (n, m)."""
-        where = self._each(at)
-        return self.rest(where) + self._atoms(where, closed=True)
+        where = np.atleast_2d(np.asarray(at, dtype=np.float64))
+        return self._rest(where) + self._atoms(where, "right")
 
     def below(self, at: ArrayLike) -> FloatArray:
         """Return P(output < at), (n, m), for ``at`` (m,) or (n, m)."""
-        where = self._each(at)
-        return self.rest(np.nextafter(where, -inf)) + self._atoms(where, closed=False)
+        where = np.atleast_2d(np.asarray(at, dtype=np.float64))
+        return self._rest(np.nextafter(where, -inf)) + self._atoms(where, "left")
 
     def between(self, low: ArrayLike, high: ArrayLike) -> FloatArray:
         """Return P(low <= output <= high), (n, m)."""
         return np.maximum(self.upto(high) - self.below(low), 0.0)
 
-    def _each(self, at: ArrayLike) -> FloatArray:
-        given = np.asarray(at, dtype=np.float64)
-        return np.broadcast_to(given, (self.n, given.shape[-1]))
+    def _rest(self, at: FloatArray) -> FloatArray:
+        given = np.empty((self.n, 0)) if self.inputs is None else self.inputs
+        return self.rest(given, at)
 
-    def _atoms(self, at: FloatArray, *, closed: bool) -> FloatArray:
-        side: Literal["left", "right"] = "right" if closed else "left"
+    def _atoms(self, at: FloatArray, side: Side) -> FloatArray:
+        places = self._reached(at, side)
+        if len(places) < self.n:
+            return np.asarray(np.take(self._sums, places[0], axis=1))
+        return np.asarray(np.take_along_axis(self._sums, places, axis=1))
+
+    @cached_property
+    def _sums(self) -> FloatArray:
         sums = np.zeros((self.n, self.masses.shape[1] + 1))
         np.cumsum(self.masses, axis=1, out=sums[:, 1:])
-        places = _searched(self.points, at, side)
-        return np.asarray(np.take_along_axis(sums, places, axis=1))
+        return sums
+
+    @cached_property
+    def _shared(self) -> bool:
+        """Whether all inputs have the same atoms."""
+        points = self.points
+        return points.strides[0] == 0 or bool((points == points[:1]).all())
+
+    def _reached(self, at: FloatArray, side: Side) -> NDArray[np.intp]:
+        """Return how many atoms lie below (or at most at) each place, a row or n."""
+        if self._shared:
+            row = self.points[0] if self.n else np.empty(0)
+            return np.asarray(np.searchsorted(row, at, side=side))
+        wide = np.broadcast_to(at, (self.n, at.shape[1]))
+        pairs = zip(self.points, wide, strict=True)
+        return np.stack([np.searchsorted(row, each, side=side) for row, each in pairs])
 
     def mapped(self, scale: float, shift: float) -> Law:
-        """Return the laws of ``shift + scale * output``, ``scale`` > 0."""
-        return Law(
-            shift + scale * self.points,
-            self.masses,
-            lambda at: self.rest((at - shift) / scale),
-            shift + scale * self.low,
-            shift + scale * self.high,
+        """Return the laws of ``shift + scale * output``, ``scale`` > 0.
+
+        As floats compute it: a place is asked for the last output that lands there.
+        """
+        return replace(
+            self,
+            points=shift + scale * self.points,
+            rest=lambda given, at: self.rest(given, _last(at, scale, shift)),
+            low=shift + scale * self.low,
+            high=shift + scale * self.high,
         )
 
     def clipped(self, low: float, high: float) -> Law:
         """Return the laws of the output moved into [low, high]: edges become atoms."""
         if self.low >= low and self.high <= high:
             return self
-        edges = np.broadcast_to([[low, high]], (self.n, 2))
-        ends = np.hstack([self.upto([low]), 1 - self.below([high])])
-        inner = (self.points > low) & (self.points < high)
-        points = np.hstack([np.clip(self.points, low, high), edges])
-        masses = np.hstack([self.masses * inner, ends])
-        order = np.argsort(points, axis=1, kind="stable")
-        floor, top = self.rest(edges)[:, :1], self.rest(np.nextafter(edges, low))[:, 1:]
-
-        def rest(at: FloatArray) -> FloatArray:
-            inside = np.clip(self.rest(at), floor, top) - floor
-            return np.where(at < low, 0.0, np.where(at >= high, top - floor, inside))
-
-        return Law(
-            np.take_along_axis(points, order, axis=1),
-            np.take_along_axis(masses, order, axis=1),
-            rest,
-            low,
-            high,
+        edges = np.array([[low, high]])
+        inner = np.where((self.points > low) & (self.points < high), self.masses, 0)
+        ends = self.upto(edges[:, :1]), 1 - self.below(edges[:, 1:])
+        masses = np.hstack([ends[0], inner, np.maximum(ends[1], 0)])
+        return replace(
+            self,
+            points=self._with_edges(low, high),
+            masses=masses,
+            rest=_inside(self.rest, low, high),
+            low=low,
+            high=high,
         )
 
-    def of(self, which: slice) -> Law:
-        """Return the laws of some inputs; ``rest`` is asked for all of them still."""
-        n = self.n
+    def _with_edges(self, low: float, high: float) -> FloatArray:
+        """Return the atoms moved into [low, high], between two at the edges."""
+        one = self.points[:1] if self._shared else self.points
+        ends = [np.full((len(one), 1), edge) for edge in (low, high)]
+        moved = np.hstack([ends[0], np.clip(one, low, high), ends[1]])
+        return np.broadcast_to(moved, (self.n, moved.shape[1]))
 
-        def rest(at: FloatArray) -> FloatArray:
-            full = np.full((n, at.shape[1]), -inf)
-            full[which] = at
-            return self.rest(full)[which]
+    def of(self, which: slice | NDArray[np.intp]) -> Law:
+        """Return the laws of some of the inputs."""
+        return replace(
+            self,
+            points=self.points[which],
+            masses=self.masses[which],
+            inputs=None if self.inputs is None else self.inputs[which],
+        )
 
-        return Law(self.points[which], self.masses[which], rest, self.low, self.high)
+
+def _inside(rest: Rest, low: float, high: float) -> Rest:
+    """Return P(low < output < high, no atom and at most that)."""
+    edges = np.array([[low, np.nextafter(high, -inf)]])
+
+    def inner(given: FloatArray, at: FloatArray) -> FloatArray:
+        ends = rest(given, edges)
+        reached = rest(given, np.minimum(at, edges[:, 1:])) - ends[:, :1]
+        return np.where(at < low, 0.0, np.maximum(reached, 0.0))
+
+    return inner
 
 
-def _searched(
-    points: FloatArray, at: FloatArray, side: Literal["left", "right"]
-) -> NDArray[np.intp]:
-    """Return how many points of each row lie below (or at most) each of its places."""
-    if len(points) and (points == points[:1]).all():
-        return np.asarray(np.searchsorted(points[0], at, side=side))
-    pairs = zip(points, at, strict=True)
-    rows = [np.searchsorted(row, places, side=side) for row, places in pairs]
-    return np.array(rows, dtype=np.intp).reshape(at.shape)
+def _last(at: FloatArray, scale: float, shift: float) -> FloatArray:
+    """Return the largest float x with ``shift + scale * x`` <= at, by bisection.
+
+    Rounding moves the quotient by a few units in the last place of what is subtracted;
+    those are bracketed and halved until no float is left between.
+    """
+    near = np.clip(at, -_FAR, _FAR)
+    slack = 2.0**-50 * (np.abs(near) + abs(shift)) / scale
+    low = (near - shift) / scale - slack
+    high = low + 2 * slack
+    while True:
+        middle = low + (high - low) / 2
+        between = (middle > low) & (middle < high)
+        if not between.any():
+            return low
+        fits = shift + scale * middle <= near
+        low = np.where(between & fits, middle, low)
+        high = np.where(between & ~fits, middle, high)
 
 
 def atoms(points: ArrayLike, masses: ArrayLike) -> Law:
@@ -132,9 +181,13 @@ def atoms(points: ArrayLike, masses: ArrayLike) -> Law:
     return Law(where, weights, low=low, high=high)
 
 
-def smooth(n: int, cdf: Rest, low: float = -inf, high: float = inf) -> Law:
-    """Return laws without atoms, given by P(output <= at), (n, m) -> (n, m)."""
-    return Law(np.empty((n, 0)), np.empty((n, 0)), cdf, low, high)
+def smooth(inputs: FloatArray, cdf: Rest, low: float = -inf, high: float = inf) -> Law:
+    """Return laws without atoms, given by P(output <= at | input).
+
+    ``cdf`` takes ``inputs`` (n, 1) and places (n, m) or (1, m), and returns (n, m).
+    """
+    none = np.empty((len(inputs), 0))
+    return Law(none, none, cdf, inputs, low, high)
 
 
 @dataclass(frozen=True)
@@ -154,15 +207,23 @@ class Mixture:
 
     def box(self, low: FloatArray, high: FloatArray) -> FloatArray:
         """Return P(low <= output <= high in each coordinate), (n,), for (n, d)."""
-        edges = [(low[:, [i]], high[:, [i]]) for i in range(self.d)]
-        sides = [
-            np.prod(
-                [law.between(*ends) for law, ends in zip(term, edges, strict=True)],
-                axis=0,
-            )
-            for term in self.terms
-        ]
-        return np.asarray(np.sum(self.weights * np.hstack(sides), axis=1))
+        total = np.zeros(len(self.weights))
+        known: dict[tuple[int, int], FloatArray] = {}
+        for weight, term in zip(self.weights.T, self.terms, strict=True):
+            share = weight.copy()
+            for i, law in enumerate(term):
+                if (i, id(law)) not in known:
+                    found = law.between(low[:, [i]], high[:, [i]])
+                    known[i, id(law)] = found[:, 0]
+                share *= known[i, id(law)]
+            total += share
+        return total
+
+    def of(self, which: slice | NDArray[np.intp]) -> Mixture:
+        """Return the laws of some of the records."""
+        known = {id(law): law.of(which) for term in self.terms for law in term}
+        terms = [tuple(known[id(law)] for law in term) for term in self.terms]
+        return Mixture(self.weights[which], terms)
 
 
 def product(*laws: Law) -> Mixture:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from curvote.errors import UserError
 from curvote.mechanisms import exact
 from curvote.mechanisms.base import VectorMechanism
 from curvote.mechanisms.coordinates import PerCoordinate, per_coordinate
+from curvote.mechanisms.law import MOST_TERMS, Mixture, atoms
 from curvote.validate import FloatArray
 
 # The epsilon that one more coordinate is worth (Wang et al. 2019, equation 12).
@@ -70,6 +72,22 @@ class Sampled(VectorMechanism):
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""
         return self.scalar.clip(self._records(values))
+
+    def law(self, x: ArrayLike) -> Mixture | None:
+        """Return a term for each subset: its coordinates' laws, 0 for the others."""
+        count = math.comb(self.d, self.k)
+        if count > MOST_TERMS:
+            return None
+        given = self.clip(x)[0]
+        each = self.part.scalar.law
+        laws = [each(x).terms[0][0].mapped(self.scale, 0.0) for x in given.T]
+        left_out = atoms([0.0], np.ones((len(given), 1)))
+        chosen = combinations(range(self.d), self.k)
+        terms = [
+            tuple(laws[i] if i in some else left_out for i in range(self.d))
+            for some in map(set, chosen)
+        ]
+        return Mixture(np.full((len(given), count), 1 / count), terms)
 
     def mean(self, x: ArrayLike) -> FloatArray:
         """Return the scalar mechanism's mean for each coordinate, (n, d)."""

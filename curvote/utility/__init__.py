@@ -1,1 +1,19 @@
-"""How often a classifier's answer survives noise, and what to send instead."""
+"""How often a classifier's answer survives noise, and what to send instead.
+
+found = quantify(model, X, sensitive=[0, 5], bounds=[(0, 100), (12, 60)],
+                 mechanism="pm_01", epsilon=2.0)
+found.agreement  # of each record, with lower and upper
+"""
+
+from typing import TYPE_CHECKING
+
+from curvote.lazy import exports
+
+__all__ = ["Agreement", "quantify"]
+
+if TYPE_CHECKING:
+    from curvote.utility.quantifying import Agreement, quantify
+else:
+    __getattr__ = exports(
+        __name__, {"Agreement": "quantifying", "quantify": "quantifying"}
+    )

@@ -1,0 +1,59 @@
+"""Retraining: the model's owner noises its training data as the clients do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.utility.channel import Channel
+from curvote.utility.deployments.deployment import Deployment, channel
+from curvote.utility.deployments.floors import fitted_again
+from curvote.utility.engines.base import Answers, Draws
+from curvote.utility.known import Known, engine_named
+from curvote.utility.setting import Setting
+
+# Engines whose surface costs less than draws do.
+CHEAP = frozenset({"linear"})
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How the model is fitted again: ``copies`` >= 1 of its data, noised from ``seed``.
+
+    The copies are noised independently and stacked.
+    """
+
+    copies: int = 4
+    seed: int = 0
+
+
+def retrained(
+    setting: Setting,
+    known: Known,
+    deployment: Deployment,
+    draws: Draws,
+    refit: Refit,
+) -> Answers:
+    """Return the answers of the model fitted again on training data noised alike.
+
+    Evidence is the engine's own where its surface is cheap, else drawn. It is about
+    this one fit: another seed fits another model.
+    """
+    if setting.train is None:
+        raise UserError("retraining needs training data: give train=(X, y).")
+    features, targets = setting.train
+    columns, seen = list(setting.sensitive), channel(setting, deployment)
+    rows = np.tile(np.asarray(features, dtype=np.float64), (refit.copies, 1))
+    values = np.clip(rows[:, columns], *setting.bounds.T)
+    rows[:, columns] = seen.draw(values, SeededEntropy(refit.seed))
+    model = fitted_again(setting.model, rows, np.tile(targets, refit.copies))
+    return _evaluated(replace(setting, model=model), known, seen, draws)
+
+
+def _evaluated(setting: Setting, known: Known, seen: Channel, draws: Draws) -> Answers:
+    name = known.engine if known.engine in CHEAP else "black_box"
+    surface = engine_named(name).surface(setting.question)
+    return surface.answers(seen, draws)

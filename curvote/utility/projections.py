@@ -1,0 +1,126 @@
+"""Public coordinates that are sent instead of the sensitive features themselves.
+
+They come from public records only, so choosing them costs no client anything. The
+model's own features are rebuilt from what arrives by an affine map in front of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, TransformerMixin
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """k coordinates of s sensitive features: ``(values - centre) @ forward``.
+
+    ``forward`` is (s, k); ``back`` (k, s) rebuilds ``centre + coordinates @ back``.
+    ``bounds`` (k, 2) are the coordinates' own, public.
+    """
+
+    centre: FloatArray
+    forward: FloatArray
+    back: FloatArray
+    bounds: FloatArray
+
+    def of(self, values: FloatArray) -> FloatArray:
+        """Return the coordinates (n, k) of sensitive ``values`` (n, s)."""
+        return np.asarray((values - self.centre) @ self.forward)
+
+    def records(self, records: FloatArray, sensitive: tuple[int, ...]) -> FloatArray:
+        """Return records (n, D) as (n, k + D - s): coordinates, then all the others."""
+        others = np.delete(records, list(sensitive), axis=1)
+        return np.hstack([self.of(records[:, list(sensitive)]), others])
+
+    def front(self, features: int, sensitive: tuple[int, ...]) -> Rebuilt:
+        """Return what rebuilds the model's ``features`` D from such records.
+
+        ``make_pipeline(front, model)`` has the coordinates as its first k columns.
+        """
+        k, s = self.back.shape
+        others = np.delete(np.arange(features), list(sensitive))
+        matrix, shift = np.zeros((k + features - s, features)), np.zeros(features)
+        matrix[:k, list(sensitive)] = self.back
+        matrix[k + np.arange(len(others)), others] = 1
+        shift[list(sensitive)] = self.centre
+        return Rebuilt(matrix, shift)
+
+
+class Rebuilt(TransformerMixin, BaseEstimator):
+    """An affine map in front of a model: ``X @ matrix + shift``.
+
+    ``matrix`` is (columns sent, model's features), ``shift`` (model's features,). It
+    has nothing to fit.
+    """
+
+    def __init__(self, matrix: FloatArray, shift: FloatArray) -> None:
+        self.matrix = matrix
+        self.shift = shift
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Rebuilt:
+        """Return itself."""
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Return the model's features, (n, D)."""
+        return np.asarray(np.asarray(X, dtype=np.float64) @ self.matrix + self.shift)
+
+
+def principal(public: ArrayLike, k: int, *, cover: float = 1.0) -> Coordinates:
+    """Return the k leading principal components of public values (m, s).
+
+    They are not whitened: each has bounds of its own (``cover``: see ``along``). More
+    components than features, or as many as public records, are a UserError.
+    """
+    from sklearn.decomposition import PCA
+
+    given = validate.finite(public=public)
+    if not 1 <= k <= min(given.shape[1], len(given) - 1):
+        raise UserError(
+            f"{k} components of {given.shape[1]} features cannot be found in"
+            f" {len(given)} public records; ask for fewer."
+        )
+    found = PCA(k, svd_solver="full").fit(given)
+    return along(found.components_.T, given, cover=cover)
+
+
+def chosen(public: ArrayLike, places: tuple[int, ...]) -> Coordinates:
+    """Return some of the features themselves; the others are rebuilt from them.
+
+    ``places`` are among the sensitive features, in ``public`` (m, s).
+    """
+    given = validate.finite(public=public)
+    return along(np.eye(given.shape[1])[:, list(places)], given)
+
+
+def along(basis: ArrayLike, public: ArrayLike, *, cover: float = 1.0) -> Coordinates:
+    """Return the coordinates along the columns of a basis (s, k), from public values.
+
+    The centre is the public mean; values are rebuilt by least squares over the public
+    records (m, s), so what is not sent is predicted from what is. The bounds hold the
+    ``cover`` share of the public records' coordinates, each side by its own quantile.
+    Columns along which the public records do not vary are a UserError.
+    """
+    given, forward = validate.finite(public=public), validate.finite(basis=basis)
+    centre = given.mean(axis=0)
+    seen = (given - centre) @ forward
+    tails = (1 - cover) / 2
+    bounds = np.quantile(seen, [tails, 1 - tails], axis=0).T
+    if (bounds[:, 0] >= bounds[:, 1]).any():
+        raise UserError(
+            "a coordinate is the same in all public records; leave it out, or give"
+            " public records that differ in it."
+        )
+    back = np.linalg.lstsq(seen, given - centre, rcond=None)[0]
+    return Coordinates(centre, forward, back, bounds)

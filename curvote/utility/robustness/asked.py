@@ -1,0 +1,63 @@
+"""A model around its records as nothing but a thing that answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.entropy import Entropy
+from curvote.utility.engines.base import Question
+from curvote.validate import FloatArray
+
+# Rows that are asked about in one call of ``predict``.
+_MOST_ROWS = 1 << 17
+
+
+def uniform(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
+    """Return uniform numbers in [0, 1), of 53 bits."""
+    words = entropy.words(int(np.prod(count)))
+    return np.asarray((words >> np.uint64(11)).reshape(count) * 2.0**-53)
+
+
+@dataclass
+class Asked:
+    """Counts how often uniform points of boxes get another answer than the record.
+
+    ``queries`` (n,) counts the answers of the model so far, each record's own too.
+    """
+
+    question: Question
+    entropy: Entropy
+    clean: NDArray[Any] = field(init=False)
+    queries: NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clean = np.asarray(self.question.model.predict(self.question.records))
+        self.queries = np.ones(len(self.clean), dtype=np.int64)
+
+    def wrong(
+        self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, number: int
+    ) -> NDArray[np.int64]:
+        """Return how many of ``number`` answers differ, for the records ``which`` (m,).
+
+        The points are uniform in the boxes ``low`` (m, s) to ``high``.
+        """
+        self.queries[which] += number
+        found = np.zeros(len(which), dtype=np.int64)
+        for i, record in enumerate(which):
+            for start in range(0, number, _MOST_ROWS):
+                size = min(_MOST_ROWS, number - start)
+                found[i] += self._wrong(record, low[i], high[i], size)
+        return found
+
+    def _wrong(
+        self, record: np.intp, low: FloatArray, high: FloatArray, size: int
+    ) -> int:
+        rows = np.repeat(self.question.records[[record]], size, axis=0)
+        share = uniform((size, len(low)), self.entropy)
+        rows[:, list(self.question.sensitive)] = low + (high - low) * share
+        answers = self.question.model.predict(rows)
+        return int(np.count_nonzero(answers != self.clean[record]))

@@ -1,0 +1,131 @@
+"""Boxes around records in which the answer certainly stays (Zheng & Hu, section 5.1).
+
+First the radius, then each side on its own as far as the answer stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.utility.engines.base import Surface
+from curvote.validate import FloatArray
+
+# Of the bounds' widths: radius and sides fall short of the truth by at most that.
+PRECISION = 2.0**-12
+
+Bits = NDArray[np.bool_]
+# Which of the boxes ``low`` (n, s) to ``high`` hold; False may be said where not asked.
+Holds = Callable[[FloatArray, FloatArray, Bits], Bits]
+
+
+@dataclass(frozen=True)
+class Box:
+    """A closed box for each of n records, in the model's units and within the bounds.
+
+    ``radius`` (n,) is a share of the bounds' widths, the same in every direction; 1
+    holds everything. ``low`` and ``high`` (n, s) are the hyperrectangle, the record
+    itself where nothing holds. ``certified`` (n,): the answer certainly is the clean
+    one everywhere inside. ``queries`` (n,) counts the answers asked for.
+    """
+
+    radius: FloatArray
+    low: FloatArray
+    high: FloatArray
+    certified: Bits
+    queries: NDArray[np.int64]
+
+
+def box(
+    surface: Surface,
+    values: FloatArray,
+    *,
+    bounds: FloatArray,
+    precision: float = PRECISION,
+) -> Box:
+    """Return the boxes around the sensitive ``values`` (n, s) of the surface's records.
+
+    ``bounds`` (s, 2). Only boxes for which ``surface.holds`` are kept, so a surface
+    that cannot tell costs size and never certainty. NotImplementedError from a surface
+    that cannot certify anything is passed on (``box_by_trials`` is for those).
+    """
+    inner = np.clip(values, *bounds.T)
+    point = surface.holds(inner, inner)
+
+    def holds(low: FloatArray, high: FloatArray, _: Bits) -> Bits:
+        return point & surface.holds(low, high)
+
+    ends = grown(holds, inner, bounds, precision)
+    radius = inscribed(ends, inner, bounds)
+    none = np.zeros(len(values), dtype=np.int64)
+    return Box(radius, ends[..., 0], ends[..., 1], point, none)
+
+
+def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> FloatArray:
+    """Return the radius of the largest ball within boxes (n, s, 2), as a share.
+
+    A side at the bounds stands in no way.
+    """
+    reach = np.abs(ends - values[..., None]) / np.diff(bounds)
+    return np.asarray(np.where(ends == bounds, 1.0, reach).min(axis=(1, 2)))
+
+
+def grown(
+    holds: Holds, values: FloatArray, bounds: FloatArray, precision: float
+) -> FloatArray:
+    """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides."""
+    ends = ball(values, radius(holds, values, bounds, precision), bounds)
+    sides = list(np.ndindex(ends.shape[1:]))
+    step = np.full(len(values), 0.25)
+    while (step >= precision).any():
+        moved = [_push(holds, ends, side, step, bounds) for side in sides]
+        step = np.where(np.any(moved, axis=0), step, step / 2)
+        step[step < precision] = 0
+    return ends
+
+
+def ball(values: FloatArray, radius: FloatArray, bounds: FloatArray) -> FloatArray:
+    """Return the balls of so many widths within the bounds, (n, s, 2)."""
+    low, high = bounds.T
+    reach = radius[:, None] * (high - low)
+    ends = np.maximum(values - reach, low), np.minimum(values + reach, high)
+    return np.stack(ends, axis=-1)
+
+
+def radius(
+    holds: Holds, values: FloatArray, bounds: FloatArray, precision: float
+) -> FloatArray:
+    """Return the largest radius accepted, (n,), by bisection: at most so much short."""
+    kept, lost = np.zeros(len(values)), np.ones(len(values))
+    every = np.ones(len(values), dtype=bool)
+    for _ in range(math.ceil(-math.log2(precision))):
+        middle = (kept + lost) / 2
+        ends = ball(values, middle, bounds)
+        held = holds(ends[..., 0], ends[..., 1], every)
+        kept, lost = np.where(held, middle, kept), np.where(held, lost, middle)
+    return kept
+
+
+def _push(
+    holds: Holds,
+    ends: FloatArray,
+    side: tuple[int, ...],
+    step: FloatArray,
+    bounds: FloatArray,
+) -> Bits:
+    """Move one side of each box by its step where the box holds then; say where."""
+    i, end = side
+    width = bounds[i, 1] - bounds[i, 0]
+    there = np.clip(ends[:, i, end] + (2 * end - 1) * step * width, *bounds[i])
+    wanted: Bits = there != ends[:, i, end]
+    if not wanted.any():
+        return wanted
+    tried = ends.copy()
+    tried[:, i, end] = there
+    held = wanted & holds(tried[..., 0], tried[..., 1], wanted)
+    ends[held, i, end] = there[held]
+    return held

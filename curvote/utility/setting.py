@@ -1,0 +1,197 @@
+"""Who is asked about what: a model, records, and what is public about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from curvote import validate
+from curvote.errors import UserError
+from curvote.utility.engines.asking import classes_of, places, told
+from curvote.utility.engines.base import Question
+from curvote.validate import FloatArray
+
+Places = NDArray[np.int64]
+NO_PRIOR = (
+    "Decoding needs public records as its prior: give public=... (volunteers or a"
+    " public file, --public FILE.csv), or read the output raw."
+)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A fitted classifier, the records it will answer, and what is public.
+
+    ``records`` (n, D) are in the model's units; ``sensitive`` are the places of the s
+    columns that are noised, ``bounds`` (s, 2) their public bounds, ``features`` the D
+    names. ``labels`` (n,) are places in the model's ``classes_``, ``groups`` (n,) any
+    names. ``public`` (m, D) are records that cost nobody anything; ``train`` are the
+    features and labels that the model's owner has, as ``fit`` takes them. With
+    ``client_side`` clients can run the model. ``clip`` moves an output beyond the
+    bounds to the edge. ``reference`` (n,) are the answers to agree with, as places,
+    where they are not this model's own on ``records``.
+    """
+
+    model: Any
+    records: FloatArray
+    features: tuple[str, ...]
+    sensitive: tuple[int, ...]
+    bounds: FloatArray
+    labels: Places | None = None
+    groups: NDArray[np.str_] | None = None
+    public: FloatArray | None = None
+    public_labels: Places | None = None
+    train: tuple[FloatArray, NDArray[Any]] | None = None
+    client_side: bool = False
+    clip: bool = True
+    reference: Places | None = None
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return len(self.records)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the sensitive features."""
+        return tuple(self.features[place] for place in self.sensitive)
+
+    @property
+    def question(self) -> Question:
+        """What an engine is asked."""
+        return Question(self.model, self.records, self.sensitive, self.bounds)
+
+    @property
+    def values(self) -> FloatArray:
+        """The sensitive values, (n, s), within the bounds: nothing else is noised."""
+        return np.clip(self.records[:, list(self.sensitive)], *self.bounds.T)
+
+    @property
+    def prior(self) -> FloatArray:
+        """The sensitive values of the public records, (m, s), within the bounds."""
+        if self.public is None:
+            raise UserError(NO_PRIOR)
+        return np.clip(self.public[:, list(self.sensitive)], *self.bounds.T)
+
+    @property
+    def instead(self) -> FloatArray:
+        """What stands for a withheld feature, (s,).
+
+        The public median; without public records the middle of the bounds.
+        """
+        if self.public is None:
+            return np.asarray(self.bounds.mean(axis=1))
+        return np.asarray(np.median(self.prior, axis=0))
+
+    @cached_property
+    def classes(self) -> NDArray[Any]:
+        """The model's classes, in the order of the places."""
+        return classes_of(self.model, told(self.model, self.records))
+
+    def answers(self, records: FloatArray, model: Any = None) -> Places:
+        """Return answers as places in ``classes``; of another ``model`` if given."""
+        found = told(self.model if model is None else model, records)
+        return places(self.classes, found)
+
+
+def setting(
+    model: Any,
+    records: ArrayLike,
+    *,
+    sensitive: Sequence[int],
+    bounds: ArrayLike,
+    features: Sequence[str] | None = None,
+    **others: Any,
+) -> Setting:
+    """Return a checked `Setting`; ``others`` are its other fields.
+
+    ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1,
+    once; ``bounds`` (s, 2) have low < high. A model that is no fitted classifier of
+    two classes or more, or anything else that is wrong, is a UserError.
+    """
+    rows = _table(model, records)
+    columns = _columns(sensitive, rows.shape[1])
+    names = _names(model, features, rows.shape[1])
+    if others.get("public") is not None:
+        others["public"] = _alike("public", others["public"], rows.shape[1])
+    for name in {"labels", "groups", "reference"} & others.keys():
+        if others[name] is not None:
+            others[name] = _beside(name, others[name], len(rows))
+    ends = _bounds(bounds, len(columns))
+    return Setting(model, rows, names, columns, ends, **others)
+
+
+def _table(model: Any, records: ArrayLike) -> FloatArray:
+    """Return the records (n, D), once the model is known to classify such rows."""
+    if not hasattr(model, "predict") or _regresses(model):
+        raise UserError(
+            f"{type(model).__name__} is no classifier: agreement is about classes, so"
+            " give a fitted model whose predict returns one."
+        )
+    if len(getattr(model, "classes_", (0, 1))) < 2:
+        raise UserError("the model knows one class only: its answer cannot change.")
+    rows = validate.finite(records=records)
+    width = getattr(model, "n_features_in_", None)
+    if rows.ndim != 2 or not len(rows) or width not in {None, rows.shape[1]}:
+        asked = "D" if width is None else width
+        raise UserError(f"records has shape {rows.shape}; give (n, {asked}), n >= 1.")
+    return rows
+
+
+def _regresses(model: Any) -> bool:
+    from sklearn.base import is_regressor
+
+    try:
+        return bool(is_regressor(model))
+    except AttributeError:  # no estimator of scikit-learn: it is what it answers
+        return False
+
+
+def _columns(sensitive: Sequence[int], width: int) -> tuple[int, ...]:
+    columns = tuple(validate.at_least(0, sensitive=each) for each in sensitive)
+    if not columns or len(set(columns)) < len(columns) or max(columns) >= width:
+        raise UserError(
+            f"sensitive is {validate.shown(list(sensitive))}; give one or more"
+            f" different columns, 0 to {width - 1}."
+        )
+    return columns
+
+
+def _names(model: Any, features: Sequence[str] | None, width: int) -> tuple[str, ...]:
+    known = getattr(model, "feature_names_in_", None) if features is None else features
+    names = [f"x{place}" for place in range(width)] if known is None else known
+    if len(names) != width or len(set(names)) < width:
+        raise UserError(f"features holds {len(names)} names; give {width} different.")
+    return tuple(str(name) for name in names)
+
+
+def _bounds(bounds: ArrayLike, s: int) -> FloatArray:
+    found = validate.finite(bounds=bounds)
+    if found.shape != (s, 2):
+        raise UserError(
+            f"bounds has shape {found.shape}; give one (low, high) for each of the"
+            f" {s} sensitive features."
+        )
+    if (wrong := found[:, 0] >= found[:, 1]).any():
+        low, high = found[wrong][0]
+        raise UserError(f"bounds {low:g} to {high:g}: the first must be below.")
+    return found
+
+
+def _alike(name: str, records: ArrayLike, width: int) -> FloatArray:
+    rows = validate.finite(**{name: records})
+    if rows.ndim != 2 or rows.shape[1] != width or not len(rows):
+        raise UserError(f"{name} has shape {rows.shape}; give (m, {width}), m >= 1.")
+    return rows
+
+
+def _beside(name: str, given: ArrayLike, n: int) -> NDArray[Any]:
+    values = np.asarray(given)
+    if values.shape != (n,):
+        raise UserError(f"{name} has shape {values.shape}; give one a record: ({n},).")
+    return values
