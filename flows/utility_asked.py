@@ -11,6 +11,7 @@ from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.utility.deployments.deployment import Deployment
+from curvote.utility.deployments.retrain import Refit
 from curvote.utility.deployments.scan import deployments, measured
 from curvote.utility.engines.base import Draws
 from curvote.utility.known import Known, known
@@ -111,7 +112,7 @@ def _measured(
 ) -> Iterator[tuple[Deployment, Measured]]:
     for each in ways:
         draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
-        yield each, measured(ready.setting, what, each, draws, seed=SEED)
+        yield each, measured(ready.setting, what, each, draws, Refit(seed=SEED))
 
 
 def _advice(

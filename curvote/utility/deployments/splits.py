@@ -58,9 +58,7 @@ def influence(setting: Setting, public: FloatArray) -> FloatArray:
     return np.array(moved) if max(moved) > 0 else np.ones(len(moved))
 
 
-def _moved(
-    setting: Setting, records: FloatArray, clean: Places, column: int
-) -> float:
+def _moved(setting: Setting, records: FloatArray, clean: Places, column: int) -> float:
     shifts = np.linspace(1, len(records), _PUT, endpoint=False).astype(int)
     found = []
     for shift in shifts:

@@ -60,12 +60,13 @@ def _classes(model: Any) -> tuple[Any, ...]:
         raise UserError(f"{kind} names no classes (classes_); give a classifier.")
     if isinstance(found, list):
         raise UserError(f"{kind} answers several questions at once; give one of them.")
-    if len(found) < 2:
+    classes = tuple(np.asarray(found).tolist())
+    if len(classes) < 2:
         raise UserError(
-            f"{kind} knows one class only, {found[0]!r}: every answer is the same,"
+            f"{kind} knows one class only, {classes[0]!r}: every answer is the same,"
             " whatever the noise. Fit it on records of two classes or more."
         )
-    return tuple(np.asarray(found).tolist())
+    return classes
 
 
 def _check_fitted(model: Any, kind: str) -> None:
