@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from flows.utility_asked import Found, Line
 from flows.utility_said import equal_split
 
 DOTS = 160
+TITLE = 70  # characters of a line
+FAINT: dict[str, Any] = {"color": style.UNUSED, "lw": 0.6, "alpha": 0.6}
 
 
 def draw(found: Found, path: Path) -> Path:
@@ -27,11 +31,12 @@ def draw(found: Found, path: Path) -> Path:
         ax = figure.subplots()
         _lines(ax, found)
         _floors(ax, [line for line in found.lines if line.free])
-        ax.set_ylim(0, 1.02)
+        ax.set_ylim(_least(found.lines), 1.02)
         ax.set_ylabel("agreement with the answer without noise")
         ax.grid(axis="y")
         names = ", ".join(found.ready.setting.names)
-        ax.set_title(style.title(f"{found.ready.described.kind}: {names} noised"))
+        title = f"{found.ready.described.kind}: {names} noised"
+        ax.set_title(textwrap.fill(title, TITLE))
         figure.legend(loc="outside lower center", ncols=2)
         try:
             figure.savefig(path, dpi=DOTS)
@@ -50,7 +55,7 @@ def _lines(ax: Axes, found: Found) -> None:
     for own in _ways(noised):
         at = [line.row.epsilon for line in own]
         marker = "." if len(at) == 1 else None
-        ax.plot(at, _shares(own), color=style.LINE, lw=0.8, label=label, marker=marker)
+        ax.plot(at, _shares(own), label=label, marker=marker, **FAINT)
         label = "_"
     equal = [line for line in noised if equal_split(line.row)]
     output = [line for line in sent if line.row.mechanism == OUTPUT]
@@ -68,6 +73,11 @@ def _ways(lines: Sequence[Line]) -> list[list[Line]]:
         row = line.row
         ways.setdefault(f"{row.mechanism} {row.split} {row.read}", []).append(line)
     return [sorted(own, key=lambda line: line.row.epsilon) for own in ways.values()]
+
+
+def _least(lines: Sequence[Line]) -> float:
+    """Return where the axis of shares begins: a tenth below the least."""
+    return max(0.0, math.floor(10 * min(_shares(lines)) - 0.5) / 10)
 
 
 def _shares(lines: Sequence[Line]) -> list[float]:

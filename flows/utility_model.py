@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from curvote.errors import UserError
+from curvote.errors import UserError, closest
 from curvote.run.project import find_project
 from curvote.utility.models.loading import SUFFIXES, Loaded, load, of_skops
 from flows import environment
@@ -53,17 +53,27 @@ def find(asked: Asked) -> Given:
 
 
 def _of_pipeline(asked: Asked) -> Given:
+    from curvote.reproduce.lookup import file_of
     from curvote.run.config.parts import part_of
     from curvote.run.history import completed
     from curvote.run.results import RunView
     from flows.cli_predict import chosen_cell, model_of
 
     project = find_project(asked.project)
+    _check_known(file_of(project, asked.name).names(), asked.name)
     record = completed(project, asked.name)
     cell = chosen_cell(project, record, list(asked.cell))
     model = model_of(project, record, cell)
     view = RunView(project, record, cell, part_of(record.config, cell))
     return Given(model, pipeline=view)
+
+
+def _check_known(names: Sequence[str], name: str) -> None:
+    if name not in names:
+        raise UserError(
+            f"{name} is no file of a model ({', '.join(SUFFIXES)}), no URI of MLflow's"
+            f" ({', '.join(URIS)}) and no pipeline.{closest(name, names)}"
+        )
 
 
 def _of_mlflow(asked: Asked) -> Given:
@@ -109,7 +119,8 @@ def _fetched(asked: Asked) -> Path:
 
     mlflow.set_tracking_uri(os.environ["MLFLOW_TRACKING_URI"])
     try:
-        return Path(download_artifacts(artifact_uri=asked.name))
+        with environment.variable("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false"):
+            return Path(download_artifacts(artifact_uri=asked.name))
     except (MlflowException, OSError) as error:
         words = str(error).strip().splitlines()[0].rstrip(".")
         raise UserError(f"{asked.name} cannot be had from MLflow: {words}.") from None

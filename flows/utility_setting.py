@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +14,7 @@ from curvote import table_file, validate
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError, did_you_mean
 from curvote.utility.models import asked, classifier, records
+from curvote.utility.models.texts import coded
 from curvote.utility.setting import Setting, setting
 from curvote.validate import FloatArray
 from flows.utility_model import Given
@@ -48,6 +49,62 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Table:
+    """A table's columns by their names, and what errors call it."""
+
+    path: Path
+    columns: dict[str, list[Any]]
+
+    @classmethod
+    def of(cls, path: Path | None) -> Table:
+        """Return the table at ``path``; UserError: none, or a name twice."""
+        if path is None:
+            raise UserError("give the records that will be noised: --data FILE.csv")
+        frame = table_file.read(path)
+        names = list(frame.columns)
+        for name in names:
+            if names.count(name) > 1:
+                raise UserError(f"{path}: two columns are called {name!r}; rename one.")
+        return cls(path, {name: frame[name].tolist() for name in names})
+
+    def cells(self, name: str, option: str) -> list[Any]:
+        """Return a column that an option names."""
+        if name not in self.columns:
+            hint = did_you_mean(name, self.columns)
+            raise UserError(f"{option} {name}: {self.path} has no such column.{hint}")
+        return self.columns[name]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model of numbers, what of them is noised, and how a table is read for it.
+
+    ``bounds`` (s, 2) are those of the columns ``places``.
+    """
+
+    model: Any
+    described: classifier.Described
+    places: tuple[int, ...]
+    bounds: FloatArray
+    read: Callable[[Table], FloatArray]
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records (n, D), their labels as classes' places and their groups, if known."""
+
+    numbers: FloatArray
+    labels: NDArray[np.int64] | None = None
+    groups: NDArray[np.str_] | None = None
+
+    def of(self, chosen: NDArray[np.int64]) -> Records:
+        """Return some of the records."""
+        labels = None if self.labels is None else self.labels[chosen]
+        groups = None if self.groups is None else self.groups[chosen]
+        return Records(self.numbers[chosen], labels, groups)
+
+
+@dataclass(frozen=True)
 class Ready:
     """A setting, what the model is, what to say of both, and if records are a sample.
 
@@ -68,20 +125,43 @@ class Ready:
 def ready(given: Given, options: Options) -> Ready:
     """Return what is asked, with everything checked before anything is computed."""
     curves = isinstance(given.model, CurveClassifier) and options.sensitive is None
-    made = _of_curves(given, options) if curves else _of_file(given, options)
-    said = classifier.answers(made.setting.model, made.setting.records)
-    labels = made.setting.labels
-    classes = np.asarray(made.setting.model.classes_)
-    same = classifier.sameness(said, None if labels is None else classes[labels])
-    return replace(made, notes=(*made.notes, *([same] if same else [])))
+    subject = _curves(given, options) if curves else _named(given, options)
+    every = _records(given, subject, options)
+    chosen = every.of(_sampled(len(every.numbers), options.rows))
+    what = subject.described
+    kept, notes = records.clipped(
+        chosen.numbers, subject.places, subject.bounds, what.features
+    )
+    made = setting(
+        subject.model,
+        kept,
+        sensitive=subject.places,
+        bounds=subject.bounds,
+        features=what.features,
+        labels=chosen.labels,
+        groups=chosen.groups,
+        client_side=options.client_side,
+        **_others(subject, options),
+    )
+    told = (*given.notes, *notes, *_checked_answers(made))
+    return Ready(made, what, told, len(every.numbers))
 
 
-def _of_file(given: Given, options: Options) -> Ready:
-    """Return what is asked of a model of named columns."""
+def _checked_answers(made: Setting) -> tuple[str, ...]:
+    """Return what to say of the model's own answers to the records."""
+    said = classifier.answers(made.model, made.records)
+    labels = None if made.labels is None else made.classes[made.labels]
+    same = classifier.sameness(said, labels)
+    return () if same is None else (same,)
+
+
+def _named(given: Given, options: Options) -> Subject:
+    """Return a model of named columns, some of them sensitive."""
     own = options.listed("features")
     if own is None and not hasattr(given.model, "feature_names_in_"):
         own = list(given.names or ()) or None
     what = classifier.described(given.model, own)
+    model, texts = coded(given.model)
     names = options.listed("sensitive")
     if names is None:
         raise UserError(
@@ -89,74 +169,57 @@ def _of_file(given: Given, options: Options) -> Ready:
             " bounds: --sensitive NAME,NAME --bounds NAME=LOW:HIGH ..."
         )
     places = asked.sensitive_places(names, what.features)
-    ends = asked.bounds(options.bounds, names)
-    columns = _columns(options.data)
-    rows = records.matrix(columns, what.features, str(options.data))
-    return _assembled(given, options, what, (rows, columns), (places, ends))
+    for name in names:
+        if name in texts:
+            known = ", ".join(texts[name][:5])
+            raise UserError(f"{name} holds text ({known}); noise is for numbers.")
+
+    def read(table: Table) -> FloatArray:
+        return records.matrix(table.columns, what.features, str(table.path), texts)
+
+    return Subject(model, what, places, asked.bounds(options.bounds, names), read)
 
 
-def _assembled(
-    given: Given,
-    options: Options,
-    what: classifier.Described,
-    table: tuple[FloatArray, dict[str, list[Any]]],
-    noised: tuple[tuple[int, ...], FloatArray],
-) -> Ready:
-    rows, columns = table
-    places, ends = noised
-    chosen = _sampled(len(rows), options.rows)
-    labels = _labels(columns, options, what)
-    groups = _groups(columns, options)
-    kept, notes = records.clipped(rows[chosen], places, ends, what.features)
-    made = setting(
-        given.model,
-        kept,
-        sensitive=places,
-        bounds=ends,
-        features=what.features,
-        labels=None if labels is None else labels[chosen],
-        groups=None if groups is None else groups[chosen],
-        client_side=options.client_side,
-        **_others(options, what),
-    )
-    return Ready(made, what, (*given.notes, *notes), len(rows))
-
-
-def _of_curves(given: Given, options: Options) -> Ready:
-    """Return what is asked of a classifier of curves: of what a client would send."""
-    from flows.utility_curves import of_table, of_test_clients, sent
+def _curves(given: Given, options: Options) -> Subject:
+    """Return a classifier of curves as one of what a client would send."""
+    from flows.utility_curves import of_table, sent
 
     found = sent(given.model)
     ends = asked.bounds(options.bounds, found.names) if options.bounds else found.bounds
-    columns: dict[str, list[Any]] = {}
-    labels = None
-    if options.data is None:
-        rows, labels = of_test_clients(given.pipeline, found)
-    else:
-        columns = _columns(options.data)
-        curves = records.matrix(columns, given.model.columns, str(options.data))
-        rows = of_table(curves, given.model, found)
     what = classifier.described(found.model, found.names)
     what = replace(what, kind=type(given.model).__name__)
-    places = tuple(range(len(found.names)))
-    own = replace(given, model=found.model)
-    made = _assembled(own, options, what, (rows, columns), (places, ends))
-    if labels is None:
-        return made
-    chosen = _sampled(len(rows), options.rows)
-    return replace(made, setting=replace(made.setting, labels=labels[chosen]))
+
+    def read(table: Table) -> FloatArray:
+        names = given.model.columns
+        curves = records.matrix(table.columns, names, str(table.path))
+        return of_table(curves, given.model, found)
+
+    return Subject(found.model, what, tuple(range(len(found.names))), ends, read)
 
 
-def _columns(path: Path | None) -> dict[str, list[Any]]:
-    """Return a table's columns by their names, each once."""
-    if path is None:
-        raise UserError("give the records that will be noised: --data FILE.csv")
-    frame = table_file.read(path)
-    names = list(frame.columns)
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise UserError(f"{path}: two columns are called {twice[0]!r}; rename one.")
-    return {name: frame[name].tolist() for name in names}
+def _records(given: Given, subject: Subject, options: Options) -> Records:
+    if options.data is None and isinstance(given.model, CurveClassifier):
+        from flows.utility_curves import of_test_clients, sent
+
+        return Records(*of_test_clients(given.pipeline, sent(given.model)))
+    table = Table.of(options.data)
+    numbers = subject.read(table)
+    labels = groups = None
+    if options.label is not None:
+        labels = _labels(table, subject, options)
+    elif options.positive is not None:
+        raise UserError("--positive is about a label: name its column by --label.")
+    if options.group is not None:
+        cells = table.cells(options.group, "--group")
+        groups = records.groups(cells, options.group)
+    return Records(numbers, labels, groups)
+
+
+def _labels(table: Table, subject: Subject, options: Options) -> NDArray[np.int64]:
+    name = str(options.label)
+    classes = subject.described.classes
+    cells = table.cells(name, "--label")
+    return records.labels(cells, name, classes, options.positive)
 
 
 def _sampled(n: int, rows: int | None) -> NDArray[np.int64]:
@@ -168,57 +231,19 @@ def _sampled(n: int, rows: int | None) -> NDArray[np.int64]:
     return np.sort(drawn).astype(np.int64)
 
 
-def _labels(
-    columns: dict[str, list[Any]], options: Options, what: classifier.Described
-) -> NDArray[np.int64] | None:
-    if options.label is None:
-        if options.positive is not None:
-            raise UserError("--positive is about a label: name its column by --label.")
-        return None
-    cells = _cells(columns, options.label, "--label", options.data)
-    return records.labels(cells, options.label, what.classes, options.positive)
-
-
-def _groups(columns: dict[str, list[Any]], options: Options) -> NDArray[np.str_] | None:
-    if options.group is None:
-        return None
-    cells = _cells(columns, options.group, "--group", options.data)
-    return records.groups(cells, options.group)
-
-
-def _cells(
-    columns: dict[str, list[Any]], name: str, option: str, path: Path | None
-) -> list[Any]:
-    if name not in columns:
-        hint = did_you_mean(name, columns)
-        raise UserError(f"{option} {name}: {path} has no such column.{hint}")
-    return columns[name]
-
-
-def _others(options: Options, what: classifier.Described) -> dict[str, Any]:
+def _others(subject: Subject, options: Options) -> dict[str, Any]:
     """Return what is public, and what the model's owner has to train on."""
     found: dict[str, Any] = {}
     if options.public is not None:
-        columns = _columns(options.public)
-        found["public"] = records.matrix(columns, what.features, str(options.public))
-        if options.label in columns:
-            cells = columns[options.label]
-            found["public_labels"] = records.labels(
-                cells, str(options.label), what.classes, options.positive
-            )
+        table = Table.of(options.public)
+        found["public"] = subject.read(table)
+        if options.label in table.columns:
+            found["public_labels"] = _labels(table, subject, options)
     if options.train is not None:
-        found["train"] = _train(options, what)
+        if options.label is None:
+            raise UserError("--train needs the column of the label: --label NAME.")
+        table = Table.of(options.train)
+        classes = np.asarray(subject.described.classes)
+        places = _labels(table, subject, options)
+        found["train"] = (subject.read(table), classes[places])
     return found
-
-
-def _train(
-    options: Options, what: classifier.Described
-) -> tuple[FloatArray, NDArray[Any]]:
-    if options.label is None:
-        raise UserError("--train needs the column of the label: --label NAME.")
-    path = options.train
-    columns = _columns(path)
-    rows = records.matrix(columns, what.features, str(path))
-    cells = _cells(columns, options.label, "--label", path)
-    places = records.labels(cells, options.label, what.classes, options.positive)
-    return rows, np.asarray(what.classes)[places]

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import Problem, UserError, did_you_mean
+from curvote.utility.models.texts import Texts
 from curvote.validate import FloatArray
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?", "<na>"})
@@ -17,15 +18,26 @@ MOST_GROUPS: Final = 20
 Columns = Mapping[str, Sequence[Any]]
 
 
-def matrix(columns: Columns, names: Sequence[str], where: str) -> FloatArray:
+def matrix(
+    columns: Columns, names: Sequence[str], where: str, texts: Texts | None = None
+) -> FloatArray:
     """Return the columns ``names`` as numbers (n, D), in this order.
 
+    ``texts`` are those of columns that hold text: a text is its place among them.
     ``where`` is what errors call the file. UserError, with every problem: a column that
-    is not there, gaps, or text, each with its count.
+    is not there, gaps, or text that means nothing, each with its count.
     """
     problems = [_absent(columns, name) for name in names if name not in columns]
-    found = {name: _numbers(columns[name]) for name in names if name in columns}
-    problems += [words for name in found for words in _wrong(name, columns, found)]
+    known = texts or {}
+    found = {
+        name: _places(columns[name], known[name])
+        if name in known
+        else _numbers(columns[name])
+        for name in names
+        if name in columns
+    }
+    for name, values in found.items():
+        problems += _wrong(name, columns[name], values, known.get(name))
     if problems:
         every = (Problem(f"{where}: {words}") for words in problems)
         raise UserError.several(every)
@@ -46,6 +58,13 @@ def _numbers(cells: Sequence[Any]) -> FloatArray:
         return np.array([_number(cell) for cell in cells], dtype=np.float64)
 
 
+def _places(cells: Sequence[Any], texts: Sequence[str]) -> FloatArray:
+    """Return each text's place among those that are known; NaN for any other."""
+    place = {text: float(at) for at, text in enumerate(texts)}
+    found = [place.get(_text(cell), np.nan) for cell in cells]
+    return np.array(found, dtype=np.float64)
+
+
 def _number(cell: Any) -> float:
     """Return a cell as a number; NaN where it is none."""
     try:
@@ -63,13 +82,14 @@ def _text(cell: Any) -> str:
     return "" if cell is None else str(cell).strip()
 
 
-def _wrong(name: str, columns: Columns, found: Mapping[str, FloatArray]) -> list[str]:
+def _wrong(
+    name: str, cells: Sequence[Any], values: FloatArray, texts: Sequence[str] | None
+) -> list[str]:
     """Return what is wrong with the cells of a column, gaps and text apart."""
-    cells = columns[name]
-    if np.isfinite(found[name]).all():
+    if np.isfinite(values).all():
         return []
     empty = gaps(cells)
-    strange = ~np.isfinite(found[name]) & ~empty
+    strange = ~np.isfinite(values) & ~empty
     said = []
     if empty.any():
         said.append(
@@ -77,12 +97,20 @@ def _wrong(name: str, columns: Columns, found: Mapping[str, FloatArray]) -> list
             " the model's training did, or leave those records out."
         )
     if strange.any():
-        first = cells[int(np.argmax(strange))]
-        said.append(
-            f"{name} holds {int(strange.sum())} values that are no finite numbers, such"
-            f" as {_text(first)[:40]!r}; encode it as the model's training did."
-        )
+        first = _text(cells[int(np.argmax(strange))])[:40]
+        said.append(f"{name} holds {int(strange.sum())} {_strange(first, texts)}")
     return said
+
+
+def _strange(first: str, texts: Sequence[str] | None) -> str:
+    """Return what is wrong with cells of which one is ``first``."""
+    if texts is None:
+        return (
+            f"values that are no finite numbers, such as {first!r}; encode it as the"
+            " model's training did."
+        )
+    hint = did_you_mean(first, texts)
+    return f"texts that the model does not know, such as {first!r}.{hint}"
 
 
 def clipped(
