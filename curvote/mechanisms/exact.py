@@ -54,7 +54,8 @@ def logistic_threshold(epsilon: float, inside: int = 1, outside: int = 1) -> int
     so one inside is at most e^epsilon times as likely as one outside. From an upper
     bound on e^-epsilon: never above the exact floor, never below the uniform share.
     """
-    bits = 4 * WORD_BITS
+    # Where b is far above a, e^-epsilon is needed to as many bits more.
+    bits = max(4 * WORD_BITS, (outside // inside).bit_length() + 2 * WORD_BITS)
     _, high = exp_bounds(*epsilon.as_integer_ratio(), bits)
     weight = inside << bits
     threshold = (weight << WORD_BITS) // (weight + outside * high)

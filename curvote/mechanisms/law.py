@@ -16,7 +16,7 @@ from curvote.validate import FloatArray
 # More products than these are not written out.
 MOST_TERMS = 1 << 12
 
-# Stands in for infinity where that would have to be subtracted from itself.
+# Stands in for infinity, which floats cannot subtract from itself.
 _FAR = 1e150
 
 Rest = Callable[[FloatArray, FloatArray], FloatArray]
@@ -65,7 +65,7 @@ class Law:
 
     def _rest(self, at: FloatArray) -> FloatArray:
         given = np.empty((self.n, 0)) if self.inputs is None else self.inputs
-        return self.rest(given, at)
+        return self.rest(given, np.clip(at, -_FAR, _FAR))
 
     def _atoms(self, at: FloatArray, side: Side) -> FloatArray:
         places = self._reached(at, side)
@@ -159,16 +159,15 @@ def _last(at: FloatArray, scale: float, shift: float) -> FloatArray:
     Rounding moves the quotient by a few units in the last place of what is subtracted;
     those are bracketed and halved until no float is left between.
     """
-    near = np.clip(at, -_FAR, _FAR)
-    slack = 2.0**-50 * (np.abs(near) + abs(shift)) / scale
-    low = (near - shift) / scale - slack
+    slack = 2.0**-50 * (np.abs(at) + abs(shift)) / scale
+    low = (at - shift) / scale - slack
     high = low + 2 * slack
     while True:
         middle = low + (high - low) / 2
         between = (middle > low) & (middle < high)
         if not between.any():
             return low
-        fits = shift + scale * middle <= near
+        fits = shift + scale * middle <= at
         low = np.where(between & fits, middle, low)
         high = np.where(between & ~fits, middle, high)
 

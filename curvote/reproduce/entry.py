@@ -11,6 +11,10 @@ QUANTITIES: Final = {
     "misclassification": "misclassification in %",
     "accuracy": "accuracy in %",
     "f1": "F1 in %",
+    "agreement": "agreement with the clean answer in %",
+    "indicator": "agreement behind the paper's privacy indicator in %",
+    "concentration": "probability that the output is near the value in %",
+    "share": "share in %",
     "value": "value",
 }
 

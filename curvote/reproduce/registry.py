@@ -4,4 +4,5 @@ WINGS = (
     "curvote.reproduce.mrma",
     "curvote.reproduce.dtk",
     "curvote.reproduce.vec",
+    "curvote.reproduce.qcu",
 )

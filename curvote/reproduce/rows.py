@@ -26,6 +26,8 @@ COLUMNS = (
     "published",
     "curvote",
     "corrected",
+    "claimed",
+    "bound",
     "se",
     "z",
 )

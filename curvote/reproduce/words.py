@@ -26,22 +26,26 @@ def laid_out(rows: Sequence[Row], across: str = "epsilon") -> Lines:
     """Return a comparison as lines of text and the columns to show.
 
     Where values are printed, a line a cell: paper, curvote with one standard error,
-    corrected, z. Elsewhere a line a method, with a column for each epsilon, if any, or
-    for each number ``across`` ("n_classes").
+    corrected, what is claimed and our bound if any, z. Elsewhere a line a method, with
+    a column for each epsilon, if any, or for each number ``across`` ("n_classes").
     """
-    printed = any(row["published"] is not None for row in rows)
-    return _beside(rows) if printed else _across(rows, across)
+    return _beside(rows) if _any(rows, "published") else _across(rows, across)
+
+
+def _any(rows: Sequence[Row], name: str) -> bool:
+    return any(row[name] is not None for row in rows)
 
 
 def _beside(rows: Sequence[Row]) -> Lines:
     names = varying(rows, ("epsilon", *NAMES))
-    values = ("paper", "curvote", "corrected", "z")
+    limits = [name for name in ("claimed", "bound") if _any(rows, name)]
+    values = ("paper", "curvote", "corrected", *limits, "z")
     lines = [
         named(row, names)
         | {
             "paper": number(row, "published"),
             "curvote": with_error(row),
-            "corrected": number(row, "corrected"),
+            **{name: number(row, name) for name in ("corrected", *limits)},
             "z": "" if row["z"] is None else f"{row['z']:+.1f}",
         }
         for row in rows

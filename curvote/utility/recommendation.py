@@ -7,18 +7,18 @@ choice would tell about it, outside of any epsilon.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
-from curvote.utility.deployments.deployment import Deployment
+from curvote import validate
+from curvote.errors import UserError
+from curvote.utility.deployments.deployment import OUTPUT, Deployment
+from curvote.utility.halves import Halves, halves
 from curvote.utility.known import Known
-from curvote.utility.measured import Measured
-from curvote.utility.rows import Row
+from curvote.utility.rows import Row, row
 from curvote.utility.setting import Setting
-
-Metric = Literal["agreement", "accuracy"]
-Scan = Sequence[tuple[Deployment, Measured]]
+from curvote.utility.wishes import Metric, Pair, Scan, Wish, Words, top
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,9 @@ class Recommendation:
 
     def as_json(self) -> dict[str, Any]:
         """Return the row's keys, all None where there is none, and ``reason``."""
-        empty = dict.fromkeys(Row.__dataclass_fields__)
-        return {
-            **(empty if self.row is None else asdict(self.row)),
-            "reason": self.reason,
-        }
+        if self.row is None:
+            return {**dict.fromkeys(Row.__dataclass_fields__), "reason": self.reason}
+        return {**asdict(self.row), "reason": self.reason}
 
 
 def recommend(
@@ -60,8 +58,68 @@ def recommend(
     ``scan`` holds deployments, floors among them, with what they do to each record.
     One of ``target`` (strictly between 0 and 1) and ``epsilon`` is given. A target is
     for the mean of ``metric``, or with ``share`` for at least that share of records,
-    each by itself. It must be reached on both halves; no total is skipped, since
-    agreement need not grow with epsilon. What a floor beats on either half is not
-    recommended. Randomised response on the answer is, where clients can run the model.
+    each by itself. It is chosen on one half of the records (`halves`, drawn from
+    ``seed``), must hold on the other, and its figures are of the other. No total is
+    skipped, since agreement need not grow with epsilon. What a floor equals on either
+    half is not bought. Randomised response on the answer is recommended only where
+    clients can run the model.
     """
-    raise NotImplementedError
+    if (target is None) == (epsilon is None):
+        raise UserError("Give one of target and epsilon: what to reach, or to spend.")
+    wish = _wish(target, metric, share)
+    limit = math.inf if epsilon is None else validate.positive(epsilon=epsilon)
+    within = [
+        pair
+        for pair in scan
+        if pair[0].epsilon <= limit
+        and (setting.client_side or pair[0].mechanism != OUTPUT)
+    ]
+    if not any(deployment.free for deployment, _ in within):
+        raise UserError("A recommendation needs the floors: scan them as well.")
+    dealt = halves(setting, known, seed)
+    find = _best if target is None else _least
+    found = find(within, wish, dealt)
+    words = Words(setting.names, within, wish, dealt[1])
+    if found is None:
+        return Recommendation(None, None, words.none())
+    shown = row(setting, *found, which=dealt[1], target=target, sample=sample)
+    return Recommendation(found[0], shown, words.why(found), found[1].confidence)
+
+
+def _wish(target: float | None, metric: Metric, share: float | None) -> Wish:
+    validate.one_of(("agreement", "accuracy"), metric=metric)
+    if target is not None:
+        validate.fraction(target=target)
+    if share is not None:
+        validate.fraction(share=share)
+    return Wish(metric, target, share)
+
+
+def _best(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
+    """Return the best on the first half, or the best floor where one is as good."""
+    found = top(scan, wish, dealt[0])
+    return found if _worth(found, scan, wish, dealt) else _floor(scan, wish, dealt)
+
+
+def _floor(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
+    return top([pair for pair in scan if pair[0].free], wish, dealt[0])
+
+
+def _least(scan: Scan, wish: Wish, dealt: Halves) -> Pair | None:
+    """Return what reaches the target on both halves at the least total, if any."""
+    for total in sorted({deployment.epsilon for deployment, _ in scan}):
+        found = top([pair for pair in scan if pair[0].epsilon == total], wish, dealt[0])
+        reached = all(wish.value(found[1], half) >= wish.needed for half in dealt)
+        if reached and _worth(found, scan, wish, dealt):
+            return found
+    return None
+
+
+def _worth(found: Pair, scan: Scan, wish: Wish, dealt: Halves) -> bool:
+    """Say whether it costs nothing, or is better than every floor on both halves."""
+    floors = [measured for deployment, measured in scan if deployment.free]
+    return found[0].free or all(
+        wish.value(found[1], half) > wish.value(floor, half)
+        for half in dealt
+        for floor in floors
+    )

@@ -17,6 +17,8 @@ from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
 Places = NDArray[np.int64]
+# Rows that a model is asked for at once: 100 columns of them are 200 MB.
+_AT_ONCE = 1 << 18
 NO_PRIOR = (
     "Decoding needs public records as its prior: give public=... (volunteers or a"
     " public file, --public FILE.csv), or read the output raw."
@@ -34,7 +36,8 @@ class Setting:
     features and labels that the model's owner has, as ``fit`` takes them. With
     ``client_side`` clients can run the model. ``clip`` moves an output beyond the
     bounds to the edge. ``reference`` (n,) are the answers to agree with, as places,
-    where they are not this model's own on ``records``.
+    where they are not this model's own on ``records``. With ``alike`` a prior may weigh
+    public records by their likeness in what is not sensitive (`likeness`).
     """
 
     model: Any
@@ -50,6 +53,7 @@ class Setting:
     client_side: bool = False
     clip: bool = True
     reference: Places | None = None
+    alike: bool = True
 
     @property
     def n(self) -> int:
@@ -97,6 +101,26 @@ class Setting:
         """Return answers as places in ``classes``; of another ``model`` if given."""
         found = told(self.model if model is None else model, records)
         return places(self.classes, found)
+
+    def put(self, records: FloatArray) -> NDArray[np.uint16]:
+        """Return the answers with each public record's sensitive values in place.
+
+        (n, m) places, for ``records`` (n, D); asked for in blocks.
+        """
+        prior, columns = self.prior, list(self.sensitive)
+        size = max(1, _AT_ONCE // len(prior))
+        blocks = [
+            self.answers(_rows_at(prior, records[start : start + size], columns))
+            for start in range(0, len(records), size)
+        ]
+        found = np.concatenate(blocks).reshape(len(records), len(prior))
+        return found.astype(np.uint16)
+
+
+def _rows_at(prior: FloatArray, records: FloatArray, columns: list[int]) -> FloatArray:
+    rows = np.repeat(records, len(prior), axis=0)
+    rows[:, columns] = np.tile(prior, (len(records), 1))
+    return rows
 
 
 def setting(

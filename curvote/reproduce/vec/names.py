@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from functools import partial
 
-from curvote.reproduce.entry import Reproduction
+from curvote.reproduce import wing
 
-
-@dataclass(frozen=True)
-class Shown(Reproduction):
-    """One table or figure of VEC, or our encoders and learners beside it.
-
-    ``module`` of this package holds ``rows(name, found)``, which makes rows of the
-    `Evidence` of its pipelines, ``figure(rows, found)``, ``across``, the column whose
-    values are columns of the terminal, ``brief(rows)``, what it shows of them, and
-    ``said(rows)``, the last words of the command.
-    """
-
-    module: str
-    _: KW_ONLY
-    paper: str = "VEC"
-    quantity: str = "accuracy"
-
+Shown = partial(wing.Shown, paper="VEC", quantity="accuracy")
 
 _ALL = (
     Shown(

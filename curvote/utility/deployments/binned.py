@@ -12,7 +12,9 @@ from curvote.utility.deployments.bins import edges, masses, wanted
 from curvote.validate import FloatArray
 
 # Bins of two features together: what more of them gain is below .001.
-MOST_BINS = 1 << 13
+MOST_BINS = 1 << 12
+# More terms of a mixture than these are drawn from.
+MOST_TERMS = 64
 # Numbers in a block of bins and records.
 _AT_ONCE = 1 << 22
 
@@ -49,6 +51,11 @@ class Binned:
         for other in others:
             found = (found[:, :, None] * other[:, None]).reshape(len(found), -1)
         return found
+
+
+def writable(prior: Mixture, sent: Sequence[int]) -> bool:
+    """Say whether the bins of what is sent can be written out: one number or two."""
+    return len(sent) <= 2 and len(prior.terms) <= MOST_TERMS
 
 
 def binned(prior: Mixture, own: Mixture, sent: Sequence[int]) -> tuple[Binned, Binned]:

@@ -11,53 +11,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.utility.deployments.binned import Binned, binned, blocks
+from curvote.utility.deployments.binned import Binned, binned, blocks, writable
+from curvote.utility.deployments.decode_drawn import drawn
 from curvote.utility.deployments.deployment import Deployment, channel
 from curvote.utility.engines.base import Answers, Draws
 from curvote.utility.known import Known
 from curvote.utility.measured import certain
-from curvote.utility.setting import NO_PRIOR, Places, Setting
+from curvote.utility.setting import Setting
 from curvote.validate import FloatArray
-
-
-def public_answers(known: Known) -> NDArray[np.uint16]:
-    """Return the classes of n records at m public values; UserError without them."""
-    if known.public is None:
-        raise UserError(NO_PRIOR)
-    return known.public
-
-
-def most_frequent(known: Known) -> Places:
-    """Return the answers when nothing is sent: the prior's most frequent class."""
-    votes = public_answers(known)
-    shares = [(votes == each).mean(axis=1) for each in range(known.n_classes)]
-    return np.asarray(np.argmax(shares, axis=0), dtype=np.int64)
 
 
 def decoded(
     setting: Setting, known: Known, deployment: Deployment, draws: Draws
 ) -> Answers:
     """Return the decoded answers' shares: exact for up to two sent features."""
-    votes = public_answers(known)
     seen = channel(setting, deployment, clip=False)
     sent = [place for part in seen.parts for place in part.places]
     own, prior = seen.law(setting.values), seen.law(setting.prior)
-    if own is None or prior is None or len(sent) > 2:
-        raise UserError("decoding more than two sent features is drawn")
-    shares = _shares(votes, known.n_classes, *binned(prior, own, sent))
-    return certain(shares, votes.shape[1])
+    if own is None or prior is None:
+        raise UserError(
+            f"{deployment.mechanism} has no law that can be written out, so its output"
+            " cannot be decoded: read it raw."
+        )
+    if not writable(prior, sent):
+        return drawn(setting, known, seen, prior, draws)
+    shares = _shares(known.held(), *binned(prior, own, sent))
+    return certain(shares, known.votes.shape[1])
 
 
-def _shares(
-    votes: NDArray[np.uint16], n_classes: int, prior: Binned, own: Binned
-) -> FloatArray:
+def _shares(held: list[FloatArray], prior: Binned, own: Binned) -> FloatArray:
     """Return how often each class is answered, (n, K), exactly."""
-    shares = np.zeros((len(votes), n_classes))
-    held = [(votes == each).astype(np.float64) for each in range(n_classes)]
-    for which in blocks(own.shape, len(votes)):
+    shares = np.zeros((len(held[0]), len(held)))
+    for which in blocks(own.shape, len(shares)):
         likelihood, chance = prior.block(which), own.block(which)
         answer = _best(held, likelihood)
-        for each in range(n_classes):
+        for each in range(len(held)):
             shares[:, each] += np.einsum("ij,ij->i", chance, answer == each)
     return shares
 

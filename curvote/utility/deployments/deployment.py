@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,9 +9,9 @@ from typing import Any, Literal
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.mechanisms.base import LabelMechanism, Mechanism, VectorMechanism
+from curvote.mechanisms.base import LabelMechanism, VectorMechanism
 from curvote.mechanisms.making import kind
-from curvote.utility.channel import Channel, Part
+from curvote.utility.channel import Channel, channel_of, withheld
 from curvote.utility.setting import Setting
 
 Read = Literal["raw", "decode", "retrain", "without"]
@@ -103,28 +102,9 @@ def levels(epsilon: float) -> int:
 
     1 + e^(epsilon/2), rounded, from 2 to 101: as many as windows of the piecewise
     mechanism at that epsilon, so that a kept level is as likely as its window. Public:
-    it depends on nothing but the feature's own epsilon.
+    it depends on nothing but a feature's own epsilon (the largest, where they differ).
     """
     return min(MOST_LEVELS, max(2, 1 + round(math.exp(min(epsilon / 2, 10)))))
-
-
-def built(name: str, epsilon: float, d: int, given: Mapping[str, Any]) -> Mechanism:
-    """Return the mechanism for ``d`` features jointly, or one, at its own epsilon.
-
-    What it needs beside is filled in where there is a public default (d, and the
-    `levels` of a label mechanism); anything else that is missing is a UserError.
-    """
-    cls = kind(name)
-    known = inspect.signature(cls).parameters
-    params = {key: value for key, value in given.items() if key in known}
-    if issubclass(cls, VectorMechanism):
-        params["d"] = d
-    if issubclass(cls, LabelMechanism):
-        params.setdefault("n_classes", levels(epsilon))
-    for key, fact in known.items():
-        if fact.default is fact.empty and key not in {"epsilon", *params}:
-            raise UserError(f"{name} needs {key}: give it, or another mechanism.")
-    return cls(epsilon=epsilon, **params)
 
 
 def channel(
@@ -132,21 +112,25 @@ def channel(
 ) -> Channel:
     """Return what stands between a record and the model; ``clip`` overrules."""
     clips = setting.clip if clip is None else clip
-    parts = _parts(deployment, len(setting.sensitive))
-    return Channel(parts, setting.bounds, setting.instead, clips)
-
-
-def _parts(deployment: Deployment, s: int) -> list[Part]:
     if deployment.mechanism in {WITHHOLD, OUTPUT}:
-        return []
-    given = {**deployment.params}
+        return withheld(setting.bounds, setting.instead)
+    return channel_of(
+        deployment.mechanism,
+        epsilon=deployment.epsilon,
+        bounds=setting.bounds,
+        instead=setting.instead,
+        split=deployment.split,
+        clip=clips,
+        **_params(deployment, len(setting.sensitive)),
+    )
+
+
+def _params(deployment: Deployment, s: int) -> dict[str, Any]:
+    """Return the mechanism's parameters; a label mechanism's levels are filled in."""
+    found = dict(deployment.params)
     if deployment.delta:
-        given["delta"] = deployment.delta
-    name, epsilon = deployment.mechanism, deployment.epsilon
-    if deployment.split is None:
-        return [Part(built(name, epsilon, s, given), tuple(range(s)))]
-    shares = [(place, share) for place, share in enumerate(deployment.split) if share]
-    return [
-        Part(built(name, epsilon * share, 1, given), (place,))
-        for place, share in shares
-    ]
+        found["delta"] = deployment.delta
+    if issubclass(kind(deployment.mechanism), LabelMechanism):
+        largest = max(deployment.split or [1 / s])
+        found.setdefault("n_classes", levels(deployment.epsilon * largest))
+    return found

@@ -12,7 +12,8 @@ from curvote.utility.channel import Channel
 from curvote.utility.deployments.deployment import Deployment, channel
 from curvote.utility.deployments.floors import fitted_again
 from curvote.utility.engines.base import Answers, Draws
-from curvote.utility.known import Known, engine_named
+from curvote.utility.engines.choosing import engine
+from curvote.utility.known import Known
 from curvote.utility.setting import Setting
 
 # Engines whose surface costs less than draws do.
@@ -55,5 +56,5 @@ def retrained(
 
 def _evaluated(setting: Setting, known: Known, seen: Channel, draws: Draws) -> Answers:
     name = known.engine if known.engine in CHEAP else "black_box"
-    surface = engine_named(name).surface(setting.question)
+    surface = engine(name).surface(setting.question)
     return surface.answers(seen, draws)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from inspect import signature
 from typing import Any
@@ -11,13 +12,14 @@ import numpy as np
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.making import kind, names
-from curvote.utility.deployments.decode import decoded, most_frequent
+from curvote.utility.channel import Channel, channel_of
+from curvote.utility.deployments.decode import decoded
 from curvote.utility.deployments.deployment import (
     OUTPUT,
     Deployment,
     Read,
-    built,
     channel,
     checked,
     is_vector,
@@ -25,11 +27,14 @@ from curvote.utility.deployments.deployment import (
 from curvote.utility.deployments.floors import floors
 from curvote.utility.deployments.output import responded
 from curvote.utility.deployments.retrain import Refit, retrained
-from curvote.utility.deployments.splits import splits
+from curvote.utility.deployments.splits import Split, splits
 from curvote.utility.engines.base import Answers, Draws
 from curvote.utility.known import Known
 from curvote.utility.measured import Measured, always, measured_from
+from curvote.utility.robustness.bound import bound
+from curvote.utility.robustness.published import claimed
 from curvote.utility.setting import Setting
+from curvote.validate import FloatArray
 
 
 @cache
@@ -43,13 +48,21 @@ def scanned(d: int, delta: float = 0.0) -> tuple[str, ...]:
 
 
 def _carries(name: str, d: int, delta: float) -> bool:
+    bounds, middle = np.tile([0.0, 1.0], (d, 1)), np.full((1, d), 0.5)
+    needs = _taken(name, {"delta": delta} if delta else {})
+    if issubclass(kind(name), LabelMechanism):
+        needs["n_classes"] = 3
     try:
-        mechanism = built(name, 1.0, d, {"delta": delta} if delta else {})
-        low, high = mechanism.domain
-        columns = np.full((1, d if is_vector(name) else 1), (low + high) / 2)
-        return mechanism.law(mechanism.shaped(columns)) is not None
+        seen = channel_of(name, epsilon=1.0, bounds=bounds, instead=middle[0], **needs)
+        return seen.law(middle) is not None
     except UserError:
         return False
+
+
+def _taken(name: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters that the mechanism takes."""
+    known = signature(kind(name)).parameters
+    return {key: value for key, value in params.items() if key in known}
 
 
 def deployments(
@@ -71,29 +84,37 @@ def deployments(
     s = len(setting.sensitive)
     chosen = scanned(s, delta) if mechanisms is None else tuple(mechanisms)
     read = _reads(setting) if reads is None else tuple(reads)
+    given = {**(params or {}), **({"delta": delta} if delta else {})}
+    shares = splits(setting)
     found = floors(setting)
     for epsilon in epsilons:
-        total = validate.positive(epsilon=epsilon)
-        found.append(Deployment(OUTPUT, total))
+        found.append(Deployment(OUTPUT, validate.positive(epsilon=epsilon)))
         for name in chosen:
-            shares = [None] if is_vector(name) else splits(setting)
-            found += [
-                Deployment(name, total, split, each, _delta(name, delta), params or {})
-                for split in shares
-                for each in read
-                if each != "retrain" or split in {None, splits(setting)[0]}
-            ]
+            found += _with(name, epsilon, shares, read, _taken(name, given))
     return found
+
+
+def _with(
+    name: str,
+    epsilon: float,
+    shares: Sequence[Split],
+    reads: Sequence[Read],
+    params: dict[str, Any],
+) -> list[Deployment]:
+    tried = [None] if is_vector(name) else list(shares)
+    delta = params.pop("delta", 0.0)
+    return [
+        Deployment(name, float(epsilon), split, read, delta, params)
+        for split in tried
+        for read in reads
+        if read != "retrain" or split == tried[0]
+    ]
 
 
 def _reads(setting: Setting) -> tuple[Read, ...]:
     decode: tuple[Read, ...] = () if setting.public is None else ("decode",)
     retrain: tuple[Read, ...] = () if setting.train is None else ("retrain",)
     return ("raw", *decode, *retrain)
-
-
-def _delta(name: str, delta: float) -> float:
-    return delta if "delta" in signature(kind(name)).parameters else 0.0
 
 
 def measured(
@@ -111,7 +132,29 @@ def measured(
     how = Draws() if draws is None else draws
     given = checked(deployment, len(setting.sensitive))
     answers = _answers(setting, known, given, how, refit or Refit())
-    return measured_from(answers, known.clean, setting.labels, how.confidence)
+    found = measured_from(answers, known.clean, setting.labels, how.confidence)
+    return _bounded(setting, known, given, found)
+
+
+def _bounded(
+    setting: Setting, known: Known, deployment: Deployment, found: Measured
+) -> Measured:
+    """Add the box bound and the published claim, where the output is read raw."""
+    if deployment.read != "raw" or deployment.mechanism == OUTPUT:
+        return found
+    seen, values = channel(setting, deployment), setting.values
+    least = None if known.box is None else bound(seen, values, known.box)
+    same = known.clean == known.surface.clean
+    return replace(
+        found,
+        bound=None if least is None else np.where(same, least, 0.0),
+        claimed=_claimed(seen, values, known),
+    )
+
+
+def _claimed(seen: Channel, values: FloatArray, known: Known) -> FloatArray | None:
+    published = known.published
+    return None if published is None else claimed(seen, values, published)
 
 
 def _answers(
@@ -134,7 +177,7 @@ def _answers(
 
 def _floor(setting: Setting, known: Known, read: Read) -> Answers:
     if read == "decode":
-        return always(most_frequent(known), known.n_classes)
+        return always(known.usual, known.n_classes)
     places = known.without if read == "without" else known.withheld
     if places is None:
         raise UserError("'without' needs training data: give train=(X, y).")

@@ -15,7 +15,7 @@ from curvote.utility.channel import Channel
 from curvote.utility.engines.asking import (
     MOST_NUMBERS,
     classes_of,
-    places,
+    placed,
     rows_at_once,
     told,
 )
@@ -62,13 +62,19 @@ class Drawn(Surface):
         """Return how many of ``number`` draws of each record are each class, (n, K)."""
         n, k = len(self.clean), self.n_classes
         counted = np.zeros(n * k, dtype=np.int64)
-        some = max(1, MOST_NUMBERS // number)
+        for piece in self.repeated(channel, number, entropy):
+            hits = (piece.record * k + piece.answer)[piece.answer >= 0]
+            counted += np.bincount(hits, minlength=n * k)
+        return counted.reshape(n, k)
+
+    def repeated(
+        self, channel: Channel, number: int, entropy: Entropy | None = None
+    ) -> Iterator[Piece]:
+        """Yield ``number`` draws of each record, by pieces of bounded size."""
+        n, some = len(self.clean), max(1, MOST_NUMBERS // number)
         for start in range(0, n, some):
             record = np.repeat(np.arange(start, min(start + some, n)), number)
-            for piece in self.pieces(channel, record, entropy):
-                hits = (piece.record * k + piece.answer)[piece.answer >= 0]
-                counted += np.bincount(hits, minlength=n * k)
-        return counted.reshape(n, k)
+            yield from self.pieces(channel, record, entropy)
 
     def pieces(
         self, channel: Channel, record: Places, entropy: Entropy | None = None
@@ -81,7 +87,7 @@ class Drawn(Surface):
             rows = self.question.records[some]
             seen = channel.draw(self.question.values[some], words)
             rows[:, list(self.question.sensitive)] = seen
-            answer = places(self.classes, told(self.question.model, rows))
+            answer = placed(self.classes, told(self.question.model, rows))
             yield Piece(some, rows, answer)
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
@@ -115,7 +121,7 @@ class BlackBox(Engine):
                 " model whose `predict` gives the most frequent of several answers."
             )
         classes = classes_of(question.model, first)
-        return Drawn(places(classes, first), len(classes), question, classes)
+        return Drawn(placed(classes, first), len(classes), question, classes)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface whose ``arrays`` are given; the model is not asked."""

@@ -1,0 +1,13 @@
+"""The wing of QCU: Zheng & Hu, how often a classifier's answer survives the noise."""
+
+from curvote.lazy import exports
+
+__getattr__ = exports(
+    __name__,
+    {
+        "REPRODUCTIONS": "names",
+        "compare": "shown",
+        "laid_out": "shown",
+        "agreement": "shown",
+    },
+)

@@ -1,0 +1,192 @@
+"""Boxes of the sensitive features, that split without a gap and without an overlap.
+
+A box is closed, and its neighbour begins at the next float: every float lies in exactly
+one box of a partition, so that an atom is counted once wherever it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product as every
+from math import inf
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.mechanisms.law import Law, Mixture
+from curvote.validate import FloatArray
+
+# What boxes (k, m, s) of the records in rows (k,) weigh, (k, m).
+Weigh = Callable[[NDArray[np.intp], FloatArray, FloatArray], FloatArray]
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes of n records, m of each: ``low`` and ``high`` (n, m, s).
+
+    ``answer`` (n, m) is the class in the whole box where ``certain``, else the one at
+    its centre. ``axis`` (n, m) is the coordinate to be split next, -1 for none. A box
+    whose ``low`` exceeds its ``high`` is empty: it fills a shorter row.
+    """
+
+    low: FloatArray
+    high: FloatArray
+    answer: NDArray[np.int64]
+    certain: NDArray[np.bool_]
+    axis: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        """The number of records."""
+        return len(self.low)
+
+    @property
+    def m(self) -> int:
+        """The number of boxes of each record, with the empty ones."""
+        return int(self.low.shape[1])
+
+    def taken(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Boxes:
+        """Return boxes of some records (r,) by their columns (r, k)."""
+        return self._each(lambda part: part[rows[:, None], columns])
+
+    def of(self, which: slice) -> Boxes:
+        """Return the boxes of some records."""
+        return self._each(lambda part: part[which])
+
+    def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Boxes:
+        return Boxes(*(change(part) for part in self.parts()))
+
+    def empty(self) -> NDArray[np.bool_]:
+        """Say which boxes fill a row only, (n, m)."""
+        return np.asarray((self.low > self.high).any(axis=2))
+
+    def parts(self) -> tuple[NDArray[Any], ...]:
+        """Return the arrays in the order of the fields."""
+        return self.low, self.high, self.answer, self.certain, self.axis
+
+    def replaced(
+        self, rows: NDArray[np.intp], columns: NDArray[np.intp], first: Boxes
+    ) -> Boxes:
+        """Return the boxes with ``first`` (r, k) in place of those of ``taken``."""
+        parts = [part.copy() for part in self.parts()]
+        for part, new in zip(parts, first.parts(), strict=True):
+            part[rows[:, None], columns] = new
+        return Boxes(*parts)
+
+    def longer(self, rows: NDArray[np.intp], more: Boxes) -> Boxes:
+        """Return the boxes and ``more`` (r, k) of some rows; others are filled up."""
+        added = filled(self.n, more.m, more.low.shape[2])
+        for part, new in zip(added.parts(), more.parts(), strict=True):
+            part[rows] = new
+        pairs = zip(self.parts(), added.parts(), strict=True)
+        return Boxes(*(np.concatenate(pair, axis=1) for pair in pairs))
+
+
+def filled(n: int, m: int, s: int) -> Boxes:
+    """Return empty boxes."""
+    low, high = np.ones((n, m, s)), np.zeros((n, m, s))
+    none = np.full((n, m), -1)
+    return Boxes(low, high, np.zeros_like(none), np.full((n, m), True), none)
+
+
+def unjudged(low: FloatArray, high: FloatArray) -> Boxes:
+    """Return boxes (n, m, s) of which nothing is known yet."""
+    shape = low.shape[:2]
+    zeros = np.zeros(shape, dtype=np.int64)
+    return Boxes(low, high, zeros, np.zeros(shape, dtype=np.bool_), zeros)
+
+
+def roots(n: int, bounds: FloatArray) -> Boxes:
+    """Return everything there is, cut at the bounds (s, 2): 5^s boxes of each record.
+
+    The bounds are boxes of their own, points: clipped outputs have their atoms there.
+    """
+    sides = [_sides(low, high) for low, high in bounds]
+    ends = np.array(list(every(*sides)))
+    low, high = np.moveaxis(np.broadcast_to(ends, (n, *ends.shape)), -1, 0)
+    return unjudged(low, high)
+
+
+def _sides(low: float, high: float) -> list[tuple[float, float]]:
+    below, above = np.nextafter([low, high], [-inf, inf])
+    start, stop = np.nextafter([low, high], [inf, -inf])
+    return [(-inf, below), (low, low), (start, stop), (high, high), (above, inf)]
+
+
+def halves(
+    boxes: Boxes, real: NDArray[np.bool_], cut: FloatArray
+) -> tuple[Boxes, Boxes]:
+    """Return both parts of each box, cut after ``cut`` (n, m) along its axis.
+
+    Where not ``real`` the first is the box itself and the second is empty.
+    """
+    place = (*np.indices(boxes.axis.shape), boxes.axis)
+    high, low = boxes.high.copy(), boxes.low.copy()
+    high[place] = np.where(real, cut, high[place])
+    low[place] = np.where(real, np.nextafter(cut, inf), inf)
+    return replace(boxes, high=high), replace(boxes, low=low, certain=~real)
+
+
+def middles(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return a float from ``low`` on and below ``high``: the middle of two finite ends.
+
+    Towards an infinite end it is twice as far from the origin as the finite one, at
+    least by one.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        half = low + (high - low) / 2
+    outward = np.where(low == -inf, high, low)
+    away = outward + np.where(low == -inf, -1, 1) * np.maximum(np.abs(outward), 1.0)
+    at = np.where(np.isfinite(low) & np.isfinite(high), half, away)
+    return np.clip(at, low, np.nextafter(high, -inf))
+
+
+def mass(law: Mixture) -> Weigh:
+    """Return what weighs boxes by P(output in the box)."""
+
+    def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        here = law.of(rows)
+        sides: dict[tuple[int, int], FloatArray] = {}
+        total = np.zeros(low.shape[:2])
+        for share, term in zip(here.weights.T, here.terms, strict=True):
+            weight = np.broadcast_to(share[:, None], total.shape)
+            for i, each in enumerate(term):
+                if (i, id(each)) not in sides:
+                    sides[i, id(each)] = _between(each, low[..., i], high[..., i])
+                weight = weight * sides[i, id(each)]
+            total += weight
+        return total
+
+    return weigh
+
+
+def _between(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return P(low <= output <= high), (n, m), asking for each place once.
+
+    Boxes share their ends, within a record and among records.
+    """
+    starts, start = np.unique(low, return_inverse=True)
+    stops, stop = np.unique(high, return_inverse=True)
+    rows = np.arange(law.n)[:, None]
+    below, upto = law.below(starts), law.upto(stops)
+    inside = (
+        upto[rows, stop.reshape(high.shape)] - below[rows, start.reshape(low.shape)]
+    )
+    return np.asarray(np.maximum(inside, 0.0))
+
+
+def volume(low: FloatArray, high: FloatArray) -> Weigh:
+    """Return what weighs boxes by the share of ``low`` to ``high`` (n, s) they fill.
+
+    Coordinates without width count as one.
+    """
+    widths = (high - low)[:, None]
+
+    def weigh(rows: NDArray[np.intp], low: FloatArray, high: FloatArray) -> FloatArray:
+        width, side = widths[rows], high - low
+        shares = np.divide(side, width, out=np.ones_like(side), where=width > 0)
+        return np.asarray(np.prod(np.maximum(shares, 0.0), axis=-1))
+
+    return weigh

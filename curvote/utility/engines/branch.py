@@ -1,0 +1,147 @@
+"""Branch and bound: brackets of what a model answers under a law, at any time valid.
+
+An oracle says of a box whether one class is answered in all of it. Boxes of which it
+cannot are split, those of the largest probability first, until what is open is small.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.utility.engines.boxes import Boxes, Weigh, halves, middles
+from curvote.validate import FloatArray
+
+# Boxes for which an oracle is asked at once: more would not stay near the processor.
+AT_ONCE = 1 << 12
+# The part of all boxes that is split in one pass.
+PASS = 0.5
+FEWEST = 32
+
+Settled = Callable[[Boxes, FloatArray], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What an oracle says of m boxes.
+
+    Where ``certain`` (m,) the class ``answer`` (m,) is answered everywhere in the box;
+    elsewhere it is a guess. ``effect`` (m, s) says how much of the doubt comes from
+    each coordinate; negative: splitting it cannot help.
+    """
+
+    answer: NDArray[np.int64]
+    certain: NDArray[np.bool_]
+    effect: FloatArray
+
+
+class Oracle(ABC):
+    """What is certain about a model's answers in boxes around n records."""
+
+    n_classes: int
+
+    @abstractmethod
+    def judged(
+        self, who: NDArray[np.intp], low: FloatArray, high: FloatArray
+    ) -> Verdict:
+        """Judge the closed boxes ``low`` to ``high`` (m, s) of records ``who`` (m,)."""
+
+    def cut(
+        self, axis: NDArray[np.int64], low: FloatArray, high: FloatArray
+    ) -> FloatArray:
+        """Return where to cut sides ``low`` < ``high`` (m,) of coordinates ``axis``.
+
+        Each at ``low`` or above it and below ``high``.
+        """
+        del axis
+        return middles(low, high)
+
+
+def judged(
+    oracle: Oracle, who: NDArray[np.intp], boxes: Boxes, which: NDArray[np.bool_]
+) -> Boxes:
+    """Return the boxes with the oracle's verdict on those in ``which`` (n, m)."""
+    rows, columns = np.nonzero(which)
+    answer, certain = boxes.answer.copy(), boxes.certain.copy()
+    axis = boxes.axis.copy()
+    for start in range(0, len(rows), AT_ONCE):
+        at = rows[start : start + AT_ONCE], columns[start : start + AT_ONCE]
+        low, high = boxes.low[at], boxes.high[at]
+        verdict = oracle.judged(who[at[0]], low, high)
+        answer[at], certain[at] = verdict.answer, verdict.certain
+        axis[at] = _axis(verdict.effect, low, high)
+    return replace(boxes, answer=answer, certain=certain, axis=axis)
+
+
+def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.int64]:
+    """Return the coordinate with the largest effect that has any width, else -1."""
+    known = np.where(np.isnan(effect), np.inf, effect)
+    wide = np.where(high > low, known, -1.0)
+    return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first."""
+
+    oracle: Oracle
+    who: NDArray[np.intp]
+    weigh: Weigh
+
+    def weights(self, boxes: Boxes) -> FloatArray:
+        """Return what all boxes weigh, (n, m)."""
+        return self.weigh(np.arange(boxes.n), boxes.low, boxes.high)
+
+    def refined(self, boxes: Boxes, settled: Settled, most: int) -> Boxes:
+        """Return the boxes, split until each record is settled or has ``most`` boxes.
+
+        ``settled`` takes boxes and their weights, and says so for each record.
+        """
+        weights = self.weights(boxes)
+        while boxes.m < most:
+            waiting = weights * (~boxes.certain & (boxes.axis >= 0))
+            waiting[settled(boxes, weights)] = 0.0
+            rows = np.flatnonzero(waiting.any(axis=1))
+            if not len(rows):
+                break
+            size = min(most - boxes.m, max(FEWEST, int(PASS * boxes.m)))
+            columns = _heaviest(waiting[rows], size)
+            boxes, weights = self._split(boxes, weights, waiting, rows, columns)
+        return boxes
+
+    def _split(
+        self,
+        boxes: Boxes,
+        weights: FloatArray,
+        waiting: FloatArray,
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+    ) -> tuple[Boxes, FloatArray]:
+        """Return the boxes and their weights, those of the columns split in two."""
+        real = waiting[rows[:, None], columns] > 0
+        first, more = (
+            judged(self.oracle, self.who[rows], part, real)
+            for part in self._children(boxes.taken(rows, columns), real)
+        )
+        added = np.zeros((boxes.n, more.m))
+        added[rows] = self.weigh(rows, more.low, more.high)
+        weights = np.concatenate([weights, added], axis=1)
+        weights[rows[:, None], columns] = self.weigh(rows, first.low, first.high)
+        return boxes.replaced(rows, columns, first).longer(rows, more), weights
+
+    def _children(self, boxes: Boxes, real: NDArray[np.bool_]) -> tuple[Boxes, Boxes]:
+        axis = boxes.axis[real]
+        side = np.arange(len(axis)), axis
+        cut = np.zeros(real.shape)
+        cut[real] = self.oracle.cut(axis, boxes.low[real][side], boxes.high[real][side])
+        return halves(boxes, real, cut)
+
+
+def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
+    """Return the columns (n, k) of each row's heaviest boxes, k at most ``most``."""
+    k = min(most, int((waiting > 0).sum(axis=1).max()))
+    return np.argpartition(-waiting, k - 1, axis=1)[:, :k]

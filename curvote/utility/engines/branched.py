@@ -1,0 +1,195 @@
+"""The surface of an oracle: a partition made once, refined for the law at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.utility.channel import Channel
+from curvote.utility.engines.base import Answers, Draws, Question, Surface
+from curvote.utility.engines.boxes import (
+    Boxes,
+    filled,
+    mass,
+    roots,
+    unjudged,
+    volume,
+)
+from curvote.utility.engines.branch import Oracle, Search, Settled, judged
+from curvote.utility.engines.reference import reference
+from curvote.utility.engines.snapping import snapped
+from curvote.validate import FloatArray
+
+# Laws are floats: their probabilities are trusted to this.
+SLACK = 1e-9
+# Records whose boxes are refined at once.
+TOGETHER = 64
+# Boxes of a record beyond which `holds` says no.
+TRIED = 192
+NAMES = ("low", "high", "answer", "certain", "axis")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How far to refine: ``width`` of the bracket wanted, or ``most`` boxes a record.
+
+    ``stored`` is the number of boxes of all records that a surface keeps, about.
+    """
+
+    width: float = 0.005
+    most: int = 1 << 15
+    stored: int = 1 << 19
+
+
+@dataclass(frozen=True)
+class Branched(Surface):
+    """What branch and bound knows of a model around the records of a question."""
+
+    question: Question
+    oracle: Oracle
+    boxes: Boxes
+    effort: Effort
+
+    def answers(self, channel: Channel, draws: Draws) -> Answers:
+        """Return brackets of how often each class is answered; evidence ``bracket``.
+
+        Drawn where the channel has no law that is a mixture of products.
+        """
+        n = len(self.clean)
+        chunks = [slice(i, i + TOGETHER) for i in range(0, n, TOGETHER)]
+        found = [self._shares(channel, chunk) for chunk in chunks]
+        if any(each is None for each in found):
+            return self._drawn(channel, draws)
+        share, lower = np.concatenate([e for e in found if e is not None], axis=1)
+        return bracket(share, lower)
+
+    def _shares(self, channel: Channel, chunk: slice) -> FloatArray | None:
+        law = channel.law(self.question.values[chunk])
+        if law is None:
+            return None
+        who = np.arange(len(self.clean))[chunk]
+        boxes = snapped(self.oracle, who, self.boxes.of(chunk), law)
+        search = Search(self.oracle, who, mass(law))
+        boxes = search.refined(boxes, narrow(self.effort.width), self.effort.most)
+        return shares(boxes, search.weights(boxes), self.n_classes)
+
+    def _drawn(self, channel: Channel, draws: Draws) -> Answers:
+        from curvote.utility.engines.black_box import BlackBox
+
+        return BlackBox().surface(self.question).answers(channel, draws)
+
+    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Say for each record whether its answer is certainly the clean one.
+
+        No where the boxes that are tried do not suffice to be certain.
+        """
+        who = np.arange(len(self.clean))
+        whole = _whole(low, high)
+        boxes = judged(self.oracle, who, whole, np.full(whole.certain.shape, True))
+        search = Search(self.oracle, who, volume(low, high))
+        found = search.refined(boxes, self._known, TRIED)
+        return np.asarray(self._same(found).all(axis=1))
+
+    def _same(self, boxes: Boxes) -> NDArray[np.bool_]:
+        same = boxes.certain & (boxes.answer == self.clean[:, None])
+        return np.asarray(boxes.empty() | same)
+
+    def _known(self, boxes: Boxes, weights: FloatArray) -> NDArray[np.bool_]:
+        """Say where some box certainly has another answer: no more is needed."""
+        del weights
+        return np.asarray((boxes.certain & ~self._same(boxes)).any(axis=1))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return the partition: boxes without the empty ones, and how many of each."""
+        flat, counts = _packed([self.boxes])
+        named = dict(zip(NAMES, flat, strict=True))
+        return {"clean": self.clean, "counts": counts, **named}
+
+
+def _whole(low: FloatArray, high: FloatArray) -> Boxes:
+    """Return each record's box, its centre and its ends, which show a no at once."""
+    spots = [low, high, low + (high - low) / 2]
+    return unjudged(np.stack([low, *spots], axis=1), np.stack([high, *spots], axis=1))
+
+
+def narrow(width: float) -> Settled:
+    """Return what says that the boxes in doubt weigh at most ``width`` together."""
+    return lambda boxes, weights: (weights * ~boxes.certain).sum(axis=1) <= width
+
+
+def shares(boxes: Boxes, weights: FloatArray, n_classes: int) -> FloatArray:
+    """Return what is guessed and what is certain of each class, (2, n, K)."""
+    places = boxes.answer + n_classes * np.arange(boxes.n)[:, None]
+    size = n_classes * boxes.n
+    sums = [
+        np.bincount(places.ravel(), each.ravel(), size)
+        for each in (weights, weights * boxes.certain)
+    ]
+    return np.asarray(np.stack(sums).reshape(2, boxes.n, n_classes), dtype=np.float64)
+
+
+def bracket(share: FloatArray, lower: FloatArray) -> Answers:
+    """Return answers whose mass below ``lower`` (n, K) is certain.
+
+    What is certain of no other class may be this one: nothing that was overlooked can
+    make the bracket wrong.
+    """
+    least = np.clip(lower - SLACK, 0.0, 1.0)
+    most = np.clip(1 - (least.sum(axis=1, keepdims=True) - least), 0.0, 1.0)
+    queries = np.zeros(len(share), dtype=np.int64)
+    return Answers(np.clip(share, least, most), least, most, "bracket", queries)
+
+
+def branched(
+    question: Question, oracle: Oracle, clean: NDArray[np.int64], effort: Effort
+) -> Branched:
+    """Return the surface: everything there is, split for a law that fits many.
+
+    The reference has mass at the bounds, between them, and near the record's values.
+    """
+    n = len(clean)
+    most = int(np.clip(effort.stored // max(n, 1), 128, effort.most // 4))
+    parts = []
+    for start in range(0, n, TOGETHER):
+        who = np.arange(start, min(start + TOGETHER, n))
+        law = reference(question.values[who], question.bounds)
+        search = Search(oracle, who, mass(law))
+        boxes = roots(len(who), question.bounds)
+        boxes = judged(oracle, who, boxes, np.full(boxes.certain.shape, True))
+        parts.append(search.refined(boxes, narrow(effort.width), most))
+    flat, counts = _packed(parts)
+    return Branched(
+        clean, oracle.n_classes, question, oracle, _rows(flat, counts), effort
+    )
+
+
+def restored(
+    question: Question, oracle: Oracle, arrays: dict[str, NDArray[Any]], effort: Effort
+) -> Branched:
+    """Return the surface whose ``arrays`` are given."""
+    boxes = _rows([arrays[name] for name in NAMES], arrays["counts"])
+    return Branched(arrays["clean"], oracle.n_classes, question, oracle, boxes, effort)
+
+
+def _packed(parts: list[Boxes]) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    """Return the boxes of all records without the empty ones, and each one's number."""
+    full = [~each.empty() for each in parts]
+    counts = np.concatenate([each.sum(axis=1) for each in full])
+    kept = [
+        [part[which] for part in boxes.parts()]
+        for boxes, which in zip(parts, full, strict=True)
+    ]
+    return [np.concatenate(each) for each in zip(*kept, strict=True)], counts
+
+
+def _rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:
+    """Return rows of boxes, filled up with empty ones."""
+    m = int(counts.max(initial=0))
+    boxes = filled(len(counts), m, flat[0].shape[1])
+    there = np.arange(m) < counts[:, None]
+    for part, given in zip(boxes.parts(), flat, strict=True):
+        part[there] = given
+    return boxes

@@ -1,0 +1,120 @@
+"""Linear classifiers: scores that are weights times features, the largest answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.utility.engines.base import Question
+from curvote.utility.engines.fronts import Front, undone
+from curvote.utility.engines.scores.engine import ScoreEngine
+from curvote.utility.engines.scores.forms import Scores
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Two classes by weights (d,) and an intercept: the second iff the score is > 0.
+
+    For classifiers that are no scikit-learn estimators: curves' coefficients, say.
+    """
+
+    weights: FloatArray
+    intercept: float
+    classes: tuple[Any, Any] = (0, 1)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """The two classes, as given."""
+        return np.asarray(self.classes)
+
+    @property
+    def coef_(self) -> FloatArray:
+        """The weights, (1, d)."""
+        return np.asarray(self.weights, dtype=np.float64)[None]
+
+    @property
+    def intercept_(self) -> FloatArray:
+        """The intercept, (1,)."""
+        return np.array([self.intercept], dtype=np.float64)
+
+    def decision_function(self, X: FloatArray) -> FloatArray:
+        """Return the score of each row, (n,)."""
+        return np.asarray(X @ self.coef_[0] + self.intercept)
+
+    def predict(self, X: FloatArray) -> NDArray[Any]:
+        """Return the class of each row, (n,)."""
+        positive = self.decision_function(X) > 0
+        return np.asarray(self.classes_[positive.astype(int)])
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Scores = features @ ``weights`` (D', K) + ``constants`` (K,)."""
+
+    weights: FloatArray
+    constants: FloatArray
+
+    def scores(self, question: Question, front: Front) -> Scores:
+        """Return the scores as functions of the sensitive values."""
+        slopes = front.slopes @ self.weights
+        here = front.features(question.records) @ self.weights + self.constants
+        constant = here - question.values @ slopes
+        square = np.zeros((len(slopes), *slopes.shape))
+        return Scores(constant, slopes[None], square)
+
+
+class Linear(ScoreEngine):
+    """Estimators with ``coef_`` and ``intercept_`` that answer by them, and no others.
+
+    Multinomial and complement naive Bayes are linear in the features as well. Two
+    classes with any number of sensitive features, or two of those.
+    """
+
+    name = "linear"
+
+    def scores(self, question: Question) -> Scores | str:
+        """Return the scores around the records, or why there are none."""
+        estimator, front = undone(question)
+        lines = _lines(estimator)
+        if lines is None:
+            return f"{type(estimator).__name__} is not linear."
+        if isinstance(front, str):
+            return front
+        scores = lines.scores(question, front)
+        classes, noised = scores.constant.shape[1], len(scores.active())
+        if classes > 2 and noised > 2:
+            return (
+                f"A linear model of {classes} classes is exact for two sensitive"
+                f" features; here are {noised}."
+            )
+        return scores
+
+
+def _lines(estimator: Any) -> Lines | None:
+    if hasattr(estimator, "coef_") and hasattr(estimator, "decision_function"):
+        return _of_weights(estimator)
+    if hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
+        return _of_counts(estimator)
+    return None
+
+
+def _of_weights(estimator: Any) -> Lines | None:
+    weights = np.asarray(estimator.coef_, dtype=np.float64)
+    classes = len(estimator.classes_)
+    constants = np.broadcast_to(estimator.intercept_, len(weights))
+    if classes == 2 and len(weights) == 1:
+        nothing = np.zeros_like(weights)
+        return Lines(np.vstack([nothing, weights]).T, np.array([0.0, constants[0]]))
+    return Lines(weights.T, constants) if len(weights) == classes else None
+
+
+def _of_counts(estimator: Any) -> Lines:
+    """Return those of naive Bayes on counts; the complement's knows no prior."""
+    complement = hasattr(estimator, "norm")
+    priors = np.asarray(estimator.class_log_prior_, dtype=np.float64)
+    weights = estimator.feature_log_prob_.T
+    return Lines(weights, np.zeros_like(priors) if complement else priors)

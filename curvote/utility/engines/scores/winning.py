@@ -1,0 +1,150 @@
+"""Where each class wins along one value, and how likely a law is to be there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from curvote.mechanisms.law import Law
+from curvote.utility.engines.scores.forms import Along
+from curvote.validate import FloatArray
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A law, or its rest without the atoms; ``total`` (n, 1) is all of its mass."""
+
+    law: Law
+    total: FloatArray
+
+    @classmethod
+    def whole(cls, law: Law) -> Spread:
+        """Return the law with its atoms."""
+        return cls(law, np.ones((law.n, 1)))
+
+    @classmethod
+    def rest(cls, law: Law) -> Spread:
+        """Return the law without its atoms."""
+        none = np.empty((law.n, 0))
+        left = np.maximum(1 - law.masses.sum(axis=1, keepdims=True), 0.0)
+        return cls(Law(none, none, law.rest, law.low, law.high), left)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no record has any mass here, but for rounding."""
+        return not (self.total > 1e-12).any()
+
+    def upto(self, at: FloatArray) -> FloatArray:
+        """Return P(value <= at) for ``at`` (n, m), infinite ones too."""
+        inside = self.law.upto(np.clip(at, -_FAR, _FAR))
+        return np.where(at == np.inf, self.total, inside * (at > -np.inf))
+
+    def below(self, at: FloatArray) -> FloatArray:
+        """Return P(value < at) for ``at`` (n, m), infinite ones too."""
+        inside = self.law.below(np.clip(at, -_FAR, _FAR))
+        return np.where(at == np.inf, self.total, inside * (at > -np.inf))
+
+
+# Nothing lies beyond, and nothing overflows at it.
+_FAR = 1e30
+
+
+def shares(along: Along, spread: Spread) -> FloatArray:
+    """Return how likely each class wins, (n, m, K), when the value follows a law."""
+    return _straight(along, spread) if along.straight else _bent(along, spread)
+
+
+def _straight(along: Along, spread: Spread) -> FloatArray:
+    """Each class wins on an interval; the first class has what the others leave."""
+    classes = along.constant.shape[-1]
+    won = np.zeros(along.constant.shape)
+    for one in range(1, classes):
+        low, high = _interval(along, one)
+        won[..., one] = _between(spread, low, high)
+    won[..., 0] = np.maximum(spread.total - won[..., 1:].sum(axis=-1), 0.0)
+    return won
+
+
+def _between(spread: Spread, low: FloatArray, high: FloatArray) -> FloatArray:
+    upper = spread.total if (high == np.inf).all() else spread.upto(high)
+    lower = 0.0 if (low == -np.inf).all() else spread.below(low)
+    return np.maximum(upper - lower, 0.0)
+
+
+def _interval(along: Along, one: int) -> tuple[FloatArray, FloatArray]:
+    """Return the ends (n, m), both included, of where a class beats every other."""
+    shape = along.constant.shape[:-1]
+    low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+    for other in range(along.constant.shape[-1]):
+        if other != one:
+            below, above = _against(along, one, other)
+            low, high = np.maximum(low, below), np.minimum(high, above)
+    return low, high
+
+
+def _against(along: Along, one: int, other: int) -> tuple[FloatArray, FloatArray]:
+    """Return the half-line on which a class beats another; a tie goes to the first.
+
+    An open end is written as the closed one of the next number.
+    """
+    lead = along.constant[..., one] - along.constant[..., other]
+    slope = np.broadcast_to(
+        along.linear[..., one] - along.linear[..., other], lead.shape
+    )
+    ties = one < other
+    with np.errstate(divide="ignore", invalid="ignore"):
+        meet = -lead / slope
+    always = (lead >= 0) if ties else (lead > 0)
+    flat = np.where(always, -np.inf, np.inf)
+    rise = meet if ties else np.nextafter(meet, np.inf)
+    fall = meet if ties else np.nextafter(meet, -np.inf)
+    low = np.where(slope > 0, rise, np.where(slope < 0, -np.inf, flat))
+    return low, np.where(slope < 0, fall, np.inf)
+
+
+def _bent(along: Along, spread: Spread) -> FloatArray:
+    """Between neighbouring crossings of two scores one class wins throughout."""
+    at = _crossings(along)
+    ends = np.full((*at.shape[:2], 1), np.inf)
+    edges = np.concatenate([-ends, at, ends], axis=2)
+    flat = edges.reshape(len(edges), -1)
+    upto = spread.upto(flat).reshape(edges.shape)
+    below = spread.below(flat).reshape(edges.shape)
+    gaps = np.maximum(below[..., 1:] - upto[..., :-1], 0.0)
+    won = _won(along, _middles(edges[..., :-1], edges[..., 1:]), gaps)
+    if spread.law.masses.shape[1]:
+        # Equal crossings are one point.
+        points = (upto - below)[..., 1:-1] * (edges[..., 1:-1] > edges[..., :-2])
+        won += _won(along, np.clip(at, -_FAR, _FAR), points)
+    return won
+
+
+def _crossings(along: Along) -> FloatArray:
+    """Return where pairs of scores are equal, increasing, (n, m, pairs); else inf."""
+    first, second = np.triu_indices(along.constant.shape[-1], 1)
+    c = along.constant[..., first] - along.constant[..., second]
+    b = along.linear[..., first] - along.linear[..., second]
+    a = along.square[first] - along.square[second]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        half = -(b + np.copysign(np.sqrt(b * b - 4 * a * c), b)) / 2
+        roots = np.concatenate([half / a, c / half], axis=-1)
+    return np.sort(np.where(np.isfinite(roots), roots, np.inf), axis=-1)
+
+
+def _middles(low: FloatArray, high: FloatArray) -> FloatArray:
+    """Return a point within each open interval, whose ends may be infinite."""
+    left = np.where(np.isinf(low), np.where(np.isinf(high), 0.0, high - 1), low)
+    right = np.where(np.isinf(high), np.where(np.isinf(low), 0.0, low + 1), high)
+    wide = left - np.abs(left) * np.isinf(low), right + np.abs(right) * np.isinf(high)
+    return np.asarray(np.nan_to_num((wide[0] + wide[1]) / 2))
+
+
+def _won(along: Along, at: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the mass of the places (n, m, p) at which each class wins, (n, m, K)."""
+    classes = np.arange(along.constant.shape[-1])
+    won = np.zeros_like(along.constant)
+    for place in range(at.shape[-1]):
+        best = np.argmax(along.at(at[..., place]), axis=-1)
+        won += mass[..., [place]] * (best[..., None] == classes)
+    return won

@@ -1,0 +1,1 @@
+"""Trees and their ensembles: exact answers, cell by cell of their thresholds."""

@@ -1,0 +1,131 @@
+"""Where answers can change: the cuts of each sensitive feature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.utility.engines.base import Question
+from curvote.utility.engines.fronts import Front
+from curvote.utility.engines.trees.table import Table
+from curvote.validate import FloatArray
+
+# No value in a model's units is as large: float32 ends at 3.4e38.
+FAR = 1e36
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The cuts on each of s sensitive features, increasing, and the nodes they are of.
+
+    A node with ``place`` p >= 0 sends values of feature p left that are at most
+    ``cuts[p][rank]``. On an axis of g cuts cell i is (cuts[i-1], cuts[i]], 0 <= i <= g.
+    """
+
+    cuts: Sequence[FloatArray]
+    place: NDArray[np.int64]
+    rank: NDArray[np.int64]
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The number of cells of each axis, (s,)."""
+        return np.array([len(cuts) + 1 for cuts in self.cuts])
+
+
+def axes(question: Question, front: Front, table: Table) -> Axes:
+    """Return the cuts of a table behind a front; a threshold of infinity cuts none."""
+    nodes, column = table.nodes, table.column
+    numeric = (column >= 0) & (nodes.category < 0) & np.isfinite(nodes.threshold)
+    place = np.full(len(column), -1)
+    rank, found = np.zeros_like(place), []
+    for p, slopes in enumerate(front.slopes):
+        value = np.full(len(column), np.nan)
+        for each in np.flatnonzero(slopes):
+            here = np.flatnonzero(numeric & (column == each))
+            splits, at = np.unique(nodes.threshold[here], return_inverse=True)
+            value[here] = _values(question, front, table, (p, int(each)), splits)[at]
+        here = np.flatnonzero(~np.isnan(value))
+        cuts, rank[here] = np.unique(value[here], return_inverse=True)
+        place[here] = p
+        found.append(cuts)
+    return Axes(found, place, rank)
+
+
+def _values(
+    question: Question,
+    front: Front,
+    table: Table,
+    way: tuple[int, int],
+    thresholds: FloatArray,
+) -> FloatArray:
+    """Return the largest values of feature p that go left: ``way`` is (p, column)."""
+    if front.steps:
+        return _halved(question, front, table, way, thresholds)
+    return cuts_of(thresholds) if table.single else thresholds
+
+
+def cuts_of(thresholds: FloatArray) -> FloatArray:
+    """Return the largest float64 that, as a float32, is at most each threshold.
+
+    scikit-learn compares float32(value) <= threshold. The float32 at most the threshold
+    is met by all values up to half the way to the next one, the middle by the rule of
+    even mantissas.
+    """
+    near = thresholds.astype(np.float32)
+    below = np.where(near > thresholds, np.nextafter(near, np.float32(-np.inf)), near)
+    above = np.nextafter(below, np.float32(np.inf)).astype(np.float64)
+    middle = (below.astype(np.float64) + above) / 2
+    reached = middle.astype(np.float32) <= below
+    return np.where(reached, middle, np.nextafter(middle, -np.inf))
+
+
+def _halved(
+    question: Question,
+    front: Front,
+    table: Table,
+    way: tuple[int, int],
+    thresholds: FloatArray,
+) -> FloatArray:
+    """Return the same behind steps, by halving, in the steps' own arithmetic.
+
+    A scaler's subtraction and division round, but never change an order: there is a
+    last float that goes left. Floats are halved by their bits, in their order.
+    """
+    p, column = way
+    rows = np.tile(question.records[:1], (len(thresholds), 1))
+    low, high = (np.full(len(thresholds), _place(end)) for end in (-FAR, FAR))
+    while (high - low > 1).any():
+        middle = low + (high - low) // 2
+        rows[:, question.sensitive[p]] = _float(middle)
+        seen = front.features(rows)[:, column]
+        value = seen.astype(np.float32).astype(np.float64) if table.single else seen
+        left = value <= thresholds
+        low, high = np.where(left, middle, low), np.where(left, high, middle)
+    return _float(low)
+
+
+def _place(value: float) -> int:
+    """Return a float's place in the order of all floats; zero has 0."""
+    bits = int(np.float64(abs(value)).view(np.int64))
+    return bits if value >= 0 else -bits
+
+
+def _float(place: NDArray[np.int64]) -> FloatArray:
+    return np.copysign(np.abs(place).view(np.float64), place)
+
+
+def obstacle(question: Question, front: Front, table: Table) -> str | None:
+    """Return why sensitive columns do not enter the splits one by one, or None."""
+    nodes, column = table.nodes, table.column
+    looked = column[column >= 0]
+    slopes = front.slopes[:, looked]
+    if (np.count_nonzero(slopes, axis=0) > 1).any():
+        return "A step in front of the trees mixes sensitive features."
+    if (slopes < 0).any():
+        return "A step in front of the trees turns a sensitive feature around."
+    if slopes[:, nodes.category[column >= 0] >= 0].any():
+        return "The trees split a sensitive feature by categories, not by thresholds."
+    return None

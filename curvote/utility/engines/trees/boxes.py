@@ -1,0 +1,84 @@
+"""Cells of one class as boxes, for many records at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Boxes that fill the space of s features without overlap, for each of n records.
+
+    ``low`` and ``high`` (s, B) are the first cell of each axis and the one after the
+    last, in the cells of `Axes`; ``answer`` (B,) is the class; ``begin`` (n + 1,) says
+    where each record's boxes begin.
+    """
+
+    low: NDArray[np.int32]
+    high: NDArray[np.int32]
+    answer: NDArray[np.unsignedinteger]
+    begin: Ints
+
+    def of(self, first: int, last: int) -> Boxes:
+        """Return the boxes of the records from ``first`` up to ``last``."""
+        part = slice(self.begin[first], self.begin[last])
+        begin = self.begin[first : last + 1] - self.begin[first]
+        return Boxes(self.low[:, part], self.high[:, part], self.answer[part], begin)
+
+    @property
+    def record(self) -> Ints:
+        """The record of each box, (B,)."""
+        return np.repeat(np.arange(len(self.begin) - 1), np.diff(self.begin))
+
+
+def joined(parts: Iterable[Boxes]) -> Boxes:
+    """Return the boxes of all parts' records, in order."""
+    given = list(parts)
+    sizes = np.concatenate([np.diff(part.begin) for part in given])
+    return Boxes(
+        np.hstack([part.low for part in given]),
+        np.hstack([part.high for part in given]),
+        np.concatenate([part.answer for part in given]),
+        np.concatenate([[0], np.cumsum(sizes)]),
+    )
+
+
+def boxed(classes: NDArray[np.unsignedinteger], marks: list[Ints]) -> Boxes:
+    """Return one record's boxes from the classes of its cells, a number each.
+
+    ``marks[j]`` (m_j + 1,) are the ends of its cells on axis j. Lines along the last
+    axis that equal the one before are one with it; a box is a run of one class.
+    """
+    for axis in range(classes.ndim - 1):
+        kept = _changes(classes, axis)
+        classes = classes.compress(kept[:-1], axis=axis)
+        marks[axis] = marks[axis][kept]
+    *leading, width = classes.shape
+    new = np.ones(classes.shape, dtype=bool)
+    np.not_equal(classes[..., 1:], classes[..., :-1], out=new[..., 1:])
+    at = np.flatnonzero(new)
+    line, first = np.divmod(at, width)
+    last = np.append(at[1:], classes.size) - line * width
+    places = np.unravel_index(line, leading) if leading else ()
+    sides = list(zip(marks[:-1], places, strict=True))
+    low = [*(mark[place] for mark, place in sides), marks[-1][first]]
+    high = [*(mark[place + 1] for mark, place in sides), marks[-1][last]]
+    return Boxes(
+        np.array(low, dtype=np.int32),
+        np.array(high, dtype=np.int32),
+        classes.ravel()[at],
+        np.array([0, len(at)]),
+    )
+
+
+def _changes(classes: NDArray[np.unsignedinteger], axis: int) -> NDArray[np.bool_]:
+    """Say of the ends of an axis' cells whether a class changes there, (m + 1,)."""
+    lines = np.moveaxis(classes, axis, 0).reshape(classes.shape[axis], -1)
+    differs = (lines[1:] != lines[:-1]).any(axis=1)
+    return np.concatenate([[True], differs, [True]])

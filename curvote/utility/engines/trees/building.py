@@ -1,0 +1,174 @@
+"""From a table of trees to the boxes of one answer around each record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.utility.engines.asking import placed, told
+from curvote.utility.engines.base import Question
+from curvote.utility.engines.trees.axes import Axes
+from curvote.utility.engines.trees.boxes import Boxes, Ints, boxed, joined
+from curvote.utility.engines.trees.reach import Leaves, leaves
+from curvote.utility.engines.trees.sums import Units, classes, sums, units
+from curvote.utility.engines.trees.table import Table
+from curvote.validate import FloatArray
+
+# Paths that begin to go down the trees at once.
+AT_ONCE = 4096
+
+Where = tuple[NDArray[np.intp], ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some records' leaves, in their own cells: those between cuts that they reach.
+
+    ``first`` and ``last`` (s, L) are the boxes in a record's own cells, ``shape``
+    (n, s) their number; ``begin`` (n + 1,) says where a record's leaves begin.
+    ``marks[j]`` (n, g + 2) says which ends of the cells of axis j are ends of its own.
+    """
+
+    leaves: Leaves
+    first: Ints
+    last: Ints
+    shape: Ints
+    begin: Ints
+    marks: list[NDArray[np.bool_]]
+
+    def ends(self, i: int) -> list[Ints]:
+        """Return the ends of a record's own cells on each axis."""
+        return [np.flatnonzero(marks[i]) for marks in self.marks]
+
+
+def batches(table: Table, axes: Axes, features: FloatArray) -> Iterator[Batch]:
+    """Yield the reachable leaves of all features (n, D), some rows at once."""
+    size = max(1, AT_ONCE // len(table.roots))
+    for begin in range(0, len(features), size):
+        yield _batch(table, axes, features[begin : begin + size])
+
+
+def _batch(table: Table, axes: Axes, features: FloatArray) -> Batch:
+    n, found = len(features), leaves(table, axes, table.seen(features))
+    sides = zip(axes.ends, found.low, found.high, strict=True)
+    marks = [_marks(n, end, found.record, *side) for end, *side in sides]
+    numbers = [np.cumsum(each, axis=1, dtype=np.int32) - 1 for each in marks]
+
+    def own(side: Ints) -> Ints:
+        rows = zip(numbers, side, strict=True)
+        return np.array([number[found.record, row] for number, row in rows])
+
+    return Batch(
+        found,
+        own(found.low),
+        own(found.high),
+        np.column_stack([number[:, -1] for number in numbers]).astype(np.int64),
+        np.searchsorted(found.record, np.arange(n + 1)),
+        marks,
+    )
+
+
+def _marks(n: int, end: int, record: Ints, low: Ints, high: Ints) -> NDArray[np.bool_]:
+    """Say for each record which ends of cells are an end of one of its leaves."""
+    marks = np.zeros((n, end + 1), dtype=bool)
+    marks[record, low] = marks[record, high] = True
+    return marks
+
+
+def counted(table: Table, axes: Axes, features: FloatArray) -> FloatArray:
+    """Return how many cells each row of features would have, (n,); none is made."""
+    shapes = [each.shape for each in batches(table, axes, features)]
+    return np.asarray(np.prod(np.vstack(shapes), axis=1, dtype=np.float64))
+
+
+def boxes(
+    question: Question, table: Table, axes: Axes, features: FloatArray
+) -> tuple[Boxes, Ints]:
+    """Return all records' boxes, and how often the model was asked for each record."""
+    whole, begin = units(table), 0
+    made, asked = [], []
+    for batch in batches(table, axes, features):
+        n = len(batch.shape)
+        records = question.records[begin : begin + n]
+        some, queries = _boxes(question, records, _Sums(table, axes, whole, batch))
+        made.append(some)
+        asked.append(queries)
+        begin += n
+    return joined(made), np.concatenate(asked)
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """What the sums of a batch's cells are made of."""
+
+    table: Table
+    axes: Axes
+    units: Units
+    batch: Batch
+
+    def classes(self, i: int, n_classes: int) -> tuple[NDArray[Any], Where]:
+        """Return the classes of a record's cells, and where a tie is near."""
+        batch = self.batch
+        part = slice(batch.begin[i], batch.begin[i + 1])
+        value = self.units.value[batch.leaves.node[part]]
+        shape = tuple(int(m) for m in batch.shape[i])
+        total = sums(
+            batch.first[:, part], batch.last[:, part], value, self.units.start, shape
+        )
+        found, near = classes(total, self.table.rule, self.units.slack)
+        return found.astype(np.min_scalar_type(n_classes - 1)), near.nonzero()
+
+    def points(
+        self, question: Question, i: int, record: FloatArray, where: Where
+    ) -> FloatArray:
+        """Return the record with its sensitive values at the upper ends of cells."""
+        points = np.tile(record, (len(where[0]), 1))
+        sides = zip(
+            question.sensitive, self.axes.cuts, self.batch.ends(i), where, strict=True
+        )
+        for column, cuts, ends, at in sides:
+            points[:, column] = _upper(cuts, record[column])[ends[1:][at] - 1]
+        return points
+
+
+def _upper(cuts: FloatArray, otherwise: float) -> FloatArray:
+    """Return a value of each cell of an axis: its upper end; the last has none."""
+    if not len(cuts):
+        return np.array([otherwise])
+    return np.append(cuts, np.nextafter(cuts[-1], np.inf))
+
+
+def _boxes(question: Question, records: FloatArray, given: _Sums) -> tuple[Boxes, Ints]:
+    """Return the records' boxes; where a tie is near, the class is the model's."""
+    n_classes = len(question.model.classes_)
+    made = [given.classes(i, n_classes) for i in range(len(records))]
+    points = [
+        given.points(question, i, record, where)
+        for i, (record, (_, where)) in enumerate(zip(records, made, strict=True))
+    ]
+    asked = np.array([len(each) for each in points])
+    if asked.any():
+        _resolve(question, made, np.vstack(points), asked)
+    ends = [given.batch.ends(i) for i in range(len(records))]
+    return joined(
+        boxed(found, each) for (found, _), each in zip(made, ends, strict=True)
+    ), asked
+
+
+def _resolve(
+    question: Question,
+    made: list[tuple[NDArray[Any], Where]],
+    points: FloatArray,
+    asked: Ints,
+) -> None:
+    """Write the model's own answers at the points into the cells they stand for."""
+    model = question.model
+    answers = placed(model.classes_, told(model, points))
+    for (found, where), own in zip(
+        made, np.split(answers, np.cumsum(asked)[:-1]), strict=True
+    ):
+        found[where] = own
