@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING
 
 from curvote.lazy import exports
 
-__all__ = ["Agreement", "quantify"]
+__all__ = ["Agreement", "Surrogate", "quantify", "robust_box", "surrogate"]
 
 if TYPE_CHECKING:
     from curvote.utility.quantifying import Agreement, quantify
+    from curvote.utility.robust import robust_box
+    from curvote.utility.surrogates import Surrogate, surrogate
 else:
     __getattr__ = exports(
-        __name__, {"Agreement": "quantifying", "quantify": "quantifying"}
+        __name__,
+        {
+            "Agreement": "quantifying",
+            "Surrogate": "surrogates",
+            "quantify": "quantifying",
+            "robust_box": "robust",
+            "surrogate": "surrogates",
+        },
     )

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from curvote import validate
 from curvote.entropy import Entropy
-from curvote.utility.deployments.deployment import Deployment, Read, is_vector
+from curvote.utility.deployments.deployment import (
+    Deployment,
+    Read,
+    channel,
+    checked,
+    equal,
+)
 from curvote.utility.deployments.scan import measured
 from curvote.utility.engines.base import Draws, Evidence
-from curvote.utility.known import Wanted, known
-from curvote.utility.setting import setting
+from curvote.utility.engines.black_box import BlackBox, Drawn
+from curvote.utility.known import Known, Wanted, known
+from curvote.utility.setting import Setting, setting
+from curvote.utility.surrogates import Surrogate
 from curvote.validate import FloatArray
 
 
@@ -47,7 +56,7 @@ def quantify(
     evidence: Wanted = "auto",
     draws: int = 2000,
     confidence: float = 0.95,
-    surrogate: Any = None,
+    surrogate: Surrogate | None = None,
     entropy: Entropy | None = None,
     public: ArrayLike | None = None,
     train: tuple[ArrayLike, ArrayLike] | None = None,
@@ -58,29 +67,41 @@ def quantify(
     ``sensitive`` are column numbers and ``bounds`` one (low, high) for each, in the
     model's units. ``epsilon`` is the record's total, ``split`` its shares (equal where
     not given). ``read`` may be ``decode`` with ``public`` records and ``retrain`` with
-    ``train``, (X, y). ``params`` are the mechanism's own (``delta``, ``size``).
+    ``train``, (X, y). ``params`` are the mechanism's own (``delta``, ``size``). With a
+    ``surrogate`` (`curvote.utility.surrogate`) the model is asked as a black box and
+    the trees' part is exact. Noise and agreement of clean records are a study's: where
+    clients' own records stand, their figures must not decide what they send.
     UserError for anything that is no such thing.
     """
     asked = setting(
         model, records, sensitive=sensitive, bounds=bounds, public=public, train=train
     )
-    s = len(asked.sensitive)
-    shares = None if is_vector(mechanism) else (1 / s,) * s
+    given = {key: value for key, value in params.items() if key != "delta"}
     deployment = Deployment(
         mechanism,
         epsilon,
-        shares if split is None else tuple(split),
+        equal(mechanism, len(asked.sensitive)) if split is None else tuple(split),
         read,
-        delta=float(params.pop("delta", 0.0)),
-        params=params,
+        float(params.get("delta", 0.0)),
+        given,
     )
-    found = measured(
-        asked,
-        known(asked, evidence=evidence),
-        deployment,
-        Draws(draws, confidence, entropy),
+    # Before anything is asked of the model.
+    channel(asked, checked(deployment, asked))
+    how = Draws(
+        validate.at_least(1, draws=draws),
+        validate.fraction(confidence=confidence),
+        entropy,
     )
+    found = measured(asked, _known(asked, evidence, surrogate), deployment, how)
     bound = np.full(asked.n, np.nan) if found.bound is None else found.bound
     return Agreement(
         found.agreement, found.lower, found.upper, bound, found.evidence, found.queries
     )
+
+
+def _known(asked: Setting, evidence: Wanted, surrogate: Surrogate | None) -> Known:
+    """Return what is known; with a surrogate its trees stand beside the black box."""
+    if surrogate is None:
+        return known(asked, evidence=evidence)
+    found = known(asked, engine=BlackBox())
+    return replace(found, surface=surrogate.beside(cast(Drawn, found.surface)))

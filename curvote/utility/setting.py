@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.utility.engines.asking import classes_of, places, told
+from curvote.utility.engines.asking import classes_of, placed, told
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
@@ -23,6 +23,7 @@ NO_PRIOR = (
     "Decoding needs public records as its prior: give public=... (volunteers or a"
     " public file, --public FILE.csv), or read the output raw."
 )
+NO_TRAIN = "Retraining needs training data: give train=(X, y), as fit takes them."
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ class Setting:
     def answers(self, records: FloatArray, model: Any = None) -> Places:
         """Return answers as places in ``classes``; of another ``model`` if given."""
         found = told(self.model if model is None else model, records)
-        return places(self.classes, found)
+        return placed(self.classes, found)
 
     def put(self, records: FloatArray) -> NDArray[np.uint16]:
         """Return the answers with each public record's sensitive values in place.

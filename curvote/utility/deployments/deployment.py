@@ -12,7 +12,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.base import LabelMechanism, VectorMechanism
 from curvote.mechanisms.making import kind
 from curvote.utility.channel import Channel, channel_of, withheld
-from curvote.utility.setting import Setting
+from curvote.utility.setting import NO_PRIOR, NO_TRAIN, Setting
 
 Read = Literal["raw", "decode", "retrain", "without"]
 READS = ("raw", "decode", "retrain", "without")
@@ -67,17 +67,28 @@ class Deployment:
         return f"{self.mechanism}, {' and '.join(parts)}"
 
 
-def checked(deployment: Deployment, s: int) -> Deployment:
-    """Return the deployment if it is one for ``s`` sensitive features, or UserError."""
-    validate.one_of(READS, read=deployment.read)
+def checked(deployment: Deployment, setting: Setting) -> Deployment:
+    """Return the deployment if it is one for the setting, or UserError."""
+    read = validate.one_of(READS, read=deployment.read)
+    if read == "decode" and setting.public is None:
+        raise UserError(NO_PRIOR)
+    if read in {"retrain", "without"} and setting.train is None:
+        raise UserError(NO_TRAIN)
     if deployment.free:
         return deployment
     validate.positive(epsilon=deployment.epsilon)
-    if deployment.read == "without":
-        raise UserError("read is 'without': that model is sent nothing; withhold.")
+    if read == "without":
+        raise UserError("The model trained without the features is sent none of them.")
     if deployment.mechanism != OUTPUT:
-        _split(deployment, s)
+        _split(deployment, len(setting.sensitive))
     return deployment
+
+
+def equal(mechanism: str, s: int) -> tuple[float, ...] | None:
+    """Return the equal split over ``s`` features; None for a vector mechanism."""
+    if mechanism == OUTPUT or (mechanism != WITHHOLD and is_vector(mechanism)):
+        return None
+    return (0.0 if mechanism == WITHHOLD else 1 / s,) * s
 
 
 def _split(deployment: Deployment, s: int) -> None:

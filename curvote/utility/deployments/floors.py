@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.utility.deployments.deployment import WITHHOLD, Deployment
-from curvote.utility.setting import Places, Setting
+from curvote.utility.setting import NO_TRAIN, Places, Setting
 from curvote.validate import FloatArray
 
 
@@ -65,7 +65,7 @@ def without(setting: Setting) -> Places:
     name or count columns still fit; nothing can be learnt from a constant.
     """
     if setting.train is None:
-        raise UserError("'without' needs training data: give train=(X, y).")
+        raise UserError(NO_TRAIN)
     features, targets = setting.train
     fitted = fitted_again(setting.model, _blank(setting, features), targets)
     return setting.answers(_blank(setting, setting.records), fitted)

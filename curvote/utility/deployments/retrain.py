@@ -14,7 +14,7 @@ from curvote.utility.deployments.floors import fitted_again
 from curvote.utility.engines.base import Answers, Draws
 from curvote.utility.engines.choosing import engine
 from curvote.utility.known import Known
-from curvote.utility.setting import Setting
+from curvote.utility.setting import NO_TRAIN, Setting
 
 # Engines whose surface costs less than draws do.
 CHEAP = frozenset({"linear"})
@@ -44,7 +44,7 @@ def retrained(
     this one fit: another seed fits another model.
     """
     if setting.train is None:
-        raise UserError("retraining needs training data: give train=(X, y).")
+        raise UserError(NO_TRAIN)
     features, targets = setting.train
     columns, seen = list(setting.sensitive), channel(setting, deployment)
     rows = np.tile(np.asarray(features, dtype=np.float64), (refit.copies, 1))

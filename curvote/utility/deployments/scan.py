@@ -33,7 +33,7 @@ from curvote.utility.known import Known
 from curvote.utility.measured import Measured, always, measured_from
 from curvote.utility.robustness.bound import bound
 from curvote.utility.robustness.published import claimed
-from curvote.utility.setting import Setting
+from curvote.utility.setting import NO_TRAIN, Setting
 from curvote.validate import FloatArray
 
 
@@ -130,7 +130,7 @@ def measured(
     are fitted again. A deployment that is none for the setting is a UserError.
     """
     how = Draws() if draws is None else draws
-    given = checked(deployment, len(setting.sensitive))
+    given = checked(deployment, setting)
     answers = _answers(setting, known, given, how, refit or Refit())
     found = measured_from(answers, known.clean, setting.labels, how.confidence)
     return _bounded(setting, known, given, found)
@@ -180,5 +180,5 @@ def _floor(setting: Setting, known: Known, read: Read) -> Answers:
         return always(known.usual, known.n_classes)
     places = known.without if read == "without" else known.withheld
     if places is None:
-        raise UserError("'without' needs training data: give train=(X, y).")
+        raise UserError(NO_TRAIN)
     return always(places, known.n_classes)

@@ -68,10 +68,11 @@ class Lines:
 
 
 class Linear(ScoreEngine):
-    """Estimators with ``coef_`` and ``intercept_`` that answer by them, and no others.
+    """Estimators with ``coef_`` and ``intercept_`` that answer by them.
 
-    Multinomial and complement naive Bayes are linear in the features as well. Two
-    classes with any number of sensitive features, or two of those.
+    Naive Bayes on counts, and the nearest of centroids or centres of clusters, are
+    linear in the features as well. Two classes with any number of sensitive features;
+    more classes with two of those.
     """
 
     name = "linear"
@@ -85,10 +86,10 @@ class Linear(ScoreEngine):
         if isinstance(front, str):
             return front
         scores = lines.scores(question, front)
-        classes, noised = scores.constant.shape[1], len(scores.active())
-        if classes > 2 and noised > 2:
+        noised = len(scores.active())
+        if scores.classes > 2 and noised > 2:
             return (
-                f"A linear model of {classes} classes is exact for two sensitive"
+                f"A linear model of {scores.classes} classes is exact for two sensitive"
                 f" features; here are {noised}."
             )
         return scores
@@ -99,11 +100,15 @@ def _lines(estimator: Any) -> Lines | None:
         return _of_weights(estimator)
     if hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
         return _of_counts(estimator)
+    if hasattr(estimator, "centroids_"):
+        return _of_centroids(estimator)
+    if hasattr(estimator, "cluster_centers_"):
+        return _nearest(estimator.cluster_centers_)
     return None
 
 
 def _of_weights(estimator: Any) -> Lines | None:
-    weights = np.asarray(estimator.coef_, dtype=np.float64)
+    weights = np.atleast_2d(np.asarray(estimator.coef_, dtype=np.float64))
     classes = len(estimator.classes_)
     constants = np.broadcast_to(estimator.intercept_, len(weights))
     if classes == 2 and len(weights) == 1:
@@ -118,3 +123,21 @@ def _of_counts(estimator: Any) -> Lines:
     priors = np.asarray(estimator.class_log_prior_, dtype=np.float64)
     weights = estimator.feature_log_prob_.T
     return Lines(weights, np.zeros_like(priors) if complement else priors)
+
+
+def _of_centroids(estimator: Any) -> Lines | None:
+    """Return those of NearestCentroid, which scales the features by unequal priors."""
+    priors = np.asarray(estimator.class_prior_)
+    if estimator.metric != "euclidean":
+        return None
+    if np.isclose(priors, 1 / len(priors)).all():
+        return _nearest(estimator.centroids_)
+    within = estimator.within_class_std_dev_
+    scale = np.where(within != 0, within, 1.0)
+    near = _nearest(estimator.centroids_ / scale)
+    return Lines(near.weights / scale[:, None], near.constants + np.log(priors))
+
+
+def _nearest(centres: FloatArray) -> Lines:
+    """Return half of what is left of -|x - centre|^2 without the shared |x|^2."""
+    return Lines(centres.T, -(centres**2).sum(axis=1) / 2)

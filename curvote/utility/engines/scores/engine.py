@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from curvote.errors import UserError
 from curvote.utility.engines.asking import places, told
 from curvote.utility.engines.base import Engine, Question, Surface
+from curvote.utility.engines.fronts import undone
 from curvote.utility.engines.scores.forms import Scores
 from curvote.utility.engines.scores.surface import Scored
+from curvote.validate import FloatArray
 
 # Questions that check a model against its scores.
 PROBES = 1000
@@ -33,7 +35,8 @@ class ScoreEngine(Engine):
         if isinstance(scores, str):
             return scores
         if _differs(question, scores):
-            return f"{type(question.model).__name__} answers otherwise than its scores."
+            name = type(undone(question)[0]).__name__
+            return f"{name} answers otherwise than the largest of its scores."
         return None
 
     def surface(self, question: Question) -> Surface:
@@ -41,15 +44,14 @@ class ScoreEngine(Engine):
         scores = self.scores(question)
         if isinstance(scores, str):
             raise UserError(scores)
-        classes = np.asarray(question.model.classes_)
-        clean = places(classes, told(question.model, question.records))
-        return Scored(clean, len(classes), question, scores)
+        clean = _answers(question, question.records, scores)
+        return Scored(clean, scores.classes, question, scores)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface whose ``arrays`` are given."""
         kept = {name: arrays[name] for name in ("constant", "linear", "square")}
         scores = Scores(**kept)
-        return Scored(arrays["clean"], scores.constant.shape[1], question, scores)
+        return Scored(arrays["clean"], scores.classes, question, scores)
 
 
 def _differs(question: Question, scores: Scores) -> bool:
@@ -60,9 +62,14 @@ def _differs(question: Question, scores: Scores) -> bool:
     low, high = question.bounds.T
     values = low + (high - low) * drawn
     rows[:, list(question.sensitive)] = values
-    model = question.model
-    given = places(np.asarray(model.classes_), told(model, rows))
+    given = _answers(question, rows, scores)
     of_each = scores.of(which)
     found = np.sort(of_each.at(values), axis=1)
     clear = found[:, -1] - found[:, -2] > CLOSE * np.abs(found).max(axis=1)
     return bool((given != of_each.places(values))[clear].any())
+
+
+def _answers(question: Question, rows: FloatArray, scores: Scores) -> NDArray[np.int64]:
+    """Return the model's answers by place; one without ``classes_`` has numbers."""
+    classes = getattr(question.model, "classes_", np.arange(scores.classes))
+    return places(np.asarray(classes), told(question.model, rows))

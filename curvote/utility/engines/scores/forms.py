@@ -50,6 +50,11 @@ class Scores:
         """The number of values."""
         return int(self.square.shape[0])
 
+    @property
+    def classes(self) -> int:
+        """The number of classes K."""
+        return int(self.constant.shape[1])
+
     def at(self, values: FloatArray) -> FloatArray:
         """Return the scores at ``values`` (n, s), (n, K)."""
         linear = np.broadcast_to(self.linear, (len(values), *self.linear.shape[1:]))

@@ -18,8 +18,11 @@ def keeps(
 
     The box is ``low`` to ``high``, (n, s). A tie is won by the first class.
     """
+    free = scores.active()
+    scores = scores.held(np.zeros_like(low), free)
+    low, high = low[:, free], high[:, free]
     kept = np.ones(len(clean), dtype=bool)
-    for mine, other in every(range(scores.constant.shape[1]), repeat=2):
+    for mine, other in every(range(scores.classes), repeat=2):
         if mine != other:
             lead = least(scores, mine, other, low, high)
             won = lead >= 0 if mine < other else lead > 0

@@ -60,7 +60,7 @@ class Scored(Surface):
         return shares(self.scores.of(rows), law)
 
     def _drawn(self, channel: Channel, draws: Draws) -> Answers:
-        classes = classes_of(self.question.model, self.clean)
+        classes = classes_of(self.question.model, np.arange(self.n_classes))
         drawn = Drawn(self.clean, self.n_classes, self.question, classes)
         return drawn.answers(channel, draws)
 
@@ -97,7 +97,7 @@ def _term(scores: Scores, term: tuple[Law, ...]) -> Shares:
     rest, laws = scores.held(held, free), [term[i] for i in free]
     if not laws:
         answer = np.argmax(rest.constant, axis=1)
-        won = np.eye(rest.constant.shape[1])[answer]
+        won = np.eye(rest.classes)[answer]
     elif len(laws) == 1:
         won = one(rest, laws[0])
     elif len(laws) == 2:
