@@ -120,7 +120,11 @@ class Beside(Surface):
 
         Each interval by itself covers with the confidence, as those of `Drawn` do.
         ``queries`` are the draws; those the trees were fitted to served all records.
+        Noise with few outputs needs no trees: see `Drawn.answers`.
         """
+        exact = self.drawn.exactly(channel, draws.number)
+        if exact is not None:
+            return exact
         trees, confidence = self._trees(channel, draws)
         more, less = self.differences(channel, draws)
         low, high = paired.interval(more, less, draws.number, confidence)

@@ -164,4 +164,5 @@ def _gaussians(given: Sequence[Row]) -> Iterator[str]:
     for model, setting in panels:
         mine = having(given, learner=model, setting=setting, method="gaussian")
         if mine:
-            yield f"gaussian, {model}, {setting}: within {max(map(_gap, mine)):.2f} points"
+            gap = max(map(_gap, mine))
+            yield f"gaussian, {model}, {setting}: within {gap:.2f} points"

@@ -1,4 +1,4 @@
-"""Figure 5: boxes around (.5, .5) with the same answer everywhere, and what they hold."""
+"""Figure 5: boxes around (.5, .5) in which the answer stays, and what they hold."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu import plane
 from curvote.reproduce.qcu.channels import agreement, ours, printed_agreement
 from curvote.reproduce.qcu.examples import CLASSIFIERS, POINT, PRINTED_BOXES, question
+from curvote.reproduce.qcu.known import surface
 from curvote.reproduce.qcu.laws import printed
 from curvote.reproduce.rows import Row, finished, having, percent
 from curvote.utility.engines.base import Surface
-from curvote.utility.engines.choosing import engine_for
 from curvote.utility.robustness.box import box
 
 across: Final = "epsilon"
@@ -37,14 +37,13 @@ def rows(_: str, found: Evidence | None = None) -> list[Row]:
 
 def _of(name: str) -> Iterator[Row]:
     asked = question(CLASSIFIERS[name]())
-    engine, _ = engine_for(asked)
-    surface = engine.surface(asked)
-    found = box(surface, asked.values, bounds=asked.bounds)
+    known = surface(asked)
+    found = box(known, asked.values, bounds=asked.bounds)
     boxes = PRINTED_BOXES | {OURS: np.column_stack([found.low[0], found.high[0]])}
     for setting, ends in boxes.items():
         yield from _sides(name, setting, ends)
     for epsilon in EPSILONS:
-        yield from _held(name, surface, boxes, epsilon)
+        yield from _held(name, known, boxes, epsilon)
 
 
 def _sides(name: str, setting: str, ends: Any) -> Iterator[Row]:
@@ -60,7 +59,7 @@ def _sides(name: str, setting: str, ends: Any) -> Iterator[Row]:
 
 
 def _held(
-    name: str, surface: Surface, boxes: dict[str, Any], epsilon: float
+    name: str, known: Surface, boxes: dict[str, Any], epsilon: float
 ) -> Iterator[Row]:
     law, channel = printed(MECHANISM, epsilon), ours(MECHANISM, epsilon)
     seen = channel.law(POINT)
@@ -72,8 +71,8 @@ def _held(
             "method": MECHANISM,
             "epsilon": epsilon,
             "quantity": "agreement",
-            "curvote": percent(float(printed_agreement(surface, POINT, law)[0])),
-            "corrected": percent(float(agreement(surface, channel)[0])),
+            "curvote": percent(float(printed_agreement(known, POINT, law)[0])),
+            "corrected": percent(float(agreement(known, channel)[0])),
             "bound": percent(float(seen.box(low, high)[0])) if seen else None,
         }
 

@@ -58,6 +58,11 @@ def _model(project: Project, name: str) -> tuple[Study, FloatArray, Any]:
 def know(study: Study, model: Any, records: FloatArray) -> Known:
     """Return the surface and the box of a model around records (n, D)."""
     asked = question(study, model, records)
+    made = surface(asked)
+    return Known(asked, made, box(made, asked.values, bounds=asked.bounds))
+
+
+def surface(asked: Question) -> Surface:
+    """Return what the engine knows that reads the model."""
     engine, _ = engine_for(asked)
-    surface = engine.surface(asked)
-    return Known(asked, surface, box(surface, asked.values, bounds=asked.bounds))
+    return engine.surface(asked)

@@ -91,7 +91,7 @@ def _map(ax: Axes, known: Known, sides: Sequence[Row]) -> None:
         ("published", ":", "box, printed"),
     ):
         ends = np.reshape([row[column] for row in sides], (2, 2))
-        plane.outline(ax, *ends.T, label, ls=line, color=style.INK)
+        plane.outline(ax, ends[:, 0], ends[:, 1], label, ls=line, color=style.INK)
     _noise(ax, known.values)
 
 
@@ -104,7 +104,7 @@ def _noise(ax: Axes, values: Any) -> None:
     ax.plot(*seen.T, ls="", marker=".", ms=2.5, color=style.MUTED, label=label)
     middle = np.clip(values[0], law.half, 1 - law.half)
     window = middle - law.half, middle + law.half
-    plane.outline(ax, *window, "its window", ls="--", color=style.BLUE)
+    plane.outline(ax, window[0], window[1], "its window", ls="--", color=style.BLUE)
 
 
 def brief(given: Sequence[Row]) -> Sequence[Row]:

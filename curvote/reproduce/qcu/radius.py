@@ -15,12 +15,12 @@ from curvote.reproduce.qcu.examples import (
     CLASSIFIERS,
     POINT,
     PRINTED_RADIUS,
-    question,
     quadratic_distance,
+    question,
 )
+from curvote.reproduce.qcu.known import surface
 from curvote.reproduce.rows import Row, finished, having
 from curvote.utility.engines.base import Question
-from curvote.utility.engines.choosing import engine_for
 from curvote.utility.robustness.box import box
 from curvote.utility.robustness.published import as_published
 
@@ -41,10 +41,7 @@ def rows(_: str, found: Evidence | None = None) -> list[Row]:
 
 
 def _row(name: str, asked: Question) -> Row:
-    engine, _ = engine_for(asked)
-    held = box(
-        engine.surface(asked), asked.values, bounds=asked.bounds, precision=_FINE
-    )
+    held = box(surface(asked), asked.values, bounds=asked.bounds, precision=_FINE)
     tested = as_published(asked, SeededEntropy(SEED))
     return _named(name, LARGEST) | {
         "published": PRINTED_RADIUS,

@@ -21,6 +21,7 @@ from curvote.utility.engines.asking import (
 )
 from curvote.utility.engines.base import Answers, Draws, Engine, Question, Surface
 from curvote.utility.evidence.binomial import interval
+from curvote.utility.evidence.listed import listed
 from curvote.validate import FloatArray
 
 Places = NDArray[np.int64]
@@ -49,12 +50,36 @@ class Drawn(Surface):
         """Return the shares of so many draws of each record.
 
         The intervals are Clopper-Pearson's: each one, of a record and a class, covers
-        with the confidence by itself. For two classes those of a record are one.
+        with the confidence by itself. For two classes those of a record are one. Where
+        the noise has fewer outputs than draws were allowed, all of them are asked for
+        instead, and the shares are exact.
         """
+        exact = self.exactly(channel, draws.number)
+        if exact is not None:
+            return exact
         counts = self.counts(channel, draws.number, draws.entropy)
         low, high = interval(counts, draws.number, draws.confidence)
         queries = np.full(len(counts), draws.number, dtype=np.int64)
         return Answers(counts / draws.number, low, high, "draws", queries)
+
+    def exactly(self, channel: Channel, most: int) -> Answers | None:
+        """Return exact shares from all outputs of the noise; None if above ``most``."""
+        outputs = listed(channel.law(self.question.values), most)
+        return None if outputs is None else self._weighed(*outputs)
+
+    def _weighed(self, outputs: FloatArray, chances: FloatArray) -> Answers:
+        """Return exact shares from all outputs (n, m, s) and their chances (n, m)."""
+        n, m = chances.shape
+        k = self.n_classes
+        total = np.zeros(n * k)
+        for start in range(0, n * m, self._size):
+            at = np.arange(start, min(start + self._size, n * m))
+            piece = self._asked(at // m, outputs.reshape(n * m, -1)[at])
+            own = piece.answer >= 0
+            where = (piece.record * k + piece.answer)[own]
+            total += np.bincount(where, chances.ravel()[at][own], n * k)
+        share = np.clip(total.reshape(n, k), 0, 1)
+        return Answers(share, share, share, "exact", np.full(n, m, dtype=np.int64))
 
     def counts(
         self, channel: Channel, number: int, entropy: Entropy | None = None
@@ -81,14 +106,21 @@ class Drawn(Surface):
     ) -> Iterator[Piece]:
         """Yield one draw for each of ``record`` (m,), by pieces of bounded size."""
         words = entropy or SystemEntropy()
-        size = rows_at_once(self.question.records.shape[1])
-        for start in range(0, len(record), size):
-            some = record[start : start + size]
-            rows = self.question.records[some]
-            seen = channel.draw(self.question.values[some], words)
-            rows[:, list(self.question.sensitive)] = seen
-            answer = placed(self.classes, told(self.question.model, rows))
-            yield Piece(some, rows, answer)
+        for start in range(0, len(record), self._size):
+            some = record[start : start + self._size]
+            yield self._asked(some, channel.draw(self.question.values[some], words))
+
+    @property
+    def _size(self) -> int:
+        return rows_at_once(self.question.records.shape[1])
+
+    def _asked(self, record: Places, seen: FloatArray) -> Piece:
+        """Return the answers for records (m,) noised to ``seen`` (m, s)."""
+        rows = self.question.records[record]
+        rows[:, list(self.question.sensitive)] = seen
+        return Piece(
+            record, rows, placed(self.classes, told(self.question.model, rows))
+        )
 
     def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
         """Raise NotImplementedError: answers that were not asked for are unknown."""

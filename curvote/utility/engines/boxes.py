@@ -167,13 +167,10 @@ def _between(law: Law, low: FloatArray, high: FloatArray) -> FloatArray:
 
     Boxes share their ends, within a record and among records.
     """
-    starts, start = np.unique(low, return_inverse=True)
-    stops, stop = np.unique(high, return_inverse=True)
+    starts, stops = np.unique(low), np.unique(high)
     rows = np.arange(law.n)[:, None]
-    below, upto = law.below(starts), law.upto(stops)
-    inside = (
-        upto[rows, stop.reshape(high.shape)] - below[rows, start.reshape(low.shape)]
-    )
+    below = law.below(starts)[rows, np.searchsorted(starts, low)]
+    inside = law.upto(stops)[rows, np.searchsorted(stops, high)] - below
     return np.asarray(np.maximum(inside, 0.0))
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.utility.engines.boxes import Boxes, Weigh, halves, middles
+from curvote.utility.engines.snapping import Snap, nothing_off
 from curvote.validate import FloatArray
 
 # Boxes for which an oracle is asked at once: more would not stay near the processor.
@@ -21,6 +22,8 @@ AT_ONCE = 1 << 12
 # The part of all boxes that is split in one pass.
 PASS = 0.5
 FEWEST = 32
+# A box waits for the next pass if its weight is below this share of the heaviest's.
+LIGHT = 0.1
 
 Settled = Callable[[Boxes, FloatArray], NDArray[np.bool_]]
 
@@ -78,23 +81,38 @@ def judged(
 
 
 def _axis(effect: FloatArray, low: FloatArray, high: FloatArray) -> NDArray[np.int64]:
-    """Return the coordinate with the largest effect that has any width, else -1."""
-    known = np.where(np.isnan(effect), np.inf, effect)
-    wide = np.where(high > low, known, -1.0)
+    """Return the coordinate with the largest effect that has any width, else -1.
+
+    One without an end comes before all.
+    """
+    known = np.nan_to_num(effect, posinf=1e300)
+    endless = np.isinf(high - low) & (known >= 0)
+    wide = np.where(endless, np.inf, np.where(high > low, known, -1.0))
     return np.where((wide >= 0).any(axis=1), wide.argmax(axis=1), -1)
 
 
 @dataclass(frozen=True)
 class Search:
-    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first."""
+    """A search around the records ``who`` (n,) of an oracle; heavy boxes come first.
+
+    ``snap`` takes off what weighs nothing.
+    """
 
     oracle: Oracle
     who: NDArray[np.intp]
     weigh: Weigh
+    snap: Snap = nothing_off
 
     def weights(self, boxes: Boxes) -> FloatArray:
         """Return what all boxes weigh, (n, m)."""
         return self.weigh(np.arange(boxes.n), boxes.low, boxes.high)
+
+    def snapped(self, boxes: Boxes) -> Boxes:
+        """Return the boxes without what weighs nothing, judged anew where open."""
+        found = self.snap(np.arange(boxes.n), boxes)
+        moved = (found.low != boxes.low) | (found.high != boxes.high)
+        again = moved.any(axis=2) & ~boxes.certain
+        return judged(self.oracle, self.who, found, again)
 
     def refined(self, boxes: Boxes, settled: Settled, most: int) -> Boxes:
         """Return the boxes, split until each record is settled or has ``most`` boxes.
@@ -105,6 +123,7 @@ class Search:
         while boxes.m < most:
             waiting = weights * (~boxes.certain & (boxes.axis >= 0))
             waiting[settled(boxes, weights)] = 0.0
+            waiting[waiting < LIGHT * waiting.max(axis=1, keepdims=True)] = 0.0
             rows = np.flatnonzero(waiting.any(axis=1))
             if not len(rows):
                 break
@@ -124,7 +143,7 @@ class Search:
         """Return the boxes and their weights, those of the columns split in two."""
         real = waiting[rows[:, None], columns] > 0
         first, more = (
-            judged(self.oracle, self.who[rows], part, real)
+            judged(self.oracle, self.who[rows], self.snap(rows, part), real)
             for part in self._children(boxes.taken(rows, columns), real)
         )
         added = np.zeros((boxes.n, more.m))

@@ -20,7 +20,7 @@ from curvote.utility.engines.boxes import (
 )
 from curvote.utility.engines.branch import Oracle, Search, Settled, judged
 from curvote.utility.engines.reference import reference
-from curvote.utility.engines.snapping import snapped
+from curvote.utility.engines.snapping import snap
 from curvote.validate import FloatArray
 
 # Laws are floats: their probabilities are trusted to this.
@@ -71,8 +71,8 @@ class Branched(Surface):
         if law is None:
             return None
         who = np.arange(len(self.clean))[chunk]
-        boxes = snapped(self.oracle, who, self.boxes.of(chunk), law)
-        search = Search(self.oracle, who, mass(law))
+        search = Search(self.oracle, who, mass(law), snap(law))
+        boxes = search.snapped(self.boxes.of(chunk))
         boxes = search.refined(boxes, narrow(self.effort.width), self.effort.most)
         return shares(boxes, search.weights(boxes), self.n_classes)
 

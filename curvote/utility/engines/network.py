@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.errors import InternalError
+from curvote.errors import UserError
 from curvote.utility.engines.activations import RELAXED, Relaxed
 from curvote.utility.engines.asking import places
 from curvote.utility.engines.base import Engine, Question, Surface
@@ -182,11 +182,11 @@ def _many(s: int) -> str | None:
 def bounds(question: Question) -> Bounds:
     """Return the bounds of the question's network around its records.
 
-    InternalError where `Network.refusal` gives a reason.
+    UserError where `Network.refusal` gives a reason.
     """
     estimator, front = undone(question)
     if isinstance(front, str):
-        raise InternalError(front)
+        raise UserError(front)
     features, values = front.features(question.records), question.values
     weights, shift = estimator.coefs_[0], estimator.intercepts_[0]
     first, absolute = front.slopes @ weights, np.abs(front.slopes) @ np.abs(weights)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -9,28 +10,38 @@ from numpy.typing import NDArray
 
 from curvote.mechanisms.law import Law, Mixture
 from curvote.utility.engines.boxes import Boxes
-from curvote.utility.engines.branch import Oracle, judged
 from curvote.validate import FloatArray
 
 # What a law's atoms may leave over, and still be all of it: far below the slack.
 LEFT = 1e-12
 
+# Takes the boxes of records in rows (r,); what it cuts off has no mass.
+Snap = Callable[[NDArray[np.intp], Boxes], Boxes]
 
-def snapped(oracle: Oracle, who: NDArray[np.intp], boxes: Boxes, law: Mixture) -> Boxes:
-    """Return the boxes without the parts that the law never reaches, judged anew.
+
+def nothing_off(_: NDArray[np.intp], boxes: Boxes) -> Boxes:
+    """Return the boxes as they are."""
+    return boxes
+
+
+def snap(law: Mixture) -> Snap:
+    """Return what takes the parts off boxes that the law never reaches.
 
     Only coordinates with nothing but atoms count: a withheld feature becomes a point,
     levels become the ends of a side.
     """
-    low, high = boxes.low.copy(), boxes.high.copy()
-    for i in range(law.d):
-        points = _points([term[i] for term in law.terms])
-        if points is not None:
-            _draw_in(points, low[..., i], high[..., i])
-    moved = ((low != boxes.low) | (high != boxes.high)).any(axis=2)
-    return judged(
-        oracle, who, replace(boxes, low=low, high=high), moved & ~boxes.certain
-    )
+    columns = [_points([term[i] for term in law.terms]) for i in range(law.d)]
+    if all(points is None for points in columns):
+        return nothing_off
+
+    def snapped(rows: NDArray[np.intp], boxes: Boxes) -> Boxes:
+        low, high = boxes.low.copy(), boxes.high.copy()
+        for i, points in enumerate(columns):
+            if points is not None:
+                _draw_in(points[rows], low[..., i], high[..., i])
+        return replace(boxes, low=low, high=high)
+
+    return snapped
 
 
 def _points(laws: list[Law]) -> FloatArray | None:

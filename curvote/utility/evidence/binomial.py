@@ -19,13 +19,18 @@ def interval(counts: ArrayLike, draws: ArrayLike, confidence: float) -> Interval
     shapes broadcast. Each interval by itself covers with the confidence, 0 to 1, at
     every share; the number of draws was fixed beforehand. Clopper & Pearson (1934).
     """
+    missed = (1 - validate.fraction(confidence=confidence)) / 2
+    return sides(*_counted(counts, draws), missed)
+
+
+def sides(counts: ArrayLike, draws: ArrayLike, missed: float) -> Interval:
+    """Return the two ends of which each by itself is missed with at most ``missed``."""
     from scipy.special import betaincinv
 
-    missed = (1 - validate.fraction(confidence=confidence)) / 2
-    hits, number = np.broadcast_arrays(*_counted(counts, draws))
+    hits, number = np.broadcast_arrays(counts, draws)
     with np.errstate(invalid="ignore"):
-        low = betaincinv(hits, number - hits + 1, missed)
-        high = betaincinv(hits + 1, number - hits, 1 - missed)
+        low = betaincinv(hits, number - hits + 1.0, missed)
+        high = betaincinv(hits + 1.0, number - hits, 1 - missed)
     return np.where(hits > 0, low, 0.0), np.where(hits < number, high, 1.0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.entropy import Entropy
+from curvote.utility.engines.asking import told
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
@@ -26,7 +27,7 @@ def uniform(count: tuple[int, ...], entropy: Entropy) -> FloatArray:
 class Asked:
     """Counts how often uniform points of boxes get another answer than the record.
 
-    ``queries`` (n,) counts the answers of the model so far, each record's own too.
+    ``queries`` (n,) counts them; each record's own answer comes on top.
     """
 
     question: Question
@@ -35,8 +36,8 @@ class Asked:
     queries: NDArray[np.int64] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.clean = np.asarray(self.question.model.predict(self.question.records))
-        self.queries = np.ones(len(self.clean), dtype=np.int64)
+        self.clean = told(self.question.model, self.question.records)
+        self.queries = np.zeros(len(self.clean), dtype=np.int64)
 
     def wrong(
         self, which: NDArray[np.intp], low: FloatArray, high: FloatArray, number: int
@@ -59,5 +60,5 @@ class Asked:
         rows = np.repeat(self.question.records[[record]], size, axis=0)
         share = uniform((size, len(low)), self.entropy)
         rows[:, list(self.question.sensitive)] = low + (high - low) * share
-        answers = self.question.model.predict(rows)
+        answers = told(self.question.model, rows)
         return int(np.count_nonzero(answers != self.clean[record]))

@@ -19,7 +19,7 @@ from curvote.validate import FloatArray
 PRECISION = 2.0**-12
 
 Bits = NDArray[np.bool_]
-# Which of the boxes ``low`` (n, s) to ``high`` hold; False may be said where not asked.
+# Whether the boxes ``low`` (n, s) to ``high`` hold; anything where it is not asked.
 Holds = Callable[[FloatArray, FloatArray, Bits], Bits]
 
 
@@ -56,8 +56,11 @@ def box(
     inner = np.clip(values, *bounds.T)
     point = surface.holds(inner, inner)
 
-    def holds(low: FloatArray, high: FloatArray, _: Bits) -> Bits:
-        return point & surface.holds(low, high)
+    def holds(low: FloatArray, high: FloatArray, which: Bits) -> Bits:
+        # What is not asked costs least as a point.
+        asked = (which & point)[:, None]
+        ends = np.where(asked, low, inner), np.where(asked, high, inner)
+        return point & surface.holds(*ends)
 
     ends = grown(holds, inner, bounds, precision)
     radius = inscribed(ends, inner, bounds)
@@ -75,15 +78,30 @@ def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> Float
 
 
 def grown(
-    holds: Holds, values: FloatArray, bounds: FloatArray, precision: float
+    holds: Holds,
+    values: FloatArray,
+    bounds: FloatArray,
+    precision: float,
+    first_step: float = 0.25,
 ) -> FloatArray:
-    """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides."""
+    """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides.
+
+    Each side in turn takes a step of ``first_step`` widths; one that cannot is left
+    until no side of its box can. Then the step is halved, down to the precision. With a
+    first step of 0 the balls stay as they are.
+    """
     ends = ball(values, radius(holds, values, bounds, precision), bounds)
-    sides = list(np.ndindex(ends.shape[1:]))
-    step = np.full(len(values), 0.25)
+    step = np.full(len(values), first_step)
+    stuck = np.zeros(ends.shape, dtype=bool)
     while (step >= precision).any():
-        moved = [_push(holds, ends, side, step, bounds) for side in sides]
-        step = np.where(np.any(moved, axis=0), step, step / 2)
+        before = ends.copy()
+        for side in np.ndindex(ends.shape[1:]):
+            stuck[:, *side] |= ~_push(
+                holds, ends, side, step * ~stuck[:, *side], bounds
+            )
+        still = (ends == before).all(axis=(1, 2))
+        stuck[still] = False
+        step = np.where(still, step / 2, step)
         step[step < precision] = 0
     return ends
 

@@ -60,8 +60,10 @@ def box_by_trials(
     return tried(question, entropy, how, precision)
 
 
-def tried(question: Question, entropy: Entropy, how: Trial, precision: float) -> Box:
-    """Return the boxes that pass a trial each time that they grow."""
+def tried(
+    question: Question, entropy: Entropy, how: Trial, precision: float, **how_far: float
+) -> Box:
+    """Return the boxes that pass a trial each time that they grow (``grown``)."""
     asked, values = Asked(question, entropy), question.values
     inner = np.clip(values, *question.bounds.T)
     left = np.full(len(values), how.trials)
@@ -76,7 +78,7 @@ def tried(question: Question, entropy: Entropy, how: Trial, precision: float) ->
         held[places] = wrong <= how.most
         return held
 
-    ends = grown(holds, inner, question.bounds, precision)
+    ends = grown(holds, inner, question.bounds, precision, **how_far)
     radius = inscribed(ends, inner, question.bounds)
     never = np.zeros(len(values), dtype=bool)
     return Box(radius, ends[..., 0], ends[..., 1], never, asked.queries)

@@ -97,8 +97,8 @@ def _halved(
     p, column = way
     rows = np.tile(question.records[:1], (len(thresholds), 1))
     low, high = (np.full(len(thresholds), _place(end)) for end in (-FAR, FAR))
-    while (high - low > 1).any():
-        middle = low + (high - low) // 2
+    while (low + 1 < high).any():
+        middle = low // 2 + high // 2 + (low & high & 1)
         rows[:, question.sensitive[p]] = _float(middle)
         seen = front.features(rows)[:, column]
         value = seen.astype(np.float32).astype(np.float64) if table.single else seen

@@ -21,8 +21,6 @@ from curvote.validate import FloatArray
 # Paths that begin to go down the trees at once.
 AT_ONCE = 4096
 
-Where = tuple[NDArray[np.intp], ...]
-
 
 @dataclass(frozen=True)
 class Batch:
@@ -89,50 +87,47 @@ def boxes(
     question: Question, table: Table, axes: Axes, features: FloatArray
 ) -> tuple[Boxes, Ints]:
     """Return all records' boxes, and how often the model was asked for each record."""
-    whole, begin = units(table), 0
-    made, asked = [], []
+    whole, asked = units(table), []
+    made: list[Boxes] = []
     for batch in batches(table, axes, features):
-        n = len(batch.shape)
-        records = question.records[begin : begin + n]
-        some, queries = _boxes(question, records, _Sums(table, axes, whole, batch))
-        made.append(some)
-        asked.append(queries)
-        begin += n
-    return joined(made), np.concatenate(asked)
+        for i in range(len(batch.shape)):
+            record = question.records[len(made)]
+            classes, near = _classes(table, whole, batch, i)
+            ends = batch.ends(i)
+            if len(near[0]):
+                points = _points(question, axes, record, ends, near)
+                classes[near] = _told(question.model, points)
+            made.append(boxed(classes, ends))
+            asked.append(len(near[0]))
+    return joined(made), np.array(asked)
 
 
-@dataclass(frozen=True)
-class _Sums:
-    """What the sums of a batch's cells are made of."""
+def _classes(
+    table: Table, whole: Units, batch: Batch, i: int
+) -> tuple[NDArray[Any], tuple[Ints, ...]]:
+    """Return the classes of a record's cells, and the places where a tie is near."""
+    part = slice(batch.begin[i], batch.begin[i + 1])
+    value = whole.value[batch.leaves.node[part]]
+    shape = tuple(int(m) for m in batch.shape[i])
+    first, last = batch.first[:, part], batch.last[:, part]
+    total = sums(first, last, value, whole.start, shape)
+    found, near = classes(total, table.rule, whole.slack)
+    return found, np.unravel_index(np.flatnonzero(near), shape)
 
-    table: Table
-    axes: Axes
-    units: Units
-    batch: Batch
 
-    def classes(self, i: int, n_classes: int) -> tuple[NDArray[Any], Where]:
-        """Return the classes of a record's cells, and where a tie is near."""
-        batch = self.batch
-        part = slice(batch.begin[i], batch.begin[i + 1])
-        value = self.units.value[batch.leaves.node[part]]
-        shape = tuple(int(m) for m in batch.shape[i])
-        total = sums(
-            batch.first[:, part], batch.last[:, part], value, self.units.start, shape
-        )
-        found, near = classes(total, self.table.rule, self.units.slack)
-        return found.astype(np.min_scalar_type(n_classes - 1)), near.nonzero()
-
-    def points(
-        self, question: Question, i: int, record: FloatArray, where: Where
-    ) -> FloatArray:
-        """Return the record with its sensitive values at the upper ends of cells."""
-        points = np.tile(record, (len(where[0]), 1))
-        sides = zip(
-            question.sensitive, self.axes.cuts, self.batch.ends(i), where, strict=True
-        )
-        for column, cuts, ends, at in sides:
-            points[:, column] = _upper(cuts, record[column])[ends[1:][at] - 1]
-        return points
+def _points(
+    question: Question,
+    axes: Axes,
+    record: FloatArray,
+    ends: list[Ints],
+    near: tuple[Ints, ...],
+) -> FloatArray:
+    """Return the record with its sensitive values at the upper ends of cells."""
+    points = np.tile(record, (len(near[0]), 1))
+    sides = zip(question.sensitive, axes.cuts, ends, near, strict=True)
+    for column, cuts, end, at in sides:
+        points[:, column] = _upper(cuts, record[column])[end[1:][at] - 1]
+    return points
 
 
 def _upper(cuts: FloatArray, otherwise: float) -> FloatArray:
@@ -142,33 +137,5 @@ def _upper(cuts: FloatArray, otherwise: float) -> FloatArray:
     return np.append(cuts, np.nextafter(cuts[-1], np.inf))
 
 
-def _boxes(question: Question, records: FloatArray, given: _Sums) -> tuple[Boxes, Ints]:
-    """Return the records' boxes; where a tie is near, the class is the model's."""
-    n_classes = len(question.model.classes_)
-    made = [given.classes(i, n_classes) for i in range(len(records))]
-    points = [
-        given.points(question, i, record, where)
-        for i, (record, (_, where)) in enumerate(zip(records, made, strict=True))
-    ]
-    asked = np.array([len(each) for each in points])
-    if asked.any():
-        _resolve(question, made, np.vstack(points), asked)
-    ends = [given.batch.ends(i) for i in range(len(records))]
-    return joined(
-        boxed(found, each) for (found, _), each in zip(made, ends, strict=True)
-    ), asked
-
-
-def _resolve(
-    question: Question,
-    made: list[tuple[NDArray[Any], Where]],
-    points: FloatArray,
-    asked: Ints,
-) -> None:
-    """Write the model's own answers at the points into the cells they stand for."""
-    model = question.model
-    answers = placed(model.classes_, told(model, points))
-    for (found, where), own in zip(
-        made, np.split(answers, np.cumsum(asked)[:-1]), strict=True
-    ):
-        found[where] = own
+def _told(model: Any, points: FloatArray) -> NDArray[np.int64]:
+    return placed(np.asarray(model.classes_), told(model, points))

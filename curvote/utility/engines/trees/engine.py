@@ -14,12 +14,12 @@ from curvote.utility.engines.fronts import Front, undone
 from curvote.utility.engines.trees import building, surface
 from curvote.utility.engines.trees.axes import Axes, axes, obstacle
 from curvote.utility.engines.trees.reading import table
+from curvote.utility.engines.trees.sums import units
 from curvote.utility.engines.trees.table import Table
 from curvote.validate import FloatArray
 
-# Sums of one record's cells that are held at once (8 bytes each), and cells of all
-# records: some minutes.
-MOST_OF_ONE = 1 << 25
+# Bytes of the sums of one record's cells, and cells of all records: some minutes.
+MOST_OF_ONE = 1 << 27
 MOST = 1 << 34
 
 
@@ -79,7 +79,7 @@ def _too_many(question: Question, front: Front, trees: Table, cuts: Axes) -> str
 
     They are counted only where as many as there are cuts of all trees would not fit.
     """
-    each, n = MOST_OF_ONE // len(trees.start), len(question.records)
+    each, n = MOST_OF_ONE // units(trees).start.nbytes, len(question.records)
     bound = float(np.prod(cuts.ends.astype(float)))
     if bound <= each and bound * n <= MOST:
         return None

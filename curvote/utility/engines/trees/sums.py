@@ -4,55 +4,58 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from curvote.utility.engines.trees.table import Rule, Table
 
-# Sums fit 2^52 units, so that the model's own floats hold them too.
+# Sums that are not whole fit 2^52 units, so that the model's own floats hold them too.
 BITS = 52
+
+Whole = NDArray[np.signedinteger]
 
 
 @dataclass(frozen=True)
 class Units:
     """Leaves' values as whole numbers of a unit, (N, C), and what sums begin with.
 
-    ``slack`` units are the most by which a difference of sums can stray from the
-    model's own; 0 where neither rounds anything.
+    In the smallest integers that hold every sum. ``slack`` units are the most by which
+    a difference of sums can stray from the model's own; 0 where neither rounds.
     """
 
-    value: NDArray[np.int64]
-    start: NDArray[np.int64]
+    value: Whole
+    start: Whole
     slack: int
 
 
 def units(table: Table) -> Units:
-    """Return the leaves' values in units of a power of two.
+    """Return the leaves' values in units of 1 if they are whole, else of a power of 2.
 
     Each of T values and the start strays by at most half a unit. The model adds T
     floats of a sum below 2^52 units: each addition strays by less than half a unit.
     Twice that for a difference of two sums, and as much again for what the model
     computes of them (shares, rates).
     """
-    unit = 2.0 ** (BITS - np.ceil(np.log2(max(table.largest(), 2.0**-900))))
-    value, start = table.nodes.value * unit, table.start * unit
-    whole = bool((value == np.rint(value)).all() and (start == np.rint(start)).all())
-    return Units(
-        np.rint(value).astype(np.int64),
-        np.rint(start).astype(np.int64),
-        0 if whole else 8 * (len(table.roots) + 1),
-    )
+    largest = max(table.largest(), 2.0**-900)
+    for unit in (1.0, 2.0 ** (BITS - np.ceil(np.log2(largest)))):
+        given = table.nodes.value * unit, table.start * unit
+        rounded = [np.rint(each) for each in given]
+        whole = all((a == b).all() for a, b in zip(given, rounded, strict=True))
+        if whole and largest * unit < 2.0**BITS:
+            break
+    kind = np.min_scalar_type(-int(2 * largest * unit))
+    slack = 0 if whole else 8 * (len(table.roots) + 1)
+    return Units(rounded[0].astype(kind), rounded[1].astype(kind), slack)
 
 
 def sums(
     low: NDArray[np.int64],
     high: NDArray[np.int64],
-    value: NDArray[np.int64],
-    start: NDArray[np.int64],
+    value: Whole,
+    start: Whole,
     shape: tuple[int, ...],
-) -> NDArray[np.int64]:
+) -> Whole:
     """Return the C sums of each cell, (C, *shape), of boxes (s, L) worth (L, C).
 
     A box adds its value at its first corner and takes it back behind its ends: running
@@ -60,7 +63,7 @@ def sums(
     out is exact.
     """
     wide = tuple(m + 1 for m in shape)
-    corners = np.zeros((len(start), int(np.prod(wide))), dtype=np.int64)
+    corners = np.zeros((len(start), int(np.prod(wide))), dtype=value.dtype)
     corners[:, 0] = start
     for sides in product((False, True), repeat=len(shape)):
         at = np.ravel_multi_index(
@@ -70,26 +73,26 @@ def sums(
             np.add.at(total, at, -value[:, c] if sum(sides) % 2 else value[:, c])
     spread = corners.reshape(len(start), *wide)
     for axis in range(1, spread.ndim):
-        np.cumsum(spread, axis=axis, out=spread)
+        np.cumsum(spread, axis=axis, dtype=spread.dtype, out=spread)
     return spread[(slice(None), *[slice(-1)] * len(shape))]
 
 
 def classes(
-    total: NDArray[np.int64], rule: Rule, slack: int
-) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    total: Whole, rule: Rule, slack: int
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
     """Return each cell's class, and where it is too near a tie to be sure of it."""
     if rule == "largest":
         return _largest(total, slack)
     margin = total[0]
     second = margin > 0 if rule == "positive" else margin >= 0
     near = np.abs(margin) <= slack if slack else np.zeros_like(second)
-    return second, near
+    return second.view(np.uint8), near
 
 
 def _largest(
-    total: NDArray[np.int64], slack: int
-) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    first = np.argmax(total, axis=0)
+    total: Whole, slack: int
+) -> tuple[NDArray[np.unsignedinteger], NDArray[np.bool_]]:
+    first = np.argmax(total, axis=0).astype(np.min_scalar_type(len(total) - 1))
     if not slack:
         return first, np.zeros(first.shape, dtype=bool)
     ordered = np.partition(total, len(total) - 2, axis=0)

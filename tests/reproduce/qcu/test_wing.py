@@ -1,0 +1,201 @@
+"""QCU's figures: rows of small generated models, z, drawings, last words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from curvote.reproduce.figures import draw
+from curvote.reproduce.gather import Evidence
+from curvote.reproduce.qcu import channels, costs, curves, digits, maps, studies
+from curvote.reproduce.qcu.known import Known, know
+from curvote.reproduce.qcu.names import REPRODUCTIONS
+from curvote.reproduce.qcu.printed import Curve, Value, printed
+from curvote.reproduce.qcu.shown import agreement, laid_out
+from curvote.reproduce.rows import COLUMNS, Row, having, to_json
+from curvote.run.project import Project
+
+FOUND = Evidence([], pd.DataFrame(), [], Project(Path("nowhere")))
+CURVES = [name for name, one in REPRODUCTIONS.items() if one.module == "curves"]
+LEVELS = (1.0, 4.0)
+
+
+def generated(name: str, n: int) -> Known:
+    """What is known of a small model around n generated records."""
+    study = studies.STUDIES[name.partition("-")[0]]
+    X = np.random.default_rng(2).random((300, len(study.scales)))
+    y = (X[:, list(study.places)].sum(axis=1) + 0.2 * X[:, 2] > 1.1).astype(int)
+    return know(study, LogisticRegression().fit(X, y), X[:n])
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Generated records instead of published ones, two epsilons, few draws."""
+
+    def known_of(_: Project, name: str, setting: str) -> Known:
+        return generated(name, 5 if " 1" in setting or " 5" in setting else 1)
+
+    def few(figure: str) -> dict[Curve, Value]:
+        cells = printed(figure)
+        return {cell: v for cell, v in cells.items() if cell.epsilon in LEVELS}
+
+    for module in (curves, maps, costs):
+        monkeypatch.setattr(module, "known_of", known_of)
+    monkeypatch.setattr(curves, "printed", few)
+    monkeypatch.setattr(digits, "printed", few)
+    monkeypatch.setattr(digits, "DRAWS", 20)
+    rng = np.random.default_rng(0)
+    images = rng.random((200, 49))
+    monkeypatch.setattr(
+        digits, "read", lambda _: (images, (images[:, 0] > 0.5).astype(int))
+    )
+
+
+def rows(name: str) -> list[Row]:
+    """Return the rows of a figure."""
+    found: list[Row] = module(name).rows(name, FOUND)
+    return found
+
+
+def module(name: str) -> Any:
+    """Return the module of a figure."""
+    return import_module(f"curvote.reproduce.qcu.{REPRODUCTIONS[name].module}")
+
+
+@pytest.mark.parametrize("name", REPRODUCTIONS)
+def test_rows_are_complete_drawn_and_told(name: str, small: None) -> None:
+    """All columns, no NaN, no two of one name; a picture, lines and last words."""
+    found = rows(name)
+    assert all(list(one) == list(COLUMNS) for one in json.loads(to_json(found)))
+    names = [*COLUMNS[: COLUMNS.index("published")]]
+    assert len({tuple(one[n] for n in names) for one in found}) == len(found)
+    drawn = draw(name, module(name).__name__, found, "svg", found=FOUND)["svg"]
+    assert b"<svg" in drawn
+    lines, columns = laid_out(name, found)
+    assert {column for line in lines for column in line} <= set(columns)
+    assert len(list(agreement(name, found))) >= 2
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_every_printed_value_has_a_row_of_its_own(name: str, small: None) -> None:
+    """In percent, with the model, the records, the mechanism and the epsilon."""
+    found = having(rows(name), quantity="agreement")
+    cells = curves.printed(name.removeprefix("qcu-figure-"))
+    assert len(found) == len(cells)
+    for one, (cell, value) in zip(found, cells.items(), strict=True):
+        assert (one["learner"], one["setting"], one["method"], one["epsilon"]) == cell
+        assert one["published"] == pytest.approx(100 * value.empirical)
+        assert one["claimed"] == pytest.approx(100 * value.theory)
+        assert 0 <= one["bound"] <= one["corrected"] + 1e-9 <= 100 + 1e-6
+
+
+@pytest.mark.parametrize("name", CURVES)
+def test_z_is_missing_where_nothing_is_claimed_of_it(name: str, small: None) -> None:
+    """Of the worst of many records, and of the Gaussian of the logistic models."""
+    for one in having(rows(name), quantity="agreement"):
+        gaussian = one["method"] == "gaussian" and "logistic" in one["learner"]
+        missing = gaussian or one["setting"].startswith("worst")
+        assert (one["z"] is None) == missing
+
+
+def test_z_counts_the_draws_of_all_records() -> None:
+    """Of an average: each record's own variance, over the square of their number."""
+    share = np.array([0.2, 0.9])
+    found = curves.Found(share, share, share)
+    cell = Curve("stroke-forest", "average of 2", "k_rr", 1.0)
+    made = curves.row(cell, Value(0.5, 0.6, 400), found)
+    error = np.sqrt((0.2 * 0.8 + 0.9 * 0.1) / 400) / 2
+    assert made["z"] == pytest.approx((0.55 - 0.5) / error)
+    worst = curves.row(cell._replace(records="worst of 2"), Value(0.5, 0.6, 9), found)
+    assert (worst["curvote"], worst["z"]) == (pytest.approx(20), None)
+
+
+def test_the_indicator_is_on_paper_only(small: None) -> None:
+    """Delta + (1 - delta) agreement, beside figure 7, for no Gaussian."""
+    found = rows("qcu-figure-7")
+    for one in having(found, quantity="indicator"):
+        place = {n: one[n] for n in ("learner", "method", "epsilon")}
+        (plain,) = having(found, quantity="agreement", **place)
+        assert one["curvote"] == pytest.approx(10 + 0.9 * plain["curvote"])
+        assert one["published"] is None
+        assert one["method"] != "gaussian"
+
+
+def test_the_exponential_spends_half_in_figure_6_only() -> None:
+    """At the printed law of rate epsilon/2."""
+    known = generated("stroke-logistic", 2)
+    cell = Curve("stroke-logistic", "first 2", "exponential", 4.0)
+    half, whole = (curves.shares(f"qcu-figure-{n}", cell, known).paper for n in (6, 9))
+    twice = curves.shares("qcu-figure-6", cell._replace(epsilon=8.0), known).paper
+    assert whole == pytest.approx(twice, abs=1e-9)
+    assert (half < whole - 0.01).all()
+
+
+def test_exact_shares_are_those_of_draws() -> None:
+    """Of every printed law on both features, redraws left out."""
+    known = generated("stroke-logistic", 3)
+    rng, n = np.random.default_rng(8), 40_000
+    for name in channels.MECHANISMS:
+        law = curves.printed_law(name, 2.0)
+        share = channels.printed_agreement(
+            known.surface, known.values, law, redraws=False
+        )
+        for i, record in enumerate(known.question.records):
+            many = np.repeat(record[None], n, axis=0)
+            for place in known.question.sensitive:
+                many[:, place] = law.draw(many[:, place], rng)
+            same = known.question.model.predict(many) == known.question.model.predict(
+                record[None]
+            )
+            error = np.sqrt(share[i] * (1 - share[i]) / n)
+            assert abs(same.mean() - share[i]) <= 4.5 * error + 1e-9
+
+
+def table(n: int) -> pd.DataFrame:
+    """Return a checked table of stroke, with a gap beyond the rows that are taken."""
+    rng = np.random.default_rng(1)
+    columns = {name: rng.random(n) for name in studies.STUDIES["stroke"].scales}
+    frame = pd.DataFrame(columns | {"stroke": rng.integers(0, 2, n)})
+    frame["bmi"] *= 50
+    frame.loc[[3, n - 1], "bmi"] = np.nan
+    return frame
+
+
+def test_gaps_are_filled_with_the_mean_of_the_rows_that_are_read() -> None:
+    """Not of the whole file."""
+    study, frame = studies.STUDIES["stroke"], table(1010)
+    X, y = study.taken(frame)
+    assert X.shape == (1000, 6)
+    assert y.tolist() == frame["stroke"].tolist()[:1000]
+    assert X[3, 5] == pytest.approx(frame["bmi"][:1000].mean() / 50)
+
+
+def records() -> Iterator[tuple[str, list[float]]]:
+    """Yield the names of records, and the first value of each that is meant."""
+    yield "first", [0.0]
+    yield "first 2", [0.0, 1.0]
+    yield "age 79", [4.0]
+
+
+@pytest.mark.parametrize(("setting", "meant"), records())
+def test_a_setting_names_records(setting: str, meant: list[float]) -> None:
+    """The record of age 79 is the fifth of the file."""
+    X = np.arange(8.0)[:, None] * np.ones(6)
+    chosen = studies.STUDIES["stroke"].chosen(X, setting)
+    assert chosen[:, 0].tolist() == meant
+
+
+def test_the_record_of_churn_is_misread() -> None:
+    """Its age is 22 and nothing else is changed, nor the records themselves."""
+    X = np.full((3, 7), 0.42)
+    (one,) = studies.STUDIES["churn"].chosen(X, "age 22")
+    assert one.tolist() == [0.42, 0.22, *[0.42] * 5]
+    assert (X == 0.42).all()

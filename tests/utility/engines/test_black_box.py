@@ -1,0 +1,211 @@
+"""Models that can only be asked: draws, what they cover, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.utility.channel import Channel, channel_of, withheld
+from curvote.utility.engines.asking import MOST_ROWS, places, told
+from curvote.utility.engines.base import Answers, Draws, Question
+from curvote.utility.engines.black_box import BlackBox, Drawn
+from curvote.utility.evidence.binomial import average
+from curvote.validate import FloatArray
+from tests.utility import models_of
+from tests.utility.black_boxes import grid_shares
+
+STROKE = models_of.stroke_like()
+
+
+class Recorder:
+    """A model that remembers how many rows it was asked at once."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner, self.sizes = inner, list[int]()
+
+    def predict(self, rows: FloatArray) -> NDArray[Any]:
+        self.sizes.append(len(rows))
+        return np.asarray(self.inner.predict(rows))
+
+
+class Moody:
+    """A model that answers every third question by a coin."""
+
+    def __init__(self) -> None:
+        self.coin = np.random.default_rng(0)
+
+    def predict(self, rows: FloatArray) -> NDArray[Any]:
+        answers = (rows[:, 0] > 50).astype(int)
+        answers[::3] = self.coin.integers(2, size=len(answers[::3]))
+        return answers
+
+
+def channel(name: str, epsilon: float, **params: Any) -> Channel:
+    """Return the channel of a mechanism on the generated data's bounds."""
+    middle = STROKE.bounds.mean(axis=1)
+    return channel_of(
+        name, epsilon=epsilon, bounds=STROKE.bounds, instead=middle, **params
+    )
+
+
+def surface(model: Any, n: int = 20) -> Drawn:
+    """Return what is known of ``n`` records."""
+    question = Question(model, STROKE.X[:n], STROKE.sensitive, STROKE.bounds)
+    found = BlackBox().surface(question)
+    assert isinstance(found, Drawn)
+    return found
+
+
+def agreement(known: Drawn, found: Answers) -> tuple[FloatArray, ...]:
+    """Return share, lower and upper of the clean answers."""
+    i = np.arange(len(known.clean))
+    arrays = (found.share, found.lower, found.upper)
+    return tuple(each[i, known.clean] for each in arrays)
+
+
+@pytest.mark.parametrize("name", ["pm_01", "laplace", "joint_box"])
+def test_intervals_cover_the_truth_of_a_network(name: str) -> None:
+    """At least 92 % of 40 records x 2 epsilons at 95 %; truth by the law on a grid."""
+    known = surface(models_of.network(), 40)
+    inside = []
+    for epsilon in (1.0, 4.0):
+        through = channel(name, epsilon)
+        truth = grid_shares(known, through, 200)
+        found = known.answers(through, Draws(1000, 0.95, SeededEntropy(5)))
+        _, low, high = agreement(known, found)
+        inside += [(low <= truth) & (truth <= high)]
+        assert (high - low).max() < 0.07
+    assert np.mean(inside) >= 0.92
+
+
+def test_thousand_records_take_few_questions_of_bounded_size() -> None:
+    """1,000 records x 100 draws of a forest: two for each 65,536 rows, none larger."""
+    model = Recorder(models_of.forest())
+    rows = models_of.stroke_like(1000, seed=3)
+    question = Question(model, rows.X, rows.sensitive, rows.bounds)
+    known = BlackBox().surface(question)
+    found = known.answers(channel("pm_01", 2), Draws(100, 0.95, SeededEntropy(1)))
+    assert model.sizes == [1000, 1000, MOST_ROWS, 100_000 - MOST_ROWS]
+    assert (found.queries == 100).all()
+    assert found.evidence == "draws"
+
+
+def test_average_covers_and_is_narrower_than_records() -> None:
+    """8,000 draws of 40 records together: about 1 % on each side."""
+    known = surface(models_of.network(), 40)
+    through = channel("pm_01", 2)
+    truth = grid_shares(known, through, 200).mean()
+    i = np.arange(40)
+    hits = known.counts(through, 200, SeededEntropy(8))[i, known.clean]
+    low, high = average(hits, 200, 0.95)
+    assert low <= truth <= high
+    assert high - low < 0.025
+
+
+@pytest.mark.parametrize(
+    ("name", "params", "asked"),
+    [
+        ("duchi", {}, 4),
+        ("k_rr", {"split": [1, 0]}, 101),
+        ("k_rr", {"n_classes": 11}, 121),
+    ],
+)
+def test_few_outputs_are_all_asked_for(
+    name: str, params: dict[str, Any], asked: int
+) -> None:
+    """Noise with few outputs leaves nothing to chance: exact, as many draws agree."""
+    known = surface(models_of.forest())
+    found = known.answers(channel(name, 2, **params), Draws(2000))
+    assert found.evidence == "exact"
+    assert (found.queries == asked).all()
+    drawn = known.counts(channel(name, 2, **params), 4000, SeededEntropy(2)) / 4000
+    error = np.sqrt(found.share * (1 - found.share) / 4000)
+    assert (abs(found.share - drawn) <= 4.5 * error + 1e-12).all()
+
+
+def test_nothing_sent_takes_one_question() -> None:
+    """What is withheld has one output, the constant."""
+    known = surface(models_of.forest())
+    middle = STROKE.bounds.mean(axis=1)
+    found = known.answers(withheld(STROKE.bounds, middle), Draws(2000))
+    rows = STROKE.X[:20].copy()
+    rows[:, list(STROKE.sensitive)] = middle
+    answers = places(models_of.forest(), rows)
+    assert (found.share[np.arange(20), answers] == 1).all()
+    assert (found.queries == 1).all()
+
+
+def test_different_answers_when_asked_twice_are_refused() -> None:
+    """The message says how many records, and what to do."""
+    with pytest.raises(UserError, match=r"answered \d+ of 20 .* Fix its random state"):
+        surface(Moody())
+
+
+def test_one_answer_a_row_is_wanted() -> None:
+    """Probabilities are no answers."""
+
+    class Both(Recorder):
+        def predict(self, rows: FloatArray) -> NDArray[Any]:
+            return np.asarray(self.inner.predict_proba(rows))
+
+    with pytest.raises(UserError, match="one class for each row"):
+        surface(Both(models_of.forest()))
+
+
+def test_answer_that_is_no_class_counts_for_none() -> None:
+    """A model without ``classes_``: agreement is right all the same."""
+
+    class Shy(Recorder):
+        def predict(self, rows: FloatArray) -> NDArray[Any]:
+            sure = np.isin(rows[:, 0], STROKE.X[:, 0])
+            return np.where(sure, self.inner.predict(rows), 9)
+
+    known = surface(Shy(models_of.forest()))
+    assert known.classes.tolist() == [0, 1]
+    found = known.answers(channel("pm_01", 2), Draws(100, 0.95, SeededEntropy(1)))
+    assert found.share.sum(axis=1).max() < 0.5
+
+
+def test_named_columns_and_classes_in_words() -> None:
+    """A pipeline fitted on a table is asked with names, and warns of nothing."""
+    import pandas as pd
+    from sklearn.linear_model import LogisticRegression
+
+    table = pd.DataFrame(STROKE.X, columns=list(STROKE.names))
+    words = np.where(STROKE.y == 1, "yes", "no").astype(object)
+    model = LogisticRegression(max_iter=5000).fit(table, words)
+    known = surface(model)
+    assert (model.predict(table[:20]) == known.classes[known.clean]).all()
+    again = BlackBox().restored(known.question, known.arrays())
+    draws = [
+        each.answers(channel("pm_01", 2), Draws(50, 0.95, SeededEntropy(3))).share
+        for each in (known, again)
+    ]
+    assert (draws[0] == draws[1]).all()
+
+
+def test_box_of_a_black_box_is_unknown() -> None:
+    """Nothing can be said of answers that were not asked for."""
+    known = surface(models_of.forest())
+    with pytest.raises(NotImplementedError):
+        known.holds(known.question.values, known.question.values)
+
+
+def test_model_without_predict_is_refused() -> None:
+    """It says what is missing."""
+    question = Question(object(), STROKE.X, STROKE.sensitive, STROKE.bounds)
+    assert "predict" in (BlackBox().refusal(question) or "")
+
+
+def test_wide_records_are_asked_in_smaller_batches() -> None:
+    """Rows of 20,000 numbers: a quarter of a GiB at most."""
+    model = Recorder(models_of.forest())
+    model.predict = lambda rows: model.sizes.append(len(rows)) or rows[:, 0]  # type: ignore[method-assign, assignment, func-returns-value]
+    told(model, np.zeros((3000, 20_000)))
+    assert max(model.sizes) < 2000
+    assert sum(model.sizes) == 3000

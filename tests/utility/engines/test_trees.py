@@ -1,0 +1,286 @@
+"""Trees and their ensembles: every cell is the model's answer, and so every share."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.entropy import SeededEntropy
+from curvote.utility.channel import channel_of
+from curvote.utility.engines.base import Draws, Question
+from curvote.utility.engines.trees import axes as axes_module
+from curvote.utility.engines.trees import building
+from curvote.utility.engines.trees.engine import Trees
+from tests.utility.models_of import DATA, digits_like, stroke_like
+from tests.utility.trees_of import (
+    KINDS,
+    At,
+    answered,
+    asked,
+    corners,
+    fitted,
+    predicted,
+    read,
+)
+
+EVERY = list(product(KINDS, DATA))
+MIDDLE = np.array([50.0, 30.0])
+
+
+@pytest.mark.parametrize(("kind", "data"), EVERY)
+def test_a_cell_has_the_answer_of_the_model(kind: str, data: str) -> None:
+    """At cuts, one float behind them and anywhere, and at the records themselves."""
+    surface = read(asked(fitted(kind, data), data))
+    for i in range(5):
+        points = corners(surface, 400, seed=i)
+        expected = predicted(surface.question, i, points)
+        assert (answered(surface, i, points) == expected).all()
+        own = surface.question.values[[i]]
+        assert answered(surface, i, own)[0] == surface.clean[i]
+
+
+@pytest.mark.parametrize(("kind", "data"), EVERY)
+def test_shares_are_sums_over_all_outputs(kind: str, data: str) -> None:
+    """For k-RR the model is asked for each of its outputs, weighed by the channel."""
+    question = asked(fitted(kind, data), data, n=2)
+    middle = question.bounds.mean(axis=1)
+    channel = channel_of(
+        "k_rr", epsilon=4, bounds=question.bounds, instead=middle, n_classes=21
+    )
+    found = read(question).answers(channel, Draws())
+    law = channel.law(question.values)
+    assert law is not None
+    for i, share in enumerate(found.share):
+        first, second = law.terms[0]
+        points = np.array(list(product(first.points[i], second.points[i])))
+        weights = np.outer(first.masses[i], second.masses[i]).ravel()
+        classes = predicted(question, i, points)
+        expected = np.bincount(classes, weights, len(share))
+        assert share == pytest.approx(expected, abs=1e-12)
+    assert found.evidence == "exact"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "name"),
+    [
+        ("forest", "stroke", "pm_01"),
+        ("forest", "digits", "joint_box"),
+        ("boosting", "stroke", "joint_box"),
+        ("boosting", "digits", "laplace"),
+        ("hist boosting", "stroke", "square_wave"),
+        ("hist boosting", "digits", "hybrid"),
+        ("ada", "stroke", "exponential"),
+    ],
+)
+def test_exact_shares_agree_with_draws(kind: str, data: str, name: str) -> None:
+    """Within 4.5 standard errors of 4,000 draws of the real mechanism."""
+    question = asked(fitted(kind, data), data, n=6)
+    middle = question.bounds.mean(axis=1)
+    channel = channel_of(name, epsilon=3, bounds=question.bounds, instead=middle)
+    share = read(question).answers(channel, Draws()).share
+    number = 4000
+    for i in range(6):
+        values = np.tile(question.values[i], (number, 1))
+        seen = channel.draw(values, SeededEntropy(i))
+        drawn = np.bincount(predicted(question, i, seen), minlength=share.shape[1])
+        deviation = np.sqrt(np.maximum(share[i] * (1 - share[i]), 1e-3) / number)
+        assert (np.abs(drawn / number - share[i]) <= 4.5 * deviation).all()
+
+
+def between_the_values_of_training() -> Question:
+    """Return records whose values are in the middle of two that trees were fitted to.
+
+    Thresholds are such middles, in float64 of float32 values: they are not the values.
+    """
+    from sklearn.ensemble import RandomForestClassifier
+
+    given = stroke_like(400)
+    X = given.X.copy()
+    X[:, 0], X[:, 5] = np.round(X[:, 0] / 2) * 0.02, np.round(X[:, 5] / 2) * 0.02
+    model = RandomForestClassifier(15, random_state=1).fit(X, given.y)
+    records = X[:200].copy()
+    records[:, [0, 5]] = np.round(records[:, [0, 5]] + 0.01, 2)
+    return Question(model, records, (0, 5), np.array([[0.0, 1.02], [0.0, 1.02]]))
+
+
+def shares_at_own_values(question: Question) -> tuple[np.ndarray, np.ndarray]:
+    """Return the share of the clean answer when nothing is noised, and the answers."""
+    surface = read(question)
+    channel: Any = At(question.values)
+    share = surface.answers(channel, Draws()).share
+    return share[np.arange(len(share)), surface.clean], surface.clean
+
+
+def test_an_atom_at_the_own_value_lies_in_the_own_cell() -> None:
+    """Values are compared as float32, as scikit-learn does."""
+    share, _ = shares_at_own_values(between_the_values_of_training())
+    assert (share == 1).all()
+
+
+def test_without_the_cast_atoms_land_in_wrong_cells(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broken twin of the test above."""
+    monkeypatch.setattr(axes_module, "cuts_of", lambda thresholds: thresholds)
+    share, _ = shares_at_own_values(between_the_values_of_training())
+    assert (share == 0).any()
+
+
+def test_a_cut_is_the_last_float_that_goes_left() -> None:
+    """For thresholds between, on and half between float32 values."""
+    rng = np.random.default_rng(1)
+    single = rng.normal(size=300).astype(np.float32).astype(np.float64)
+    following = np.nextafter(single.astype(np.float32), np.float32(9)).astype(float)
+    given = np.concatenate([rng.normal(size=300), single, (single + following) / 2])
+    cuts = axes_module.cuts_of(given)
+    after = np.nextafter(cuts, np.inf)
+    assert (cuts.astype(np.float32).astype(float) <= given).all()
+    assert (after.astype(np.float32).astype(float) > given).all()
+
+
+def coarse(seed: int, classes: int) -> Question:
+    """Return a forest of few impure leaves, which ties often."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    rng = np.random.default_rng(seed)
+    X, y = rng.integers(0, 4, (40, 3)) * 1.0, rng.integers(0, classes, 40)
+    model = RandomForestClassifier(6, max_depth=3, random_state=seed, bootstrap=False)
+    bounds = np.array([[0.0, 3.0], [0.0, 3.0]])
+    return Question(model.fit(X, y), X[:8], (0, 1), bounds)
+
+
+GRID = np.array(list(product(range(4), range(4)))) * 1.0
+
+
+def wrong_at_ties(question: Question) -> int:
+    """Return at how many points of a grid cells and model differ."""
+    surface = read(question)
+    pairs = [
+        (answered(surface, i, GRID), predicted(question, i, GRID)) for i in range(8)
+    ]
+    return int(sum((own != given).sum() for own, given in pairs))
+
+
+@pytest.mark.parametrize("classes", [2, 3, 4])
+def test_near_ties_are_the_models_to_break(classes: int) -> None:
+    """Sums of thirds tie or not by the order in which they are added."""
+    questions = [coarse(seed, classes) for seed in range(12)]
+    assert sum(read(each).asked.sum() for each in questions) > 0
+    assert sum(wrong_at_ties(each) for each in questions) == 0
+
+
+def test_ties_broken_by_exact_sums_are_sometimes_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The broken twin: nothing is asked."""
+    known = building.units
+
+    def sure(table: Any) -> Any:
+        found = known(table)
+        return type(found)(found.value, found.start, 0)
+
+    monkeypatch.setattr(building, "units", sure)
+    assert sum(wrong_at_ties(coarse(seed, 2)) for seed in range(12)) > 0
+
+
+def test_forests_of_pure_leaves_ask_nothing() -> None:
+    """Their sums are whole numbers: a tie is a tie, for the model as well."""
+    assert read(asked(fitted("forest", "stroke"), "stroke")).asked.sum() == 0
+
+
+@pytest.mark.parametrize("kind", ["boosting from zero", "hist boosting"])
+def test_a_sum_of_zero_is_the_models_own_class(kind: str) -> None:
+    """Where nothing can be learnt the sum is 0: one kind says yes, the other no."""
+    from sklearn.base import clone
+
+    X = np.repeat(np.arange(4.0), 20)[:, None]
+    model = clone(KINDS[kind]).fit(X, np.tile([0, 1], 40))
+    surface = read(Question(model, X[:3], (0,), np.array([[0.0, 3.0]])))
+    points = np.linspace(0, 3, 9)[:, None]
+    expected = predicted(surface.question, 0, points)
+    assert (answered(surface, 0, points) == expected).all()
+
+
+@pytest.mark.parametrize(("kind", "data"), [("forest", "stroke"), ("ada", "digits")])
+def test_a_box_holds_where_all_its_points_have_the_clean_answer(
+    kind: str, data: str
+) -> None:
+    """The closed box is enumerated: at its upper ends and at each cut inside."""
+    question = asked(fitted(kind, data), data, n=8)
+    surface = read(question)
+    rng, width = np.random.default_rng(4), np.diff(question.bounds, axis=1)[:, 0]
+    seen = set()
+    for share in (0.0, 0.003, 0.01, 0.03, 0.1, 0.3):
+        low = question.values - rng.random((8, 2)) * share * width
+        high = question.values + rng.random((8, 2)) * share * width
+        holds = surface.holds(low, high)
+        for i in range(8):
+            sides = [
+                np.append(cuts[(cuts >= a) & (cuts < b)], b)
+                for cuts, a, b in zip(surface.cuts, low[i], high[i], strict=True)
+            ]
+            points = np.array(list(product(*sides)))
+            right = predicted(question, i, points) == surface.clean[i]
+            assert holds[i] == right.all()
+            seen.add(bool(holds[i]))
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("sensitive", [(4,), (0, 3, 7)])
+@pytest.mark.parametrize("kind", ["boosting", "shallow forest", "hist boosting"])
+def test_one_or_three_features_are_exact_as_well(
+    kind: str, sensitive: tuple[int, ...]
+) -> None:
+    """Cells of any number of dimensions."""
+    bounds = np.tile([0.0, 1.0], (len(sensitive), 1))
+    records = digits_like(3, 5).X
+    surface = read(Question(fitted(kind, "digits"), records, sensitive, bounds))
+    for i in range(3):
+        points = corners(surface, 300, seed=i)
+        expected = predicted(surface.question, i, points)
+        assert (answered(surface, i, points) == expected).all()
+
+
+def test_what_a_file_holds_gives_the_same_answers() -> None:
+    """`restored` of `arrays` is the surface."""
+    question = asked(fitted("forest", "digits"), "digits")
+    surface = read(question)
+    again = Trees().restored(question, surface.arrays())
+    channel = channel_of(
+        "pm_01", epsilon=2, bounds=question.bounds, instead=np.array([0.5, 0.5])
+    )
+    first, second = (each.answers(channel, Draws()) for each in (surface, again))
+    assert (first.share == second.share).all()
+    assert (again.clean == surface.clean).all()
+    ends = question.values - 0.1, question.values + 0.1
+    assert (surface.holds(*ends) == again.holds(*ends)).all()
+
+
+def test_a_channel_without_a_law_is_drawn() -> None:
+    """The outputs of `privunit` are drawn, with intervals."""
+    question = asked(fitted("forest", "stroke"), "stroke", n=3)
+    channel = channel_of("privunit", epsilon=4, bounds=question.bounds, instead=MIDDLE)
+    found = read(question).answers(channel, Draws(300, entropy=SeededEntropy(1)))
+    assert found.evidence == "draws"
+    assert (found.queries >= 300).all()
+    assert (found.lower < found.upper).all()
+
+
+def test_what_is_withheld_leaves_one_line() -> None:
+    """All of epsilon on the first feature: the second is always the constant."""
+    question = asked(fitted("boosting", "stroke"), "stroke", n=4)
+    surface = read(question)
+    channel = channel_of(
+        "k_rr", epsilon=2, bounds=question.bounds, instead=MIDDLE, split=[1, 0]
+    )
+    share = surface.answers(channel, Draws()).share
+    law = channel.law(question.values)
+    assert law is not None
+    for i in range(4):
+        first = law.terms[0][0]
+        points = np.column_stack([first.points[i], np.full(first.points[i].shape, 30)])
+        expected = np.bincount(predicted(question, i, points), first.masses[i], 2)
+        assert share[i] == pytest.approx(expected, abs=1e-12)

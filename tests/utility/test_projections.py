@@ -1,0 +1,143 @@
+"""Public coordinates instead of features: what is sent, and what is rebuilt."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.utility.channel import channel_of
+from curvote.utility.projections import Coordinates, along, chosen, principal
+from tests.noise import SEED
+
+SENSITIVE = (0, 3, 4, 5, 7)
+
+
+def table(n: int, seed: int) -> np.ndarray:
+    """Records of 8 columns whose sensitive ones have two large directions."""
+    rng = np.random.default_rng(seed)
+    mix = np.random.default_rng(0).normal(size=(2, 8)) * [5, 1, 1, 2, 3, 0.5, 1, 4]
+    return rng.normal(size=(n, 2)) @ mix + 0.1 * rng.normal(size=(n, 8)) + np.arange(8)
+
+
+PUBLIC = table(300, 1)
+RECORDS = table(200, 2)
+
+
+def classifier(names: bool = False) -> LogisticRegression:
+    """A model of all columns, which knows their names or not."""
+    X, centre = table(500, 3), np.arange(8)
+    y = (X - centre) @ [1, 0.2, -0.3, 1, -1, 1, 0.1, 0.5] > 0
+    given = pd.DataFrame(X, columns=list("abcdefgh")) if names else X
+    return LogisticRegression(max_iter=2000).fit(given, y)
+
+
+def public(values: np.ndarray = PUBLIC) -> np.ndarray:
+    """The sensitive columns."""
+    return values[:, list(SENSITIVE)]
+
+
+def sent(how: Coordinates, epsilon: float, mechanism: str = "joint_box") -> float:
+    """The share of records whose answer is the clean one, by draws."""
+    k, model = len(how.bounds), classifier()
+    channel = channel_of(
+        mechanism, epsilon=epsilon, bounds=how.bounds, instead=np.zeros(k)
+    )
+    records = np.repeat(how.records(RECORDS, SENSITIVE), 50, axis=0)
+    records[:, :k] = channel.draw(records[:, :k], SeededEntropy(SEED))
+    answers = how.before(model, 8, SENSITIVE).predict(records)
+    return float(np.mean(answers == np.repeat(model.predict(RECORDS), 50)))
+
+
+@pytest.mark.parametrize("names", [False, True])
+def test_all_coordinates_rebuild_the_record(names):
+    """With as many coordinates as features the pipeline answers as the model does."""
+    model, how = classifier(names), principal(public(), 5)
+    records = how.records(RECORDS, SENSITIVE)
+    assert records.shape == (200, 8)
+    assert np.array_equal(records[:, 5:], RECORDS[:, [1, 2, 6]])
+    pipeline = how.before(model, 8, SENSITIVE)
+    rebuilt = np.asarray(pipeline[0].transform(records))
+    assert rebuilt == pytest.approx(RECORDS)
+    named = pd.DataFrame(RECORDS, columns=list("abcdefgh")) if names else RECORDS
+    assert np.array_equal(pipeline.predict(records), model.predict(named))
+
+
+def test_front_says_its_slopes():
+    """A unit of a column sent adds its row of slopes, as an engine reads them."""
+    front = principal(public(), 2).before(classifier(), 8, SENSITIVE)[0]
+    assert front.slopes_.shape == (5, 8)
+    here = np.arange(5.0)
+    for i, slope in enumerate(front.slopes_):
+        there = here + np.eye(5)[i]
+        added = front.transform([there]) - front.transform([here])
+        assert added[0] == pytest.approx(slope)
+    copied = clone(front).fit(None)
+    assert np.array_equal(copied.transform([here]), front.transform([here]))
+
+
+def test_coordinates_come_from_public_records():
+    """The components are orthogonal there, and the bounds hold the share asked for."""
+    how = principal(public(), 4, cover=0.9)
+    seen = how.of(public())
+    spread = np.cov(seen.T)
+    assert np.abs(spread - np.diag(np.diag(spread))).max() < 1e-9 * spread.max()
+    inside = (seen >= how.bounds[:, 0]) & (seen <= how.bounds[:, 1])
+    assert inside.mean(axis=0) == pytest.approx(0.9, abs=0.01)
+    whole = principal(public(), 4, cover=1).bounds
+    assert whole[:, 0] == pytest.approx(seen.min(axis=0))
+    assert whole[:, 1] == pytest.approx(seen.max(axis=0))
+
+
+def test_what_is_not_sent_is_predicted():
+    """One feature of two that go together rebuilds the other; noise would not."""
+    x = np.random.default_rng(4).normal(size=(100, 1))
+    both = np.hstack([x, 3 * x + 1])
+    how = chosen(both, (0,))
+    assert how.centre + how.of(both) @ how.back == pytest.approx(both)
+    assert how.bounds == pytest.approx(np.array([[x.min(), x.max()]]) - x.mean())
+
+
+def test_least_squares_is_the_best_way_back():
+    """No other matrix rebuilds the public records better."""
+    basis = np.random.default_rng(5).normal(size=(5, 2))
+    how = along(basis, public())
+
+    def error(how: Coordinates) -> float:
+        rebuilt = how.centre + how.of(public()) @ how.back
+        return float(np.sum((rebuilt - public()) ** 2))
+
+    rng = np.random.default_rng(6)
+    others = [how.back + 1e-3 * rng.normal(size=(2, 5)) for _ in range(20)]
+    assert all(error(replace(how, back=back)) > error(how) for back in others)
+
+
+def test_few_coordinates_survive_more_noise():
+    """Two directions at the same total agree more often than five noised features."""
+    features = along(np.eye(5), public())
+    two = sent(principal(public(), 2), 6)
+    assert two > sent(features, 6) + 0.03
+    assert two > sent(features, 6, "pm_01") + 0.1
+    assert sent(principal(public(), 2), 60) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: principal(public(), 6), "6 components of 5 features"),
+        (lambda: principal(public()[:3], 3), "3 public records"),
+        (lambda: principal(public(), 0), "ask for fewer"),
+        (lambda: chosen(np.ones((9, 2)), (0,)), "the same in all public records"),
+        (lambda: principal([[np.nan, 1.0]], 1), "public"),
+    ],
+)
+def test_refusals(make, message):
+    """One message says what is wrong."""
+    with pytest.raises(UserError, match=message):
+        make()

@@ -1,0 +1,101 @@
+"""Small fitted ensembles of trees of every kind, and what was read of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from sklearn import ensemble, tree
+
+from curvote.mechanisms.law import Mixture, atoms, product
+from curvote.utility.engines.base import Question
+from curvote.utility.engines.trees.engine import Trees
+from curvote.utility.engines.trees.surface import Cells
+from curvote.validate import FloatArray
+from tests.utility.models_of import DATA
+
+KINDS: dict[str, Any] = {
+    "tree": tree.DecisionTreeClassifier(random_state=1),
+    "extra tree": tree.ExtraTreeClassifier(random_state=1),
+    "forest": ensemble.RandomForestClassifier(12, random_state=1),
+    "shallow forest": ensemble.RandomForestClassifier(
+        9, max_depth=4, min_samples_leaf=5, random_state=1, class_weight="balanced"
+    ),
+    "extra trees": ensemble.ExtraTreesClassifier(6, random_state=1),
+    "boosting": ensemble.GradientBoostingClassifier(n_estimators=15, random_state=1),
+    "boosting from zero": ensemble.GradientBoostingClassifier(
+        n_estimators=8, init="zero", random_state=1
+    ),
+    "hist boosting": ensemble.HistGradientBoostingClassifier(
+        max_iter=10, random_state=1
+    ),
+    "ada": ensemble.AdaBoostClassifier(n_estimators=12, random_state=1),
+}
+
+
+@cache
+def fitted(kind: str, data: str) -> Any:
+    """Return the ensemble fitted to generated data."""
+    from sklearn.base import clone
+
+    given = DATA[data]()
+    return clone(KINDS[kind]).fit(given.X, given.y)
+
+
+def asked(model: Any, data: str, n: int = 5, seed: int = 2) -> Question:
+    """Return the question of n other records."""
+    given = DATA[data](n, seed)
+    return Question(model, given.X, given.sensitive, given.bounds)
+
+
+def read(question: Question) -> Cells:
+    """Return the surface of trees."""
+    engine = Trees()
+    assert engine.refusal(question) is None
+    found = engine.surface(question)
+    assert isinstance(found, Cells)
+    return found
+
+
+def answered(surface: Cells, i: int, points: FloatArray) -> np.ndarray:
+    """Return the classes of record i at sensitive values (m, s), by its boxes."""
+    boxes = surface.boxes.of(i, i + 1)
+    pairs = zip(surface.cuts, points.T, strict=True)
+    cell = np.array([np.searchsorted(cuts, value) for cuts, value in pairs])
+    inside = boxes.low[:, None] <= cell[:, :, None]
+    inside &= cell[:, :, None] < boxes.high[:, None]
+    found = inside.all(axis=0)
+    assert (found.sum(axis=1) == 1).all()
+    return boxes.answer[found.argmax(axis=1)]
+
+
+def predicted(question: Question, i: int, points: FloatArray) -> np.ndarray:
+    """Return the model's own answers of record i at sensitive values (m, s)."""
+    rows = np.tile(question.records[i], (len(points), 1))
+    rows[:, list(question.sensitive)] = points
+    return np.searchsorted(question.model.classes_, question.model.predict(rows))
+
+
+def corners(surface: Cells, m: int, seed: int = 3) -> FloatArray:
+    """Return m points with each value on a cut or a float behind it, or anywhere."""
+    rng = np.random.default_rng(seed)
+    columns = []
+    for cuts, (low, high) in zip(surface.cuts, surface.question.bounds, strict=True):
+        anywhere = rng.uniform(low, high, m)
+        own = rng.choice(cuts, m) if len(cuts) else anywhere
+        behind = np.nextafter(own, np.inf)
+        columns.append(np.choose(rng.integers(3, size=m), [own, behind, anywhere]))
+    return np.column_stack(columns)
+
+
+class At:
+    """A channel whose output is what it is told: an atom a record, (n, s)."""
+
+    def __init__(self, values: FloatArray) -> None:
+        self.values = values
+
+    def law(self, values: FloatArray) -> Mixture:
+        assert len(values) == len(self.values)
+        one = np.ones((len(values), 1))
+        return product(*(atoms(column[:, None], one) for column in self.values.T))
