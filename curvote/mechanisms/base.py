@@ -285,10 +285,6 @@ class VectorMechanism(Mechanism):
         """Return the columns as they are."""
         return columns
 
-    def law(self, x: ArrayLike) -> Mixture | None:
-        """Return None: no mixture of products is known."""
-        return None
-
     def _records(self, values: ArrayLike) -> FloatArray:
         shape = np.shape(values)
         if len(shape) != 2 or shape[1] != self.d:
