@@ -1,9 +1,9 @@
 """Shares of the classes when one value or two are noised: atoms, and quadrature.
 
 Atoms are added up as they are. What is left of both laws is an integral of the share
-at a fixed first value over that value's law; its cells are chosen so that the product
-of the mass and the change of the share is about as large in each. The trapezoidal
-rule in them is off by less than `TOLERANCE`.
+at a fixed first value over that value's law. Each look at it adds points where the
+share bends most over the mass; windows' edges are found so. The trapezoidal rule, with
+a parabola's correction where the share is smooth, is off by less than `TOLERANCE`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from curvote.validate import FloatArray
 # What `exact` means here, in shares; the tests hold it against closed forms.
 TOLERANCE = 1e-5
 # Points of the first look, and those that each later one adds.
-LOOKS = (33, 96, 256)
+LOOKS = (33, 96, 128, 192)
 # Mass beyond the ends of an unbounded law, on each side.
 CUT = 1e-9
 
@@ -70,9 +70,10 @@ class _Look:
         )
 
     def integral(self) -> FloatArray:
-        """Return the trapezoidal sum, (n, K)."""
+        """Return the trapezoidal sum, (n, K), corrected where the share is smooth."""
         mass = np.maximum(np.diff(self.upto), 0)
-        return _weighed(mass, (self.at[:, 1:] + self.at[:, :-1]) / 2)
+        middle = (self.at[:, 1:] + self.at[:, :-1]) / 2
+        return _weighed(mass, middle - _sagged(mass, np.diff(self.at, axis=1)))
 
 
 def integral(over: Spread, given: Given) -> FloatArray:
@@ -85,6 +86,21 @@ def integral(over: Spread, given: Given) -> FloatArray:
     for number in LOOKS[1:]:
         seen = seen.with_those(look(_between(seen, number)))
     return seen.integral()
+
+
+def _sagged(mass: FloatArray, change: FloatArray) -> FloatArray:
+    """Return how far the mean of a parabola in the mass lies below that of its ends.
+
+    Of the parabolas through either neighbour the flatter one; none where they bend in
+    two ways, as at a kink.
+    """
+    wide = np.maximum(mass, 1e-12)[..., None]
+    slope = change / wide
+    bend = 2 * np.diff(slope, axis=1) / (wide[:, 1:] + wide[:, :-1])
+    left, right = bend[:, :-1], bend[:, 1:]
+    flatter = np.where(np.abs(left) < np.abs(right), left, right)
+    inner = np.where(left * right > 0, flatter, 0.0)
+    return np.pad(inner, ((0, 0), (1, 1), (0, 0))) * mass[..., None] ** 2 / 12
 
 
 def _between(seen: _Look, number: int) -> FloatArray:
