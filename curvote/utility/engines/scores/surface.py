@@ -102,7 +102,7 @@ def _few(scores: Scores, laws: list[Law]) -> FloatArray:
     match laws:
         case []:
             best = np.argmax(scores.constant, axis=1)[:, None]
-            return (best == np.arange(scores.classes)).astype(np.float64)
+            return np.where(best == np.arange(scores.classes), 1.0, 0.0)
         case [law]:
             return one(scores, law)
         case _:
