@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -42,8 +43,17 @@ def two(scores: Scores, laws: tuple[Law, Law]) -> FloatArray:
     if not left.empty and second.points.shape[1]:
         won += _weighed(second.masses, shares(scores.along(0, 1, second.points), left))
     if not left.empty and not right.empty:
-        won += integral(left, lambda at: shares(scores.along(1, 0, at), right))
+        won += _smooth(scores, left, right)
     return won
+
+
+def _smooth(scores: Scores, left: Spread, right: Spread) -> FloatArray:
+    """Both without atoms; the first class has what the others leave."""
+    along = partial(scores.along, 1, 0)
+    others = integral(left, lambda at: shares(along(at), right)[..., 1:])
+    all_of_it = left.total * right.total
+    first = np.maximum(all_of_it - others.sum(axis=1, keepdims=True), 0)
+    return np.hstack([first, others])
 
 
 def _weighed(masses: FloatArray, at: FloatArray) -> FloatArray:
