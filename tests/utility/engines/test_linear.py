@@ -15,6 +15,7 @@ from sklearn.linear_model import (
     Perceptron,
     RidgeClassifier,
     SGDClassifier,
+    SGDOneClassSVM,
 )
 from sklearn.naive_bayes import BernoulliNB, ComplementNB, MultinomialNB
 from sklearn.neighbors import NearestCentroid
@@ -133,6 +134,7 @@ def test_naive_bayes_on_counts_is_linear(model):
             "SVC is not linear.",
         ),
         (BernoulliNB(), "BernoulliNB is not linear."),
+        (SGDOneClassSVM(), "SGDOneClassSVM is not linear."),
         (
             CalibratedClassifierCV(LogisticRegression(max_iter=500)),
             "CalibratedClassifierCV is not linear.",
