@@ -32,6 +32,7 @@ from curvote.utility.channel import Channel, channel_of
 from curvote.utility.engines.base import Answers, Draws, Question, Surface
 from curvote.utility.engines.black_box import BlackBox, Drawn
 from curvote.utility.engines.choosing import engine_for
+from curvote.utility.engines.linear import Linear, LinearModel
 from curvote.utility.evidence.pool import pool
 from curvote.utility.evidence.stopping import each_decided
 from curvote.utility.robustness.published import as_published
@@ -207,6 +208,25 @@ def shared() -> Iterator[Target]:
     yield Target("a total of 1.5 in a pool of 9: width against alone", ratio, ratio < 1)
 
 
+def linear() -> Iterator[Target]:
+    """Time exact shares of 1,000 records, and brackets of 49 noised features."""
+    asked = question("logistic", np.arange(1000))
+    known = engine_for(asked)[0].surface(asked)
+    for name in ("pm_01", "laplace", "k_rr", "joint_box"):
+        _, spent = timed(known.answers, channel(2.0, name), Draws())
+        what = f"logistic, 1,000 records, {name}: seconds"
+        yield Target(what, spent / 1000, spent < 1000)
+    rng = np.random.default_rng(1)
+    model = LinearModel(rng.normal(size=49), 0.1)
+    bounds, pixels = np.tile([-1.0, 1.0], (49, 1)), rng.uniform(-1, 1, (8, 49))
+    many = Question(model, pixels, tuple(range(49)), bounds)
+    noise = channel_of("pm_01", epsilon=98, bounds=bounds, instead=np.zeros(49))
+    found, spent = timed(Linear().surface(many).answers, noise, Draws())
+    widest = float((found.upper - found.lower).max())
+    yield Target("linear, 49 features: widest bracket", widest, widest <= 0.005)
+    yield Target("linear, 49 features: seconds a record", spent / 8000, spent < 16000)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--full", action="store_true", help="all cases")
@@ -220,6 +240,7 @@ def main() -> int:
     found = list(one_record())
     found += [*coverage(300 if full else 60), *targets(300 if full else 60)]
     found += [*surrogates(100 if full else 20), *shared()]
+    found += linear()
     print(*found, sep="\n")
     return 0 if all(each.met for each in found) else 1
 
