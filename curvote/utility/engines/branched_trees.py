@@ -27,9 +27,12 @@ Ints = NDArray[np.int64]
 Cells = NDArray[np.int32]
 
 # Leaves of all trees: of more the bounds are so loose that draws are the better way.
-MOST_LEAVES = 1 << 13
+MOST_LEAVES = 1 << 12
+# Leaves times records: some ten minutes.
+MOST = 1 << 19
 # Boxes times leaves that are looked at together.
 AT_ONCE = 1 << 21
+EFFORT = Effort(most=1 << 14)
 
 
 @dataclass(frozen=True)
@@ -204,22 +207,26 @@ class BranchedTrees(Engine):
         found = _read(question)
         if isinstance(found, str):
             return found
-        count = int((found[1].nodes.left < 0).sum())
-        if count <= MOST_LEAVES:
-            return None
-        return (
-            f"The trees have {count} leaves; bounds of more than {MOST_LEAVES} would be"
-            " of no use."
-        )
+        return _too_many(int((found[1].nodes.left < 0).sum()), len(question.records))
 
     def surface(self, question: Question) -> Surface:
         """Return what is known around the records; UserError if refused."""
         clean = places(question.model, question.records)
-        return branched(question, _oracle(question), clean, Effort())
+        return branched(question, _oracle(question), clean, EFFORT)
 
     def restored(self, question: Question, arrays: dict[str, NDArray[Any]]) -> Surface:
         """Return the surface whose ``arrays`` are given."""
-        return restored(question, _oracle(question), arrays, Effort())
+        return restored(question, _oracle(question), arrays, EFFORT)
+
+
+def _too_many(count: int, n: int) -> str | None:
+    if count <= MOST_LEAVES and count * n <= MOST:
+        return None
+    return (
+        f"The trees have {count} leaves, for {n} records; bounds of more than"
+        f" {MOST_LEAVES} leaves are loose, and those of more than {MOST} leaves times"
+        " records slow."
+    )
 
 
 def _oracle(question: Question) -> Extremes:
