@@ -139,6 +139,19 @@ def test_forests_of_pure_leaves_ask_nothing() -> None:
     assert read(asked(fitted("forest", "stroke"), "stroke")).asked.sum() == 0
 
 
+def test_shares_that_miss_one_by_a_bit_are_no_exact_tie() -> None:
+    """Their difference is 0, but not what adding them to others rounds to."""
+    question = coarse(3, 2)
+    trees = [each.tree_ for each in question.model.estimators_]
+    for tree in trees:
+        tree.value[:, 0] = np.eye(2)[np.argmax(tree.value[:, 0], axis=1)]
+    assert read(question).asked.sum() == 0
+    for tree in trees[::2]:
+        tree.value[:, 0] = np.nextafter(0.5, 0)
+    assert read(question).asked.sum() > 0
+    assert wrong_at_ties(question) == 0
+
+
 @pytest.mark.parametrize("kind", ["boosting from zero", "hist boosting"])
 def test_a_sum_of_zero_is_the_models_own_class(kind: str) -> None:
     """Where nothing can be learnt the sum is 0: one kind says yes, the other no."""
