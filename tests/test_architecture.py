@@ -80,18 +80,19 @@ def test_an_example_runs_as_it_stands(house: House, example: str) -> None:
 RUN = """
 import json, sys
 from pathlib import Path
-from curvote.run import history, results
+from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
+from curvote.run.summary import summary
 project = Project(Path.cwd())
 made = make_plan(project, PipelinesFile(project).configured("steps"))
 record = history.begin(project, made.configured, made.steps, "pid:1")
 for step in made.to_run():
     execute(project, step)
 record = history.finish(project, record, "completed")
-json.dump(results.summary(project, record), sys.stdout)
+json.dump(summary(project, record), sys.stdout)
 """
 
 

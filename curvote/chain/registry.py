@@ -18,6 +18,8 @@ SYSTEMS = {
     "labels_two": "curvote.protocols.labels.two",
     "labels_clean": "curvote.protocols.labels.clean",
     "labels_regression": "curvote.protocols.labels.regression",
+    "utility": "curvote.protocols.utility",
+    "utility_curves": "curvote.protocols.utility.curves",
 }
 
 # What a pipeline is that names no protocol.

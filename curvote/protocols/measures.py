@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 from curvote.chain.axis import Axis, Settings, Value
 from curvote.chain.measure import Metric
@@ -17,15 +18,28 @@ MISCLASSIFICATION: Final = Metric(
 NONE_PASSED: Final = Metric(
     "none_passed", "no classifier passed the cutoff", beside="misclassification"
 )
+AGREEMENT: Final = Metric(
+    "agreement",
+    "agreement with what is clean",
+    better="higher",
+    said="agrees with what is clean in {value} of cases",
+    words="How often noise changes nothing: a label, or a classifier's answer",
+)
 ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED)
 
 
+def _taught(settings: Settings) -> Sequence[Any]:
+    """Return the learners, or the models that a system names by themselves."""
+    found: Sequence[Any] = getattr(settings, "models", None) or settings.learners
+    return found
+
+
 def _labels(settings: Settings) -> list[Value]:
-    return [learner.label for learner in settings.learners]
+    return [learner.label for learner in _taught(settings)]
 
 
 def _learner(settings: Settings, label: Value | None) -> dict[str, object] | None:
-    mine = (one.model_dump() for one in settings.learners if one.label == label)
+    mine = (one.model_dump() for one in _taught(settings) if one.label == label)
     return next(mine, None)
 
 

@@ -89,8 +89,8 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
 
     A row has its coordinates, ``method``, ``metric`` and ``value``; the mean stands
     under the metric's own name, too, and so do those of metrics that stand beside it.
-    Where a score is known by an interval, ``lower`` and ``upper`` are its mean ends and
-    ``quantity`` names the metric.
+    A score that is known by an interval has a row of its own, with ``quantity``, the
+    metric's name, and its mean ends ``lower`` and ``upper``.
     Standard errors are null with one replicate. Production has no rows: its truth is
     not known.
     """
@@ -107,7 +107,7 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     rows = [
         {"pipeline": record.pipeline} | _row(dict(where), mean, more, labels)
         for where, mean in means.items()
-        if dict(where)["metric"] not in beside
+        if mean.ends or dict(where)["metric"] not in beside
         for more in [_beside(means, dict(where), beside.values())]
     ]
     return sorted(rows, key=_order(parts, systems, list(labels.values())))
@@ -140,6 +140,7 @@ def _beside(
         if metric.beside == where["metric"]:
             here = tuple((where | {"metric": metric.name}).items())
             known = means.get(here, Mean(metric.untold))
+            known = Mean(metric.untold) if known.ends else known
             found |= zip(metric.columns, (known.value, known.se), strict=False)
     return found
 

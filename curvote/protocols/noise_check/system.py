@@ -5,6 +5,7 @@ from __future__ import annotations
 from curvote.chain.measure import Look, Method, Metric
 from curvote.chain.system import System
 from curvote.protocols import checks
+from curvote.protocols.measures import AGREEMENT
 from curvote.protocols.mrma.system import PRIVATIZE
 from curvote.protocols.noise_check.messages import MESSAGES
 from curvote.protocols.noise_check.settings import Settings
@@ -31,12 +32,7 @@ SYSTEM = System(
     stages=(*COMMON, PRIVATIZE, _SCORE),
     messages=MESSAGES,
     metrics=(
-        Metric(
-            "agreement",
-            "noised labels that agree with the clean ones",
-            better="higher",
-            said="have labels that agree with the clean ones in {value} of cases",
-        ),
+        AGREEMENT,
         Metric("total_variation", "distance of the two laws"),
     ),
     methods=(_REPORT,),

@@ -72,12 +72,12 @@ class Drawn(Surface):
         n, m = chances.shape
         k = self.n_classes
         total = np.zeros(n * k)
-        for start in range(0, n * m, self._size):
-            at = np.arange(start, min(start + self._size, n * m))
-            piece = self._asked(at // m, outputs.reshape(n * m, -1)[at])
-            own = piece.answer >= 0
+        start = 0
+        for piece in self.asked(np.repeat(np.arange(n), m), outputs.reshape(n * m, -1)):
+            own, stop = piece.answer >= 0, start + len(piece.answer)
             where = (piece.record * k + piece.answer)[own]
-            total += np.bincount(where, chances.ravel()[at][own], n * k)
+            total += np.bincount(where, chances.ravel()[start:stop][own], n * k)
+            start = stop
         share = np.clip(total.reshape(n, k), 0, 1)
         return Answers(share, share, share, "exact", np.full(n, m, dtype=np.int64))
 
@@ -109,6 +109,12 @@ class Drawn(Surface):
         for start in range(0, len(record), self._size):
             some = record[start : start + self._size]
             yield self._asked(some, channel.draw(self.question.values[some], words))
+
+    def asked(self, record: Places, seen: FloatArray) -> Iterator[Piece]:
+        """Yield the answers for records (m,) noised to ``seen`` (m, s), by pieces."""
+        for start in range(0, len(record), self._size):
+            some = slice(start, start + self._size)
+            yield self._asked(record[some], seen[some])
 
     @property
     def _size(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Literal, cast
 
 from curvote.errors import UserError
@@ -32,7 +31,7 @@ def engine_for(
     if evidence == "draws":
         return engine(LAST), "Draws were asked for."
     reasons: list[str] = []
-    for name in _known():
+    for name in ENGINES:
         found = engine(name)
         reason = found.refusal(question)
         if reason is None and (name != LAST or evidence == "auto"):
@@ -43,7 +42,3 @@ def engine_for(
         f"No {evidence} answer is known for {type(question.model).__name__}:"
         f" {' '.join(reasons)} Let it be drawn (evidence 'draws' or 'auto')."
     )
-
-
-def _known() -> list[str]:
-    return [name for name, at in ENGINES.items() if find_spec(at.partition(":")[0])]

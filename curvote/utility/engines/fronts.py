@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from curvote.utility.engines.asking import table
 from curvote.utility.engines.base import Question
 from curvote.validate import FloatArray
 
@@ -29,12 +30,7 @@ class Front:
 
         Those of other sensitive values v are these and (v - their own) @ ``slopes``.
         """
-        seen: Any = records
-        names = getattr(self.model, "feature_names_in_", None)
-        if names is not None and self.steps:
-            import pandas as pd
-
-            seen = pd.DataFrame(records, columns=list(names))
+        seen = table(self.model, records) if self.steps else records
         for step in self.steps:
             seen = step.transform(seen)
         dense = seen.toarray() if hasattr(seen, "toarray") else seen
@@ -63,15 +59,22 @@ def undone(question: Question) -> tuple[Any, Front | str]:
 
     A bare estimator has a front that changes nothing; a search stands for its best.
     """
-    model = question.model
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
-    parts = [part for _, part in getattr(model, "steps", [("", model)])]
+    parts = _parts(question.model)
     step = _chain(parts[:-1], question.records.shape[1])
     why = next((step.bent[i] for i in question.sensitive if i in step.bent), None)
     kept = [part for part in parts[:-1] if not _idle(part)]
     front = Front(question.model, kept, step.matrix[list(question.sensitive)])
     return parts[-1], why or front
+
+
+def _parts(model: Any) -> list[Any]:
+    """Return the steps of a model and its estimator, whatever is within what."""
+    if hasattr(model, "best_estimator_"):
+        return _parts(model.best_estimator_)
+    if not hasattr(model, "steps"):
+        return [model]
+    steps = [part for _, part in model.steps]
+    return [*steps[:-1], *_parts(steps[-1])]
 
 
 def _idle(part: Any) -> bool:
@@ -102,8 +105,15 @@ def _step(part: Any, width: int) -> _Step:
 
 def _bent(part: Any, width: int) -> _Step:
     why = f"{type(part).__name__} in front of the model bends a sensitive feature."
-    names = len(part.get_feature_names_out())
-    return _Step(np.zeros((width, names)), dict.fromkeys(range(width), why))
+    bent = dict.fromkeys(range(width), why)
+    return _Step(np.zeros((width, _outputs(part, width))), bent)
+
+
+def _outputs(part: Any, width: int) -> int:
+    """Return how many features a transformer makes."""
+    if hasattr(part, "get_feature_names_out"):
+        return len(part.get_feature_names_out())
+    return int(part.transform(np.ones((1, width))).shape[1])
 
 
 def _matrix(part: Any, width: int) -> FloatArray | None:

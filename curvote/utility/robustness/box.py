@@ -86,22 +86,21 @@ def grown(
 ) -> FloatArray:
     """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides.
 
-    Each side in turn takes a step of ``first_step`` widths; one that cannot is left
-    until no side of its box can. Then the step is halved, down to the precision. With a
-    first step of 0 the balls stay as they are.
+    Each side in turn takes steps of ``first_step`` widths until none of a box's sides
+    can. Then the step is halved, down to the precision, and each side takes one at
+    most: two would have been a step before. With a first step of 0 the balls stay.
     """
     ends = ball(values, radius(holds, values, bounds, precision), bounds)
     step = np.full(len(values), first_step)
-    stuck = np.zeros(ends.shape, dtype=bool)
+    open_ = np.ones(ends.shape, dtype=bool)
     while (step >= precision).any():
-        before = ends.copy()
+        first = step == first_step
         for side in np.ndindex(ends.shape[1:]):
-            stuck[:, *side] |= ~_push(
-                holds, ends, side, step * ~stuck[:, *side], bounds
-            )
-        still = (ends == before).all(axis=(1, 2))
-        stuck[still] = False
-        step = np.where(still, step / 2, step)
+            at = (slice(None), *side)
+            open_[at] &= _push(holds, ends, side, step * open_[at], bounds) & first
+        done = ~open_.any(axis=(1, 2))
+        open_[done] = True
+        step = np.where(done, step / 2, step)
         step[step < precision] = 0
     return ends
 

@@ -112,6 +112,21 @@ def test_surface_that_cannot_tell_costs_size_only():
     assert (found.radius <= best.radius + PRECISION).all()
 
 
+@pytest.mark.parametrize("told", [1.0, 0.7])
+def test_few_boxes_are_tried(told):
+    """About a hundred for all records together, even where the surface is not sure."""
+    values, tries = records(200), []
+    known = half_space(*planes(values), values)
+    rng = np.random.default_rng(8)
+
+    def counted(low, high):
+        tries.append(len(low))
+        return known.holds(low, high) & (rng.random(len(low)) < told)
+
+    box(surface(counted), values, bounds=BOUNDS)
+    assert len(tries) <= 13 + 6 * (5 + 10)
+
+
 def test_surface_that_lies_is_noticed():
     """The check above fails where boxes are certified that do not hold."""
     values = records(200)

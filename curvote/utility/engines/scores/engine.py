@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
-from curvote.utility.engines.asking import places, told
+from curvote.utility.engines.asking import placed, told
 from curvote.utility.engines.base import Engine, Question, Surface
 from curvote.utility.engines.fronts import undone
 from curvote.utility.engines.scores.forms import Scores
@@ -72,4 +72,4 @@ def _differs(question: Question, scores: Scores) -> bool:
 def _answers(question: Question, rows: FloatArray, scores: Scores) -> NDArray[np.int64]:
     """Return the model's answers by place; one without ``classes_`` has numbers."""
     classes = getattr(question.model, "classes_", np.arange(scores.classes))
-    return places(np.asarray(classes), told(question.model, rows))
+    return placed(np.asarray(classes), told(question.model, rows))

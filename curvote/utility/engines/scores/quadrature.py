@@ -20,7 +20,7 @@ from curvote.validate import FloatArray
 # What `exact` means here, in shares; the tests hold it against closed forms.
 TOLERANCE = 1e-5
 # Points of the first look, of the second and of the sum.
-LOOKS = (65, 257, 513)
+LOOKS = (33, 129, 385)
 # Mass beyond the ends of an unbounded law, on each side.
 CUT = 1e-9
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class Spread:
         """Return the law without its atoms."""
         none = np.empty((law.n, 0))
         left = np.maximum(1 - law.masses.sum(axis=1, keepdims=True), 0.0)
-        return cls(Law(none, none, law.rest, law.low, law.high), left)
+        return cls(replace(law, points=none, masses=none), left)
 
     @property
     def empty(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+Places = NDArray[np.unsignedinteger]
 
 
 @dataclass(frozen=True)
@@ -20,9 +21,9 @@ class Boxes:
     where each record's boxes begin.
     """
 
-    low: NDArray[np.int32]
-    high: NDArray[np.int32]
-    answer: NDArray[np.unsignedinteger]
+    low: Places
+    high: Places
+    answer: Places
     begin: Ints
 
     def of(self, first: int, last: int) -> Boxes:
@@ -49,16 +50,40 @@ def joined(parts: Iterable[Boxes]) -> Boxes:
     )
 
 
-def boxed(classes: NDArray[np.unsignedinteger], marks: list[Ints]) -> Boxes:
+def stacked(slabs: Sequence[Boxes]) -> Boxes:
+    """Return one record's boxes from those of its slabs along the first axis."""
+    if len(slabs) == 1:
+        return slabs[0]
+    low, high = (np.hstack([getattr(each, side) for each in slabs]) for side in _SIDES)
+    return _whole(*_merged(low, high, np.concatenate([s.answer for s in slabs]), 0))
+
+
+_SIDES = ("low", "high")
+
+
+def _whole(low: Places, high: Places, answer: Places) -> Boxes:
+    return Boxes(low, high, answer, np.array([0, len(answer)]))
+
+
+def boxed(classes: Places, ends: list[Places]) -> Boxes:
     """Return one record's boxes from the classes of its cells, a number each.
 
-    ``marks[j]`` (m_j + 1,) are the ends of its cells on axis j. Lines along the last
-    axis that equal the one before are one with it; a box is a run of one class.
+    ``ends[j]`` (m_j + 1,) are the ends of its cells on axis j. Lines along the last
+    axis that equal the one before are one with it. A box is a run of one class on a
+    line, and then one with its equals on the lines beside it.
     """
     for axis in range(classes.ndim - 1):
         kept = _changes(classes, axis)
         classes = classes.compress(kept[:-1], axis=axis)
-        marks[axis] = marks[axis][kept]
+        ends[axis] = ends[axis][kept]
+    low, high, answer = _runs(classes, ends)
+    for axis in reversed(range(classes.ndim - 1)):
+        low, high, answer = _merged(low, high, answer, axis)
+    return _whole(low, high, answer)
+
+
+def _runs(classes: Places, ends: list[Places]) -> tuple[Places, Places, Places]:
+    """Return the boxes of the runs of one class along the last axis."""
     *leading, width = classes.shape
     new = np.ones(classes.shape, dtype=bool)
     np.not_equal(classes[..., 1:], classes[..., :-1], out=new[..., 1:])
@@ -66,18 +91,27 @@ def boxed(classes: NDArray[np.unsignedinteger], marks: list[Ints]) -> Boxes:
     line, first = np.divmod(at, width)
     last = np.append(at[1:], classes.size) - line * width
     places = np.unravel_index(line, leading) if leading else ()
-    sides = list(zip(marks[:-1], places, strict=True))
-    low = [*(mark[place] for mark, place in sides), marks[-1][first]]
-    high = [*(mark[place + 1] for mark, place in sides), marks[-1][last]]
-    return Boxes(
-        np.array(low, dtype=np.int32),
-        np.array(high, dtype=np.int32),
-        classes.ravel()[at],
-        np.array([0, len(at)]),
-    )
+    sides = list(zip(ends[:-1], places, strict=True))
+    low = [*(end[place] for end, place in sides), ends[-1][first]]
+    high = [*(end[place + 1] for end, place in sides), ends[-1][last]]
+    return np.array(low), np.array(high), classes.ravel()[at]
 
 
-def _changes(classes: NDArray[np.unsignedinteger], axis: int) -> NDArray[np.bool_]:
+def _merged(
+    low: Places, high: Places, answer: Places, axis: int
+) -> tuple[Places, Places, Places]:
+    """Return the boxes with those made one that are each other's continuation."""
+    others = [j for j in range(len(low)) if j != axis]
+    across = np.vstack([low[others], high[others], answer])
+    order = np.lexsort([low[axis], *across])
+    low, high, across = low[:, order], high[:, order], across[:, order]
+    same = (across[:, 1:] == across[:, :-1]).all(axis=0)
+    new = np.append(True, ~(same & (high[axis, :-1] == low[axis, 1:])))
+    last = np.append(new[1:], True)
+    return low[:, new], high[:, last], answer[order][new]
+
+
+def _changes(classes: Places, axis: int) -> NDArray[np.bool_]:
     """Say of the ends of an axis' cells whether a class changes there, (m + 1,)."""
     lines = np.moveaxis(classes, axis, 0).reshape(classes.shape[axis], -1)
     differs = (lines[1:] != lines[:-1]).any(axis=1)

@@ -124,7 +124,7 @@ def pruned(cuts: Sequence[FloatArray], boxes: Boxes) -> tuple[list[FloatArray], 
         used = np.zeros(len(given) + 2, dtype=bool)
         used[boxes.low[axis]] = used[boxes.high[axis]] = True
         kept.append(given[used[1:-1]])
-        number = np.cumsum(used, dtype=np.int32) - 1
+        number = (np.cumsum(used) - 1).astype(boxes.low.dtype)
         sides.append((number[boxes.low[axis]], number[boxes.high[axis]]))
     low, high = (np.array(side) for side in zip(*sides, strict=True))
     return kept, Boxes(low, high, boxes.answer, boxes.begin)

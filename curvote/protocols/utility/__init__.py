@@ -1,0 +1,1 @@
+"""The system that quantifies, before collection, what noise costs a classifier."""

@@ -1,0 +1,1 @@
+"""Quantification before collection for curves: their coefficients are noised."""

@@ -1,0 +1,25 @@
+"""What may be wrong with settings of a quantification of noised coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from curvote.chain.axis import Settings
+from curvote.errors import Problem
+from curvote.protocols import checks as shared
+from curvote.protocols.encoding_checks import representation
+from curvote.protocols.utility.checks import deployed, study
+
+
+def checks(pipeline: Settings) -> Iterator[Problem]:
+    """Yield what is wrong with roles, encoding, learners and mechanisms."""
+    for check in (shared.roles, shared.two, representation, shared.taught):
+        yield from check(pipeline)
+    yield from study(pipeline)
+    yield from deployed(pipeline)
+    if pipeline.deployments.components:
+        message = "coefficients are few already: send them, or fewer of the basis."
+        yield Problem(message, ("deployments", "components"))
+    if "retrain" in pipeline.deployments.reads:
+        message = "a rule on coefficients is not fitted again: read raw or decode."
+        yield Problem(message, ("deployments", "reads"))

@@ -1,0 +1,122 @@
+"""A setting in coordinates: whose answers count, and how many coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.neural_network import MLPClassifier
+
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.utility.channel import channel_of
+from curvote.utility.known import known
+from curvote.utility.projected import components, projected
+from curvote.utility.projections import active, along, principal
+from curvote.utility.setting import Setting, setting
+
+SIDE = 24
+
+
+def digits(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Pictures of four smooth shapes, a few more directions, and speckle."""
+    rng, fixed = np.random.default_rng(seed), np.random.default_rng(0)
+    smooth = np.cumsum(fixed.normal(size=(12, SIDE)), axis=1)
+    labels = rng.integers(0, 4, n)
+    blend = rng.normal(size=(n, 8)) * 0.6 ** np.arange(8)
+    pictures = smooth[labels] + blend @ smooth[4:] + 0.3 * rng.normal(size=(n, SIDE))
+    return np.clip(0.5 + pictures / 20, 0, 1), labels
+
+
+def pictures() -> Setting:
+    """A small network on them, 60 records, 400 public ones; the last column is open."""
+    (X, y), (records, labels) = digits(800, 1), digits(60, 2)
+    model = MLPClassifier((16,), max_iter=800, random_state=0, tol=1e-3).fit(X, y)
+    return setting(
+        model,
+        records,
+        sensitive=range(SIDE - 1),
+        bounds=np.tile([0.0, 1.0], (SIDE - 1, 1)),
+        labels=labels,
+        public=digits(400, 3)[0],
+        train=(X, y),
+    )
+
+
+@pytest.fixture(scope="module")
+def given() -> Setting:
+    """The setting, once."""
+    return pictures()
+
+
+def test_setting_in_coordinates(given):
+    """Its clean answers are the given model's, and the open column stays open."""
+    seen = projected(given, principal(given.public[:, :-1], 5))
+    assert seen.records.shape == (60, 6)
+    assert seen.names == tuple(f"coordinate {i}" for i in range(1, 6))
+    assert np.array_equal(seen.records[:, 5], given.records[:, -1])
+    assert np.array_equal(seen.reference, given.answers(given.records))
+    assert np.array_equal(known(seen).clean, seen.reference)
+    assert np.array_equal(seen.labels, given.labels)
+    assert seen.train is None
+    rough = projected(given, principal(given.public[:, :-1], 1))
+    assert (rough.answers(rough.records) != rough.reference).any()
+
+
+def test_all_components_lose_nothing(given):
+    """With as many as there are features, the answers are the same."""
+    seen = projected(given, principal(given.public[:, :-1], SIDE - 1))
+    assert np.array_equal(seen.answers(seen.records), seen.reference)
+    again = projected(
+        replace(given, reference=1 - seen.reference), principal(given.public[:, :-1], 3)
+    )
+    assert np.array_equal(again.reference, 1 - seen.reference)
+
+
+def agreement(seen: Setting, mechanism: str, epsilon: float) -> float:
+    """By draws."""
+    channel = channel_of(
+        mechanism, epsilon=epsilon, bounds=seen.bounds, instead=seen.instead
+    )
+    rows = np.repeat(seen.records, 40, axis=0)
+    noised = channel.draw(np.repeat(seen.values, 40, axis=0), SeededEntropy(5))
+    rows[:, list(seen.sensitive)] = noised
+    return float(np.mean(seen.answers(rows) == np.repeat(seen.reference, 40)))
+
+
+def test_number_of_components_follows_the_total(given):
+    """Few at a small total, more at a large one; far better than noised features."""
+    among, kept = (2, 4, 6, 8, 12), []
+    for epsilon in (6, 30, 150):
+        how = components(given, among, epsilon=epsilon, entropy=SeededEntropy(1))
+        kept.append(len(how.bounds))
+        seen = projected(given, how)
+        noised = agreement(replace(given, reference=seen.reference), "pm_01", epsilon)
+        assert agreement(seen, "joint_box", epsilon) > noised + 0.05
+    assert kept == sorted(kept)
+    assert kept[0] < kept[-1]
+
+
+def test_directions_of_the_model_beat_components(given):
+    """What the model looks at, at the same number of coordinates and total."""
+    values = given.public[:, :-1]
+    basis = active(given.model, given.public, given.sensitive)
+    for epsilon in (6, 30):
+        mine = projected(given, along(basis[:, :3], values, cover=0.98))
+        theirs = projected(given, principal(values, 3))
+        gap = agreement(mine, "joint_box", epsilon) - agreement(
+            theirs, "joint_box", epsilon
+        )
+        assert gap > 0.02, gap
+
+
+def test_choice_is_made_of_public_records(given):
+    """Other clients change nothing."""
+    other = replace(given, records=digits(30, 9)[0], labels=None)
+    shared = {"among": (2, 6), "epsilon": 20.0}
+    mine = components(given, **shared, entropy=SeededEntropy(1))
+    theirs = components(other, **shared, entropy=SeededEntropy(1))
+    assert np.array_equal(mine.back, theirs.back)
+    with pytest.raises(UserError, match="public"):
+        components(replace(given, public=None), **shared, entropy=SeededEntropy(1))
