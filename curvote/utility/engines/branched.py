@@ -81,7 +81,7 @@ class Branched(Surface):
         """
         parts = self.boxes.within(low, high)
         other = parts.certain & (parts.answer != self.clean[:, None])
-        held = ~(other & ~parts.empty()).any(axis=1)
+        held = np.asarray(~(other & ~parts.empty()).any(axis=1), dtype=np.bool_)
         rows = np.flatnonzero(held)
         open_ = _rows(*_packed([parts.of(held)], certain=False))
         found = self._tried(rows, open_, volume(low[rows], high[rows]))
