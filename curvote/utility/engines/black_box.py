@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote import validate
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import Channel
@@ -52,8 +53,9 @@ class Drawn(Surface):
         The intervals are Clopper-Pearson's: each one, of a record and a class, covers
         with the confidence by itself. For two classes those of a record are one. Where
         the noise has fewer outputs than draws were allowed, all of them are asked for
-        instead, and the shares are exact.
+        instead, and the shares are exact. No draws at all are a UserError.
         """
+        validate.at_least(1, draws=draws.number)
         exact = self.exactly(channel, draws.number)
         if exact is not None:
             return exact

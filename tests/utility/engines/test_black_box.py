@@ -209,3 +209,9 @@ def test_wide_records_are_asked_in_smaller_batches() -> None:
     told(model, np.zeros((3000, 20_000)))
     assert max(model.sizes) < 2000
     assert sum(model.sizes) == 3000
+
+
+def test_no_draws_are_refused() -> None:
+    """Neither none nor a part of one."""
+    with pytest.raises(UserError, match="draws is 0"):
+        surface(models_of.forest()).answers(channel("pm_01", 2), Draws(0))
