@@ -35,6 +35,8 @@ PILOT = 2048
 # No stake is larger than this: wealth stays above zero whatever the weights.
 MOST_STAKE = 0.5
 STEPS = 60
+# More points are not held: each takes about a hundred bytes.
+MOST_POINTS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -169,9 +171,15 @@ def pool(drawn: Drawn, channels: Sequence[Channel], draws: Draws) -> Pool:
     """Return ``draws.number`` draws of each channel, asked once for all of them.
 
     The channels have the surface's bounds and each a law; one that has none is a
-    UserError.
+    UserError, and so are more than ``MOST_POINTS`` points.
     """
     entropy, values = draws.entropy or SystemEntropy(), drawn.question.values
+    total = len(values) * len(channels) * draws.number
+    if total > MOST_POINTS:
+        raise UserError(
+            f"A pool of {total:,} points does not fit; at most {MOST_POINTS:,} do. Take"
+            " fewer draws or fewer records at a time, or draw each channel by itself."
+        )
     points = _points(channels, values, draws.number, entropy)
     each = max(1, PILOT // (len(values) * len(channels)))
     pilot = _points(channels, values, each, entropy)

@@ -69,7 +69,7 @@ def test_weights_of_every_channel_average_one() -> None:
     """Laws with atoms (levels, edges after clipping), windows and mixtures together."""
     names = ("pm_01", "laplace", "k_rr", "joint_box", "exponential", "duchi")
     channels = [channel(name, 2.0) for name in names]
-    drawn = pool(surface(), channels, Draws(150, entropy=SeededEntropy(1)))
+    drawn = pool(surface(), channels, Draws(60, entropy=SeededEntropy(1)))
     for noise in channels:
         weights = drawn.points.weights(noise)
         assert weights.max() <= len(names) * (1 + 1e-9)
@@ -150,3 +150,9 @@ def test_channel_without_a_law_is_refused() -> None:
     """It says which, and what to do."""
     with pytest.raises(UserError, match="privunit has no law"):
         pool(surface(), [channel("privunit", 2.0)], Draws(10))
+
+
+def test_pool_that_does_not_fit_is_refused() -> None:
+    """Points are counted before any is drawn."""
+    with pytest.raises(UserError, match="12,000,000 points does not fit"):
+        pool(surface(), [channel("pm_01", 2.0)], Draws(600_000))
