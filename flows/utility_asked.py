@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,9 +93,10 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
     if terms.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
     ways = deployments(setting, terms.epsilons, terms.mechanisms, delta=terms.delta)
-    what = known(setting)
+    published = SeededEntropy(SEED) if terms.as_published else None
+    what = known(setting, published=published)
     say(f"the model is known around {setting.n} records (engine {what.engine})")
-    scanned = list(_measured(ready, what, ways, terms))
+    scanned = _measured(ready, what, ways, terms)
     say(f"{len(ways)} deployments measured")
     asks = {"target": terms.target, "sample": ready.sample}
     lines = [Line(each, rows_of(setting, each, own, **asks)) for each, own in scanned]
@@ -109,10 +110,16 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
 
 def _measured(
     ready: Ready, what: Known, ways: Sequence[Deployment], terms: Terms
-) -> Iterator[tuple[Deployment, Measured]]:
-    for each in ways:
+) -> Scanned:
+    """Return what each deployment does, a thread for each processor: mostly numpy."""
+    from joblib import Parallel, delayed
+
+    def one(each: Deployment) -> Measured:
         draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
-        yield each, measured(ready.setting, what, each, draws, Refit(seed=SEED))
+        return measured(ready.setting, what, each, draws, Refit(seed=SEED))
+
+    every = Parallel(n_jobs=-1, prefer="threads")(delayed(one)(each) for each in ways)
+    return list(zip(ways, every, strict=True))
 
 
 def _advice(
