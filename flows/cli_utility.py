@@ -52,6 +52,9 @@ Train = Annotated[
 Mechanisms = Annotated[
     list[str], typer.Option("--mechanism", help="Only these; repeatable.")
 ]
+Reads = Annotated[
+    list[str], typer.Option("--read", help="raw, decode (--public), retrain (--train).")
+]
 Features = Annotated[
     str | None, typer.Option(help="The model's columns, if it keeps no names.")
 ]
@@ -95,6 +98,7 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     public: Public = None,
     train: Train = None,
     mechanism: Mechanisms = [],  # noqa: B006 - typer copies the default
+    read: Reads = [],  # noqa: B006 - typer copies the default
     features: Features = None,
     rows: Rows = None,
     confidence: Confidence = 0.95,
@@ -116,6 +120,7 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     terms = checked(
         epsilon,
         mechanism,
+        read,
         target=target,
         metric=metric,
         share=share,
