@@ -77,7 +77,7 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
     table.add_column(", ".join(longest))
     table.add_column("method")
     for place in places:
-        table.add_column(place.words or "no privacy", justify="right")
+        table.add_column(place.words or "no epsilon", justify="right")
     for line, own in blocks:
         _add_block(table, ", ".join(line.values()), own, places)
     console().print(table, "")
