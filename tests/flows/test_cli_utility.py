@@ -12,13 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+import yaml
+from sklearn.base import BaseEstimator
 from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from curvote.run.project import Project
-from flows import cli
+from flows import cli, utility_model
 from tests.utility.models_of import stroke_like
 
 FIRST = ["mechanism", "split", "read", "epsilon", "delta"]
@@ -28,6 +30,10 @@ KEYS = [*FIRST, *SHARES, *LAST]
 ASK = ("--data", "people.csv", "--sensitive", "age,bmi", "--bounds", "age=0:100")
 ASK = (*ASK, "--bounds", "bmi=12:60")
 QUICK = ("--mechanism", "pm_01", "--mechanism", "joint_box", "--epsilon", "2")
+
+
+class Strange(BaseEstimator):
+    """A type that nobody knows to be safe."""
 
 
 def people(n: int, seed: int) -> pd.DataFrame:
@@ -283,3 +289,39 @@ def test_a_name_that_is_no_pipeline_is_said(
             cli.main()
         assert end.value.code == 2
         assert told in capsys.readouterr().err
+
+
+def logged(folder: Path, model: Path, form: str, **facts: Any) -> Path:
+    """Return a folder as MLflow stores a scikit-learn model."""
+    folder.mkdir()
+    (folder / model.name).write_bytes(model.read_bytes())
+    flavor = {"pickled_model": model.name, "serialization_format": form} | facts
+    inputs = [{"name": name} for name in stroke_like(1).names]
+    signature = {"inputs": json.dumps(inputs)}
+    told = {"flavors": {"sklearn": flavor}, "signature": signature}
+    (folder / "MLmodel").write_text(yaml.safe_dump(told))
+    return folder
+
+
+def test_a_logged_model_is_read_as_any_file(
+    run: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its signature names the columns; what it says it trusts is not believed."""
+    uri = "models:/stroke/1"
+    places = [
+        logged(tmp_path / "safe", folder / "bare.skops", "skops"),
+        logged(tmp_path / "pickle", folder / "model.pkl", "cloudpickle"),
+    ]
+    skops.io.dump(Strange(), tmp_path / "strange.skops")
+    mine = {"skops_trusted_types": [f"{Strange.__module__}.Strange"]}
+    places.append(logged(tmp_path / "s", tmp_path / "strange.skops", "skops", **mine))
+    monkeypatch.setattr(utility_model, "_fetched", lambda asked: places.pop(0))
+    code, out, err = run(uri, *ASK, *QUICK, "--json")
+    assert code == 0, err
+    assert json.loads(out)["model"]["features"] == list(stroke_like(1).names)
+    code, _, err = run(uri, *ASK)
+    assert code == 2
+    assert "skops.io.dump(mlflow.sklearn.load_model" in err
+    code, _, err = run(uri, *ASK)
+    assert code == 2
+    assert "not known to be safe" in err
