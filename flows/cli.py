@@ -22,6 +22,7 @@ from flows import (
     cli_pages,
     cli_predict,
     cli_reproduce,
+    cli_utility,
     environment,
 )
 from flows.terminal import (
@@ -233,6 +234,7 @@ for command in (
     cli_audit.audit,
     cli_predict.predict,
     cli_reproduce.reproduce,
+    cli_utility.utility,
 ):
     app.command()(command)
 for name, own in commands():

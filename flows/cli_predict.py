@@ -46,7 +46,8 @@ def predict(
     if out.resolve() == table.resolve():
         raise UserError(f"{out} is the table itself; write to another file.")
     place = find_project(project)
-    model = _model(place, completed(place, pipeline, run_id), cell)
+    record = completed(place, pipeline, run_id)
+    model = model_of(place, record, chosen_cell(place, record, cell))
     frame = _said(table, model)
     writing = frame.to_csv if out.suffix.lower() == ".csv" else frame.to_parquet
     try:
@@ -56,9 +57,9 @@ def predict(
     typer.echo(f"{len(frame)} records, column {COLUMN}: {out}")
 
 
-def _model(project: Project, record: RunRecord, chosen: list[str]) -> Any:
-    """Return the one model that is meant, any object with ``predict``."""
-    from curvote.run.results import final_model, views
+def chosen_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
+    """Return the cell of the one model that is meant; UserError: several, or none."""
+    from curvote.run.results import views
 
     cells = [view.cell for view in views(project, record)]
     left = [each for each in cells if set(chosen) <= {*_words(each)}]
@@ -69,7 +70,14 @@ def _model(project: Project, record: RunRecord, chosen: list[str]) -> Any:
             f"{' with ' + ', '.join(chosen) if chosen else ''}; name one by --cell:"
             f" {known}."
         )
-    model = final_model(project, record, left[0])
+    return left[0]
+
+
+def model_of(project: Project, record: RunRecord, cell: Cell) -> Any:
+    """Return the model of a cell, any object with ``predict``; UserError: none."""
+    from curvote.run.results import final_model
+
+    model = final_model(project, record, cell)
     if model is None:
         raise UserError(f"{record.pipeline} keeps no model that could predict.")
     return model

@@ -27,7 +27,7 @@ def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*(str(row[column]) for column in columns))
-    _console().print(table)
+    console().print(table)
 
 
 def print_plan(rows: Sequence[dict[str, Any]]) -> None:
@@ -77,10 +77,10 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
     table.add_column(", ".join(longest))
     table.add_column("method")
     for place in places:
-        table.add_column(place.words or "no privacy", justify="right")
+        table.add_column(place.words or "no epsilon", justify="right")
     for line, own in blocks:
         _add_block(table, ", ".join(line.values()), own, places)
-    _console().print(table, "")
+    console().print(table, "")
 
 
 def _rising(place: Cell) -> float:
@@ -128,7 +128,7 @@ def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:
         table.add_column(name, justify="left" if name == "cell" else "right")
     for row in rows:
         table.add_row(*row.values())
-    _console().print(table, "")
+    console().print(table, "")
 
 
 def _outcome(known: Mapping[str, float]) -> dict[str, str]:
@@ -142,7 +142,8 @@ def _outcome(known: Mapping[str, float]) -> dict[str, str]:
     return counts | shares
 
 
-def _console() -> Console:
-    console = Console()
+def console() -> Console:
+    """Return the terminal, or what is wide enough for a file."""
+    found = Console()
     # A pipe has no width; folding numbers there would only make them unreadable.
-    return console if console.is_terminal else Console(width=160)
+    return found if found.is_terminal else Console(width=160)

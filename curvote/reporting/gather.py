@@ -74,7 +74,7 @@ def _scores(
         {**row, "metric": name, "value": row[name], "se": row[se]}
         for name, se in (metric.columns for metric in metrics if metric.spread)
         for row in rows
-        if row.get(name) is not None
+        if row["metric"] != name and row.get(name) is not None
     ]
     beside = [name for m in metrics if m.beside for name in m.columns]
     return pd.DataFrame([*rows, *further], columns=[*SCORE_COLUMNS, *beside])

@@ -10,7 +10,7 @@ import numpy as np
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.utility.channel import channel_of
-from curvote.utility.projections import Coordinates, principal
+from curvote.utility.projections import COVER, Coordinates, active, along, principal
 from curvote.utility.setting import NO_PRIOR, Places, Setting
 
 
@@ -46,21 +46,28 @@ def components(
     mechanism: str = "joint_box",
     draws: int = 4,
 ) -> Coordinates:
-    """Return as many principal components as agree most at a total of ``epsilon``.
+    """Return the coordinates that agree most at a total of ``epsilon``.
 
-    ``among`` are the numbers tried. Both the components and the choice come from the
-    setting's public records, each noised ``draws`` times: no client is asked. UserError
-    without public records.
+    ``among`` are the numbers tried of the model's ``active`` directions and of
+    principal components. They and the choice come from the setting's public records,
+    each noised ``draws`` times: no client is asked. UserError without public records.
     """
     if setting.public is None:
         raise UserError(NO_PRIOR)
     public = replace(setting, records=setting.public, reference=None)
-    found = [principal(public.values, k) for k in among]
+    found = _candidates(public, among)
     scores = [
         _agreement(projected(public, how), mechanism, epsilon, entropy, draws)
         for how in found
     ]
     return found[int(np.argmax(scores))]
+
+
+def _candidates(public: Setting, among: Sequence[int]) -> list[Coordinates]:
+    basis = active(public.model, public.records, public.sensitive)
+    numbers = sorted({min(k, basis.shape[1]) for k in among})
+    turned = [along(basis[:, :k], public.values, cover=COVER) for k in numbers]
+    return [*turned, *(principal(public.values, k) for k in among)]
 
 
 def _agreement(

@@ -6,6 +6,7 @@ model's own features are rebuilt from what arrives by an affine map in front of 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,15 @@ from sklearn.pipeline import make_pipeline
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.utility.engines.asking import classes_of, table, told
 from curvote.validate import FloatArray
 
 # The share of public records whose component lies within its bounds: on digits, 12 to
 # 24 components at a total of 49, 1 to 5 points better than bounds that hold them all.
 COVER = 0.98
+# Public records that ``active`` moves, and what is too small for an axis.
+_ASKED = 400
+_NOTHING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -123,6 +128,63 @@ def chosen(public: ArrayLike, places: tuple[int, ...]) -> Coordinates:
     """
     given = validate.finite(public=public)
     return along(np.eye(given.shape[1])[:, list(places)], given)
+
+
+def active(model: Any, public: ArrayLike, sensitive: Sequence[int]) -> FloatArray:
+    """Return the directions (s, r) in which the model's answers change most, first.
+
+    Of public records (m, D), the first 400: each is moved by a standard deviation both
+    ways along every principal axis of its ``sensitive`` columns. The products of the
+    changes of the classes' scores are summed up, and their main axes are the directions
+    (Constantine 2015). A linear classifier of two classes has one, its own score:
+    nothing else needs to be sent. ``along`` makes coordinates of the first k. UserError
+    where nothing changes.
+    """
+    records = validate.finite(public=public)[:_ASKED]
+    columns = list(sensitive)
+    axes = _axes(records[:, columns])
+    moved = [_change(model, records, columns, axis) for axis in axes]
+    change = np.array([(each - each.mean(axis=1)[:, None]).ravel() for each in moved])
+    weight, turned = np.linalg.eigh(change @ change.T)
+    if not weight[-1] > 0:
+        raise UserError(
+            "the model gives the same answer whatever the sensitive features of the"
+            " public records are: nothing needs to be sent."
+        )
+    order = np.flatnonzero(weight > _NOTHING * weight[-1])[::-1]
+    return np.asarray((axes / np.sum(axes**2, axis=1)[:, None]).T @ turned[:, order])
+
+
+def _axes(values: FloatArray) -> FloatArray:
+    """Return the principal axes of (m, s), a row each, one standard deviation long."""
+    centred = (values - values.mean(axis=0)) / np.sqrt(len(values))
+    _, spread, axes = np.linalg.svd(centred, full_matrices=False)
+    kept = spread > _NOTHING * spread.max(initial=0)
+    return np.asarray(spread[kept, None] * axes[kept])
+
+
+def _change(
+    model: Any, records: FloatArray, columns: list[int], axis: FloatArray
+) -> FloatArray:
+    """Return how much each class gains between both ends of an axis, (m, K)."""
+    rows = np.tile(records, (2, 1))
+    rows[:, columns] += np.repeat([-axis, axis], len(records), axis=0)
+    before, after = np.split(_scores(model, rows), 2)
+    return np.asarray(after - before)
+
+
+def _scores(model: Any, rows: FloatArray) -> FloatArray:
+    """Return scores of the classes, (m, K): the model's own, else probabilities.
+
+    With neither, 1 for the answer and 0 for the others.
+    """
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(model, name):
+            own = np.asarray(getattr(model, name)(table(model, rows)), np.float64)
+            return own if own.ndim > 1 else np.stack([-own, own], axis=1)
+    answers = told(model, rows)
+    said = answers[:, None] == classes_of(model, answers)
+    return np.asarray(said, dtype=np.float64)
 
 
 def along(basis: ArrayLike, public: ArrayLike, *, cover: float = 1.0) -> Coordinates:

@@ -22,11 +22,11 @@ from curvote.utility.evidence import paired
 from curvote.validate import FloatArray
 
 TREES = 20
-# The part of the queries that go where the trees of the first ones are divided most;
-# they are chosen among so many times as many points.
-SECOND, AMONG = 0.5, 10
+# The queries are asked in so many parts, each but the first where the trees of those
+# before are divided most, chosen among so many times as many points.
+ROUNDS, AMONG = 4, 10
 # A coordinate lies on an edge this often: noise that is clipped does.
-EDGE = 0.2
+EDGE = 0.1
 # Where the trees' shares are no sum of cells, so many draws for one of the model's.
 FREE = 20
 # What may be missed is left to those draws to this part.
@@ -61,21 +61,29 @@ def surrogate(
     """Return trees fitted to ``queries`` answers of the model.
 
     The questions are public records (m, D) with their ``sensitive`` columns drawn anew,
-    uniformly within the ``bounds`` (s, 2) and on their edges. Half of them are asked
-    where trees fitted to the other half are divided. The random numbers are a study's.
+    uniformly within the ``bounds`` (s, 2) and on their edges. All but a quarter of them
+    are asked where trees fitted so far are divided. The random numbers are a study's.
     """
     from sklearn.ensemble import RandomForestClassifier
 
-    asked = _Points(_records(public), sensitive, np.asarray(bounds, dtype=np.float64))
+    among = _Points(_records(public), sensitive, np.asarray(bounds, dtype=np.float64))
     rng = np.random.default_rng(seed)
-    second = int(SECOND * validate.at_least(2, queries=queries))
-    forest = RandomForestClassifier(TREES, random_state=seed)
-    points = asked.drawn(queries - second, rng)
+    # An answer is no noisy label: each tree is given all of them.
+    forest = RandomForestClassifier(TREES, bootstrap=False, random_state=seed)
+    points = among.drawn(_parts(queries)[0], rng)
     answers = told(model, points)
-    more = _divided(forest.fit(points, answers), asked.drawn(AMONG * second, rng))
-    points = np.vstack([points, more[:second]])
-    answers = np.concatenate([answers, told(model, more[:second])])
+    for part in _parts(queries)[1:]:
+        forest.fit(points, answers)
+        more = _divided(forest, among.drawn(AMONG * part, rng))[:part]
+        points = np.vstack([points, more])
+        answers = np.concatenate([answers, told(model, more)])
     return Surrogate(forest.fit(points, answers), queries)
+
+
+def _parts(queries: int) -> list[int]:
+    """Return how many queries each round has."""
+    each = validate.at_least(ROUNDS, queries=queries) // ROUNDS
+    return [queries - (ROUNDS - 1) * each] + (ROUNDS - 1) * [each]
 
 
 def _records(public: ArrayLike) -> FloatArray:
@@ -101,7 +109,7 @@ class _Points:
 
 
 def _divided(forest: Any, points: FloatArray) -> FloatArray:
-    """Return the points, those first between whose two first classes least lies."""
+    """Return the points, first those where the leading class leads by least."""
     votes = np.sort(forest.predict_proba(points), axis=1)
     lead = votes[:, -1] - votes[:, -2] if votes.shape[1] > 1 else votes[:, 0]
     return points[np.argsort(lead, kind="stable")]

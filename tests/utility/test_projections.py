@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import channel_of
-from curvote.utility.projections import Coordinates, along, chosen, principal
+from curvote.utility.projections import Coordinates, active, along, chosen, principal
 from tests.noise import SEED
 
 SENSITIVE = (0, 3, 4, 5, 7)
@@ -127,6 +127,45 @@ def test_few_coordinates_survive_more_noise():
     assert sent(principal(public(), 2), 60) > 0.95
 
 
+@pytest.mark.parametrize("names", [False, True])
+def test_score_of_a_linear_model_is_its_one_direction(names):
+    """One coordinate of five features loses no answer; the first component some."""
+    model = classifier(names)
+    basis = active(model, PUBLIC, SENSITIVE)
+    assert basis.shape == (5, 1)
+    slope = model.coef_[0, list(SENSITIVE)]
+    assert np.abs(np.corrcoef(slope, basis[:, 0])[0, 1]) > 0.999
+    named = pd.DataFrame(RECORDS, columns=list("abcdefgh")) if names else RECORDS
+
+    def kept(how: Coordinates) -> float:
+        sent = how.records(RECORDS, SENSITIVE)
+        answers = how.before(model, 8, SENSITIVE).predict(sent)
+        return float(np.mean(answers == model.predict(named)))
+
+    assert kept(along(basis, public())) > 0.995
+    assert kept(principal(public(), 1)) < 0.97
+
+
+class Sure:
+    """A model without probabilities: the larger of two columns, or what is fixed."""
+
+    def __init__(self, fixed: bool = False) -> None:
+        self.fixed = fixed
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.where(self.fixed | (X[:, 0] - X[:, 3] > -2), "more", "less")
+
+
+def test_directions_of_what_only_answers():
+    """They come from its answers: columns that change nothing have no part."""
+    basis = active(Sure(), PUBLIC, (0, 3))
+    first = basis[:, 0] / np.abs(basis[:, 0]).max()
+    assert first[0] * first[1] < 0
+    spread = PUBLIC[:, [0, 3]] @ basis[:, 0]
+    truth = PUBLIC[:, 0] - PUBLIC[:, 3]
+    assert np.abs(np.corrcoef(spread, truth)[0, 1]) > 0.95
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -135,6 +174,7 @@ def test_few_coordinates_survive_more_noise():
         (lambda: principal(public(), 0), "ask for fewer"),
         (lambda: chosen(np.ones((9, 2)), (0,)), "the same in all public records"),
         (lambda: principal([[np.nan, 1.0]], 1), "public"),
+        (lambda: active(Sure(fixed=True), PUBLIC, (0, 3)), "nothing needs to be sent"),
     ],
 )
 def test_refusals(make, message):

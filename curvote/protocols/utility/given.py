@@ -15,6 +15,8 @@ from curvote.errors import UserError
 from curvote.protocols.labels.packing import unpacked
 from curvote.protocols.roles import played
 from curvote.protocols.utility.columns import Columns, columns_of, names_of
+from curvote.utility.projected import projected
+from curvote.utility.projections import principal
 from curvote.utility.setting import Setting, setting
 from curvote.validate import FloatArray
 
@@ -93,3 +95,6 @@ def _groups(
 
 def _settings(here: Here, plain: Setting) -> Iterator[tuple[str, Setting]]:
     yield FEATURES, plain
+    for k in here.params["deployments.components"]:
+        coordinates = principal(plain.prior, k)
+        yield f"{k} components", projected(plain, coordinates)

@@ -33,21 +33,21 @@ RECOMMENDED: Final = Method(
 )
 EQUAL: Final = Method(
     "equal split",
-    "equal split, read raw",
+    "equal split",
     "The first mechanism of the pipeline on each feature, with an equal share.",
     Look("#d55e00", "s"),
     rank=901,
 )
 VECTOR: Final = Method(
     "jointly",
-    "jointly, read raw",
+    "jointly",
     "The first mechanism of the pipeline that takes a record as a whole.",
     Look("#009e73", "^"),
     rank=902,
 )
 OUTPUT: Final = Method(
     "output",
-    "randomised answer",
+    "own answer",
     "The client runs the model and randomises its answer.",
     Look("#7f52a3", "D", "--"),
     rank=903,
@@ -62,7 +62,7 @@ WITHHOLD: Final = Method(
 )
 DECODED: Final = Method(
     "withhold decoded",
-    "nothing sent, decoded",
+    "nothing, decoded",
     "The likeliest answer given the other features and public records: epsilon 0.",
     Look("#56616c", "", (0, (4, 2)), width=1.4, above=2),
     rank=991,

@@ -28,10 +28,10 @@ def edges(laws: Sequence[Law], number: int | None = None) -> FloatArray:
     (`wanted` where not given) between its outermost quantiles.
     """
     points = np.unique(np.concatenate([law.points[law.masses > 0] for law in laws]))
-    atoms = np.concatenate([points, np.nextafter(points, -inf)])
     smooth = _smooth(laws)
     if not smooth:
-        return np.unique(atoms)
+        return np.asarray(points[:-1])
+    atoms = np.concatenate([points, np.nextafter(points, -inf)])
     low, high = _range(smooth)
     count = wanted(laws) if number is None else number
     return np.unique(np.concatenate([atoms, np.linspace(low, high, count - 1)]))

@@ -47,11 +47,12 @@ class Boxes:
         """The number of boxes of each record, with the empty ones."""
         return int(self.low.shape[1])
 
-    def taken(self, rows: NDArray[np.intp], columns: NDArray[np.intp]) -> Boxes:
-        """Return boxes of some records (r,) by their columns (r, k)."""
-        return self._each(lambda part: part[rows[:, None], columns])
+    def taken(self, columns: NDArray[np.intp]) -> Boxes:
+        """Return some boxes of each record by their columns (n, k)."""
+        rows = np.arange(self.n)[:, None]
+        return self._each(lambda part: part[rows, columns])
 
-    def of(self, which: slice) -> Boxes:
+    def of(self, which: slice | NDArray[np.bool_]) -> Boxes:
         """Return the boxes of some records."""
         return self._each(lambda part: part[which])
 
@@ -66,22 +67,15 @@ class Boxes:
         """Return the arrays in the order of the fields."""
         return self.low, self.high, self.answer, self.certain, self.axis
 
-    def replaced(
-        self, rows: NDArray[np.intp], columns: NDArray[np.intp], first: Boxes
-    ) -> Boxes:
-        """Return the boxes with ``first`` (r, k) in place of those of ``taken``."""
-        parts = [part.copy() for part in self.parts()]
-        for part, new in zip(parts, first.parts(), strict=True):
-            part[rows[:, None], columns] = new
+    def replaced(self, columns: NDArray[np.intp], first: Boxes, more: Boxes) -> Boxes:
+        """Return the boxes with ``first`` (n, k) in place of some, ``more`` added."""
+        rows, parts = np.arange(self.n)[:, None], []
+        triples = zip(self.parts(), first.parts(), more.parts(), strict=True)
+        for part, new, added in triples:
+            joined = np.concatenate([part, added], axis=1)
+            joined[rows, columns] = new
+            parts.append(joined)
         return Boxes(*parts)
-
-    def longer(self, rows: NDArray[np.intp], more: Boxes) -> Boxes:
-        """Return the boxes and ``more`` (r, k) of some rows; others are filled up."""
-        added = filled(self.n, more.m, more.low.shape[2])
-        for part, new in zip(added.parts(), more.parts(), strict=True):
-            part[rows] = new
-        pairs = zip(self.parts(), added.parts(), strict=True)
-        return Boxes(*(np.concatenate(pair, axis=1) for pair in pairs))
 
 
 def filled(n: int, m: int, s: int) -> Boxes:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.utility.engines.boxes import Boxes, Weigh, halves, middles
+from curvote.utility.engines.boxes import Boxes, Weigh, filled, halves, middles
 from curvote.utility.engines.snapping import Snap, nothing_off
 from curvote.validate import FloatArray
 
@@ -25,7 +25,8 @@ FEWEST = 32
 # A box waits for the next pass if its weight is below this share of the heaviest's.
 LIGHT = 0.1
 
-Settled = Callable[[Boxes, FloatArray], NDArray[np.bool_]]
+Rows = NDArray[np.intp]
+Settled = Callable[[Rows, Boxes, FloatArray], NDArray[np.bool_]]
 
 
 @dataclass(frozen=True)
@@ -103,10 +104,6 @@ class Search:
     weigh: Weigh
     snap: Snap = nothing_off
 
-    def weights(self, boxes: Boxes) -> FloatArray:
-        """Return what all boxes weigh, (n, m)."""
-        return self.weigh(np.arange(boxes.n), boxes.low, boxes.high)
-
     def snapped(self, boxes: Boxes) -> Boxes:
         """Return the boxes without what weighs nothing, judged anew where open."""
         found = self.snap(np.arange(boxes.n), boxes)
@@ -114,43 +111,57 @@ class Search:
         again = moved.any(axis=2) & ~boxes.certain
         return judged(self.oracle, self.who, found, again)
 
-    def refined(self, boxes: Boxes, settled: Settled, most: int) -> Boxes:
-        """Return the boxes, split until each record is settled or has ``most`` boxes.
+    def refined(
+        self, boxes: Boxes, settled: Settled, most: int
+    ) -> tuple[Boxes, FloatArray]:
+        """Return the boxes, split until each record is settled, and their weights.
 
-        ``settled`` takes boxes and their weights, and says so for each record.
+        At most ``most`` boxes of each record. ``settled`` takes the places in ``who``
+        of some records, their boxes and weights, and says so for each.
         """
-        weights = self.weights(boxes)
-        while boxes.m < most:
-            waiting = weights * (~boxes.certain & (boxes.axis >= 0))
-            waiting[settled(boxes, weights)] = 0.0
-            waiting[waiting < LIGHT * waiting.max(axis=1, keepdims=True)] = 0.0
-            rows = np.flatnonzero(waiting.any(axis=1))
-            if not len(rows):
-                break
-            size = min(most - boxes.m, max(FEWEST, int(PASS * boxes.m)))
-            columns = _heaviest(waiting[rows], size)
-            boxes, weights = self._split(boxes, weights, waiting, rows, columns)
-        return boxes
+        rows = np.arange(boxes.n)
+        weights = self.weigh(rows, boxes.low, boxes.high)
+        done = []
+        while len(rows):
+            waiting = self._waiting(rows, boxes, weights, settled)
+            active = (waiting > 0).any(axis=1) & np.array(boxes.m < most)
+            done.append((rows[~active], boxes.of(~active), weights[~active]))
+            rows, boxes, weights = rows[active], boxes.of(active), weights[active]
+            if len(rows):
+                size = min(most - boxes.m, max(FEWEST, int(PASS * boxes.m)))
+                columns = _heaviest(waiting[active], size)
+                real = np.take_along_axis(waiting[active], columns, axis=1) > 0
+                boxes, weights = self._split(rows, boxes, weights, columns, real)
+        return _together(done)
+
+    def _waiting(
+        self, rows: Rows, boxes: Boxes, weights: FloatArray, settled: Settled
+    ) -> FloatArray:
+        """Return the weights of the boxes to be split next, 0 for all others."""
+        waiting = weights * (~boxes.certain & (boxes.axis >= 0))
+        waiting[settled(rows, boxes, weights)] = 0.0
+        light = waiting < LIGHT * waiting.max(axis=1, keepdims=True)
+        return np.where(light, 0.0, waiting)
 
     def _split(
         self,
+        rows: Rows,
         boxes: Boxes,
         weights: FloatArray,
-        waiting: FloatArray,
-        rows: NDArray[np.intp],
-        columns: NDArray[np.intp],
+        columns: Rows,
+        real: NDArray[np.bool_],
     ) -> tuple[Boxes, FloatArray]:
-        """Return the boxes and their weights, those of the columns split in two."""
-        real = waiting[rows[:, None], columns] > 0
+        """Return the boxes and weights, those ``real`` of the columns split in two."""
         first, more = (
             judged(self.oracle, self.who[rows], self.snap(rows, part), real)
-            for part in self._children(boxes.taken(rows, columns), real)
+            for part in self._children(boxes.taken(columns), real)
         )
-        added = np.zeros((boxes.n, more.m))
-        added[rows] = self.weigh(rows, more.low, more.high)
+        lighter, added = (
+            self.weigh(rows, part.low, part.high) for part in (first, more)
+        )
         weights = np.concatenate([weights, added], axis=1)
-        weights[rows[:, None], columns] = self.weigh(rows, first.low, first.high)
-        return boxes.replaced(rows, columns, first).longer(rows, more), weights
+        np.put_along_axis(weights, columns, lighter, axis=1)
+        return boxes.replaced(columns, first, more), weights
 
     def _children(self, boxes: Boxes, real: NDArray[np.bool_]) -> tuple[Boxes, Boxes]:
         axis = boxes.axis[real]
@@ -164,3 +175,16 @@ def _heaviest(waiting: FloatArray, most: int) -> NDArray[np.intp]:
     """Return the columns (n, k) of each row's heaviest boxes, k at most ``most``."""
     k = min(most, int((waiting > 0).sum(axis=1).max()))
     return np.argpartition(-waiting, k - 1, axis=1)[:, :k]
+
+
+def _together(
+    done: list[tuple[Rows, Boxes, FloatArray]],
+) -> tuple[Boxes, FloatArray]:
+    """Return the boxes and weights of all rows, shorter rows filled up."""
+    n, m = sum(len(rows) for rows, _, _ in done), max(each.m for _, each, _ in done)
+    boxes, weights = filled(n, m, done[0][1].low.shape[2]), np.zeros((n, m))
+    for rows, some, theirs in done:
+        weights[rows, : some.m] = theirs
+        for part, given in zip(boxes.parts(), some.parts(), strict=True):
+            part[rows, : some.m] = given
+    return boxes, weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product as every
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,8 @@ class Branched(Surface):
         who = np.arange(len(self.clean))[chunk]
         search = Search(self.oracle, who, mass(law), snap(law))
         boxes = search.snapped(self.boxes.of(chunk))
-        boxes = search.refined(boxes, narrow(self.effort.width), self.effort.most)
-        return shares(boxes, search.weights(boxes), self.n_classes)
+        found = search.refined(boxes, narrow(self.effort.width), self.effort.most)
+        return shares(*found, self.n_classes)
 
     def _drawn(self, channel: Channel, draws: Draws) -> Answers:
         from curvote.utility.engines.black_box import BlackBox
@@ -90,17 +91,19 @@ class Branched(Surface):
         whole = _whole(low, high)
         boxes = judged(self.oracle, who, whole, np.full(whole.certain.shape, True))
         search = Search(self.oracle, who, volume(low, high))
-        found = search.refined(boxes, self._known, TRIED)
-        return np.asarray(self._same(found).all(axis=1))
+        found, _ = search.refined(boxes, self._known, TRIED)
+        return np.asarray(self._same(who, found).all(axis=1))
 
-    def _same(self, boxes: Boxes) -> NDArray[np.bool_]:
-        same = boxes.certain & (boxes.answer == self.clean[:, None])
+    def _same(self, rows: NDArray[np.intp], boxes: Boxes) -> NDArray[np.bool_]:
+        same = boxes.certain & (boxes.answer == self.clean[rows, None])
         return np.asarray(boxes.empty() | same)
 
-    def _known(self, boxes: Boxes, weights: FloatArray) -> NDArray[np.bool_]:
+    def _known(
+        self, rows: NDArray[np.intp], boxes: Boxes, weights: FloatArray
+    ) -> NDArray[np.bool_]:
         """Say where some box certainly has another answer: no more is needed."""
         del weights
-        return np.asarray((boxes.certain & ~self._same(boxes)).any(axis=1))
+        return np.asarray((boxes.certain & ~self._same(rows, boxes)).any(axis=1))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the partition: boxes without the empty ones, and how many of each."""
@@ -110,14 +113,17 @@ class Branched(Surface):
 
 
 def _whole(low: FloatArray, high: FloatArray) -> Boxes:
-    """Return each record's box, its centre and its ends, which show a no at once."""
-    spots = [low, high, low + (high - low) / 2]
-    return unjudged(np.stack([low, *spots], axis=1), np.stack([high, *spots], axis=1))
+    """Return each record's box, and its corners, which show most noes at once."""
+    ends = np.stack([low, high])
+    sides = np.array(list(every((0, 1), repeat=low.shape[1])))
+    corners = ends[sides, :, np.arange(low.shape[1])].transpose(2, 0, 1)
+    starts, stops = (np.concatenate([end[:, None], corners], axis=1) for end in ends)
+    return unjudged(starts, stops)
 
 
 def narrow(width: float) -> Settled:
     """Return what says that the boxes in doubt weigh at most ``width`` together."""
-    return lambda boxes, weights: (weights * ~boxes.certain).sum(axis=1) <= width
+    return lambda _, boxes, weights: (weights * ~boxes.certain).sum(axis=1) <= width
 
 
 def shares(boxes: Boxes, weights: FloatArray, n_classes: int) -> FloatArray:
@@ -159,7 +165,7 @@ def branched(
         search = Search(oracle, who, mass(law))
         boxes = roots(len(who), question.bounds)
         boxes = judged(oracle, who, boxes, np.full(boxes.certain.shape, True))
-        parts.append(search.refined(boxes, narrow(effort.width), most))
+        parts.append(search.refined(boxes, narrow(effort.width), most)[0])
     flat, counts = _packed(parts)
     return Branched(
         clean, oracle.n_classes, question, oracle, _rows(flat, counts), effort

@@ -59,15 +59,22 @@ def undone(question: Question) -> tuple[Any, Front | str]:
 
     A bare estimator has a front that changes nothing; a search stands for its best.
     """
-    model = question.model
-    while hasattr(model, "best_estimator_"):
-        model = model.best_estimator_
-    parts = [part for _, part in getattr(model, "steps", [("", model)])]
+    parts = _parts(question.model)
     step = _chain(parts[:-1], question.records.shape[1])
     why = next((step.bent[i] for i in question.sensitive if i in step.bent), None)
     kept = [part for part in parts[:-1] if not _idle(part)]
     front = Front(question.model, kept, step.matrix[list(question.sensitive)])
     return parts[-1], why or front
+
+
+def _parts(model: Any) -> list[Any]:
+    """Return the steps of a model and its estimator, whatever is within what."""
+    if hasattr(model, "best_estimator_"):
+        return _parts(model.best_estimator_)
+    if not hasattr(model, "steps"):
+        return [model]
+    steps = [part for _, part in model.steps]
+    return [*steps[:-1], *_parts(steps[-1])]
 
 
 def _idle(part: Any) -> bool:

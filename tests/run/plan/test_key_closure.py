@@ -18,7 +18,7 @@ from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE, of_code
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
-from tests import nhanes_table, plain
+from tests import nhanes_table, plain, quantified
 from tests.run.test_boundary import CHAINS
 
 ROOT = PACKAGE.parent
@@ -52,6 +52,7 @@ NUMBERS = {
 # Stages that several have are those of the last: it reads no file.
 PIPELINES = {"numbers": NUMBERS, "labels": LABELS} | CHAINS
 PIPELINES |= {"clean": CLEAN, "drift": DRIFT}
+PIPELINES |= {"utility": quantified.FEATURES, "coefficients": quantified.COEFFICIENTS}
 
 
 def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def found(law, width=0.01, most=4000):
     everything = roots(2, BOUNDS)
     boxes = judged(oracle, WHO, everything, np.full((2, everything.m), True))
     search = Search(oracle, WHO, mass(law), snap(law))
-    return search.refined(search.snapped(boxes), narrow(width), most)
+    return search.refined(search.snapped(boxes), narrow(width), most)[0]
 
 
 def placed(boxes, points):

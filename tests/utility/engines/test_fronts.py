@@ -29,6 +29,7 @@ from curvote.utility.engines.base import Question
 from curvote.utility.engines.choosing import engine_for
 from curvote.utility.engines.fronts import Front, undone
 from curvote.utility.engines.linear import Linear
+from curvote.utility.projections import principal
 from tests.utility import models_of
 
 DATA = models_of.stroke_like()
@@ -136,6 +137,24 @@ def test_search_stands_for_its_best():
     search.fit(DATA.X, DATA.y)
     question = Question(search, DATA.X[:5], DATA.sensitive, DATA.bounds)
     assert undone(question)[0] is search.best_estimator_
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_public_coordinates_are_folded(named):
+    """What rebuilds features from coordinates stands before a model of any kind."""
+    table = pd.DataFrame(DATA.X, columns=list(DATA.names)) if named else DATA.X
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(table, DATA.y)
+    three = (0, 4, 5)
+    sent = principal(DATA.X[:, list(three)], 2)
+    before = sent.before(model, 6, three)
+    records = sent.records(DATA.X[:50], three)
+    question = Question(before, records, (0, 1), sent.bounds)
+    values = np.random.default_rng(3).uniform(*sent.bounds.T, (50, 2))
+    rows = records.copy()
+    rows[:, :2] = values
+    scores = Linear().scores(question).at(values)
+    assert np.allclose(np.diff(scores)[:, 0], before.decision_function(rows))
+    assert engine_for(question)[0].name == "linear"
 
 
 BENT = {

@@ -180,19 +180,42 @@ def test_cells_are_counted_as_they_would_be_made(
     assert counted.tolist() == made
 
 
-@pytest.mark.parametrize("limit", ["MOST", "MOST_OF_ONE"])
+@pytest.mark.parametrize("limit", ["MOST", "MOST_AT_ONCE"])
 def test_a_surface_that_would_not_fit_is_refused_before_it_is_made(
     monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     """The reason names the number of cells, and what takes their place."""
     question = asked(forest(), "stroke")
-    # The sums of twenty trees of pure leaves take a byte a cell.
-    most = int(cells(question).sum() if limit == "MOST" else cells(question).max())
     monkeypatch.setattr(building, "sums", None)
-    monkeypatch.setattr(engine, limit, most - 1)
+    monkeypatch.setattr(engine, limit, 10)
     reason = Trees().refusal(question)
     assert reason is not None
     assert f"{cells(question).sum():.3g} cells" in reason
     assert "draws take their place" in reason
-    monkeypatch.setattr(engine, limit, most)
+
+
+def test_cells_are_counted_where_all_cuts_of_the_trees_would_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A record reaches few of the trees' cuts: those that fit exactly are made."""
+    question = asked(forest(), "stroke")
+    total = int(cells(question).sum())
+    monkeypatch.setattr(engine, "MOST", total)
     assert Trees().refusal(question) is None
+    monkeypatch.setattr(engine, "MOST", total - 1)
+    assert Trees().refusal(question) is not None
+
+
+@pytest.mark.parametrize("kind", ["forest", "boosting", "ada"])
+def test_slabs_make_the_same_answers(
+    monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """However thin the slabs in which cells are made."""
+    question = asked(fitted(kind, "digits"), "digits")
+    whole = read(question)
+    monkeypatch.setattr(building, "SLAB", 1000)
+    thin = read(question)
+    for i in range(5):
+        points = corners(whole, 400, seed=i)
+        assert (answered(thin, i, points) == answered(whole, i, points)).all()
+    assert len(thin.boxes.answer) <= 2 * len(whole.boxes.answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.linear_model._base import LinearClassifierMixin
 
@@ -16,6 +17,10 @@ class Rule(LinearClassifierMixin, BaseEstimator):
         self.coef = coef
         self.intercept = intercept
 
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Rule:
+        """Return itself: it was made elsewhere."""
+        return self
+
     @property
     def coef_(self) -> FloatArray:
         """The coefficients, (1, d)."""
@@ -27,7 +32,7 @@ class Rule(LinearClassifierMixin, BaseEstimator):
         return np.atleast_1d(self.intercept)
 
     @property
-    def classes_(self) -> np.ndarray:
+    def classes_(self) -> NDArray[np.int64]:
         """The places of the two classes."""
         return np.array([0, 1])
 

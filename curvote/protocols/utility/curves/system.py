@@ -19,6 +19,7 @@ from curvote.protocols.stages.declared import (
 from curvote.protocols.utility import system as whole
 from curvote.protocols.utility.curves.checks import checks
 from curvote.protocols.utility.curves.settings import Settings
+from curvote.protocols.utility.final import rule
 
 _HERE: Final = "curvote.protocols.utility.curves"
 
@@ -57,6 +58,6 @@ SYSTEM = System(
     methods=whole.SYSTEM.methods,
     main=whole.SYSTEM.main,
     checks=checks,
-    final=whole.SYSTEM.final,
+    final=rule,
     sections=(*SECTIONS, *whole.OWN_SECTIONS),
 )

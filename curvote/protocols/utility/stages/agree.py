@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from curvote.chain.stage import Here, Rows
 from curvote.entropy import SeededEntropy
 from curvote.protocols.utility import deployed
-from curvote.protocols.utility.given import settings_of
+from curvote.protocols.utility.given import FEATURES, settings_of
 from curvote.protocols.utility.known import known_of
 from curvote.protocols.utility.measured import CONFIDENCE
 from curvote.utility.deployments.deployment import Deployment
@@ -27,7 +28,7 @@ def one(here: Here) -> Rows:
 def _found(here: Here, sent: str, setting: Setting) -> Iterator[deployed.Found]:
     """Yield what each deployment does, where ``sent`` names what is sent."""
     known = known_of(here, sent, setting)
-    for one in _deployments(here, setting):
+    for one in _deployments(here, sent, setting):
         purpose = f"{sent} {one.split} {one.read}"
         seed = int(here.generator(purpose).integers(1 << 31))
         draws = Draws(here.params["deployments.draws"], CONFIDENCE, SeededEntropy(seed))
@@ -35,8 +36,11 @@ def _found(here: Here, sent: str, setting: Setting) -> Iterator[deployed.Found]:
         yield one, one.words(setting.names), found
 
 
-def _deployments(here: Here, setting: Setting) -> list[Deployment]:
-    """Return those of the mechanism: floors and the answer's own are no part of it."""
+def _deployments(here: Here, sent: str, setting: Setting) -> list[Deployment]:
+    """Return those of the mechanism: floors and the answer's own are no part of it.
+
+    Coordinates of a projection are sent jointly, and read raw.
+    """
     params, name = here.params, here.params["mechanism"]
     every = deployments(
         setting,
@@ -45,4 +49,8 @@ def _deployments(here: Here, setting: Setting) -> list[Deployment]:
         reads=params["deployments.reads"],
         params=params["deployments.params"].get(name),
     )
-    return [one for one in every if one.mechanism == name]
+    mine = [one for one in every if one.mechanism == name]
+    if sent == FEATURES:
+        return mine
+    jointly = (one for one in mine if one.split is None and one.read == "raw")
+    return [replace(one, project=sent) for one in jointly]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +50,21 @@ def joined(parts: Iterable[Boxes]) -> Boxes:
     )
 
 
+def stacked(slabs: Sequence[Boxes]) -> Boxes:
+    """Return one record's boxes from those of its slabs along the first axis."""
+    if len(slabs) == 1:
+        return slabs[0]
+    low, high = (np.hstack([getattr(each, side) for each in slabs]) for side in _SIDES)
+    return _whole(*_merged(low, high, np.concatenate([s.answer for s in slabs]), 0))
+
+
+_SIDES = ("low", "high")
+
+
+def _whole(low: Places, high: Places, answer: Places) -> Boxes:
+    return Boxes(low, high, answer, np.array([0, len(answer)]))
+
+
 def boxed(classes: Places, ends: list[Places]) -> Boxes:
     """Return one record's boxes from the classes of its cells, a number each.
 
@@ -64,7 +79,7 @@ def boxed(classes: Places, ends: list[Places]) -> Boxes:
     low, high, answer = _runs(classes, ends)
     for axis in reversed(range(classes.ndim - 1)):
         low, high, answer = _merged(low, high, answer, axis)
-    return Boxes(low, high, answer, np.array([0, len(answer)]))
+    return _whole(low, high, answer)
 
 
 def _runs(classes: Places, ends: list[Places]) -> tuple[Places, Places, Places]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,14 @@ from numpy.typing import NDArray
 from curvote.utility.engines.asking import placed, told
 from curvote.utility.engines.base import Question
 from curvote.utility.engines.trees.axes import Axes
-from curvote.utility.engines.trees.boxes import Boxes, Ints, Places, boxed, joined
+from curvote.utility.engines.trees.boxes import (
+    Boxes,
+    Ints,
+    Places,
+    boxed,
+    joined,
+    stacked,
+)
 from curvote.utility.engines.trees.reach import Leaves, leaves
 from curvote.utility.engines.trees.sums import Units, classes, sums, units
 from curvote.utility.engines.trees.table import Table
@@ -20,6 +26,8 @@ from curvote.validate import FloatArray
 
 # Paths that begin to go down the trees at once.
 AT_ONCE = 4096
+# Bytes of the sums that are made at once.
+SLAB = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -78,57 +86,65 @@ def _marks(n: int, end: int, record: Ints, low: Ints, high: Ints) -> NDArray[np.
     return marks
 
 
-def counted(table: Table, axes: Axes, features: FloatArray) -> FloatArray:
-    """Return how many cells each row of features would have, (n,); none is made."""
-    shapes = [each.shape for each in batches(table, axes, features)]
-    return np.asarray(np.prod(np.vstack(shapes), axis=1, dtype=np.float64))
+def counted(table: Table, axes: Axes, features: FloatArray) -> Ints:
+    """Return how many cells each axis of each row would have, (n, s); none is made."""
+    return np.vstack([each.shape for each in batches(table, axes, features)])
 
 
-def boxes(
-    question: Question, table: Table, axes: Axes, features: FloatArray
-) -> tuple[Boxes, Ints]:
-    """Return all records' boxes, and how often the model was asked for each record."""
-    whole, asked = units(table), []
-    made: list[Boxes] = []
-    for batch in batches(table, axes, features):
-        for i in range(len(batch.shape)):
-            record = question.records[len(made)]
-            classes, near = _classes(table, whole, batch, i)
-            ends = batch.ends(i)
+@dataclass(frozen=True)
+class _Making:
+    """What the cells of all records are made of."""
+
+    question: Question
+    table: Table
+    axes: Axes
+    units: Units
+
+    def boxes(self, batch: Batch, i: int, record: FloatArray) -> tuple[Boxes, int]:
+        """Return a record's boxes, and how often the model was asked for them.
+
+        Its cells are made in slabs of the first axis, which fit a processor's cache.
+        """
+        found, asked = [], 0
+        ends, line = batch.ends(i), self.units.start.nbytes * batch.shape[i, 1:].prod()
+        thickness = max(1, int(SLAB // line))
+        for begin in range(0, int(batch.shape[i, 0]), thickness):
+            slab = [ends[0][begin : begin + thickness + 1], *ends[1:]]
+            classes, near = self._classes(batch, i, begin, len(slab[0]) - 1)
             if len(near[0]):
-                points = _points(question, axes, record, ends, near)
-                classes[near] = _told(question.model, points)
-            made.append(boxed(classes, ends))
-            asked.append(len(near[0]))
-    return joined(made), np.array(asked)
+                classes[near] = self._told(record, slab, near)
+            asked += len(near[0])
+            found.append(boxed(classes, slab))
+        return stacked(found), asked
 
+    def _classes(
+        self, batch: Batch, i: int, begin: int, thickness: int
+    ) -> tuple[Places, tuple[Ints, ...]]:
+        """Return the classes of a slab's cells, and the places where a tie is near."""
+        part = slice(batch.begin[i], batch.begin[i + 1])
+        first, last = batch.first[:, part].copy(), batch.last[:, part].copy()
+        for side in (first, last):
+            side[0] = (side[0] - begin).clip(0, thickness)
+        inside = np.flatnonzero(first[0] < last[0])
+        value = self.units.value[batch.leaves.node[part][inside]]
+        shape = (thickness, *(int(m) for m in batch.shape[i, 1:]))
+        first, last = first[:, inside], last[:, inside]
+        total = sums(first, last, value, self.units.start, shape)
+        found, near = classes(total, self.table.rule, self.units.slack)
+        return found, np.unravel_index(np.flatnonzero(near), shape)
 
-def _classes(
-    table: Table, whole: Units, batch: Batch, i: int
-) -> tuple[NDArray[Any], tuple[Ints, ...]]:
-    """Return the classes of a record's cells, and the places where a tie is near."""
-    part = slice(batch.begin[i], batch.begin[i + 1])
-    value = whole.value[batch.leaves.node[part]]
-    shape = tuple(int(m) for m in batch.shape[i])
-    first, last = batch.first[:, part], batch.last[:, part]
-    total = sums(first, last, value, whole.start, shape)
-    found, near = classes(total, table.rule, whole.slack)
-    return found, np.unravel_index(np.flatnonzero(near), shape)
-
-
-def _points(
-    question: Question,
-    axes: Axes,
-    record: FloatArray,
-    ends: list[Places],
-    near: tuple[Ints, ...],
-) -> FloatArray:
-    """Return the record with its sensitive values at the upper ends of cells."""
-    points = np.tile(record, (len(near[0]), 1))
-    sides = zip(question.sensitive, axes.cuts, ends, near, strict=True)
-    for column, cuts, end, at in sides:
-        points[:, column] = _upper(cuts, record[column])[end[1:][at] - 1]
-    return points
+    def _told(
+        self, record: FloatArray, ends: list[Places], near: tuple[Ints, ...]
+    ) -> Ints:
+        """Return the model's own classes of cells: at their upper ends."""
+        question = self.question
+        points = np.tile(record, (len(near[0]), 1))
+        sides = zip(question.sensitive, self.axes.cuts, ends, near, strict=True)
+        for column, cuts, end, at in sides:
+            upper = _upper(cuts, record[column])
+            points[:, column] = upper[end[1:][at].astype(np.int64) - 1]
+        classes = np.asarray(question.model.classes_)
+        return placed(classes, told(question.model, points))
 
 
 def _upper(cuts: FloatArray, otherwise: float) -> FloatArray:
@@ -138,5 +154,14 @@ def _upper(cuts: FloatArray, otherwise: float) -> FloatArray:
     return np.append(cuts, np.nextafter(cuts[-1], np.inf))
 
 
-def _told(model: Any, points: FloatArray) -> NDArray[np.int64]:
-    return placed(np.asarray(model.classes_), told(model, points))
+def boxes(
+    question: Question, table: Table, axes: Axes, features: FloatArray
+) -> tuple[Boxes, Ints]:
+    """Return all records' boxes, and how often the model was asked for each record."""
+    making = _Making(question, table, axes, units(table))
+    made: list[tuple[Boxes, int]] = []
+    for batch in batches(table, axes, features):
+        for i in range(len(batch.shape)):
+            made.append(making.boxes(batch, i, question.records[len(made)]))
+    found, asked = zip(*made, strict=True)
+    return joined(found), np.array(asked)

@@ -18,9 +18,10 @@ from curvote.utility.engines.trees.sums import units
 from curvote.utility.engines.trees.table import Table
 from curvote.validate import FloatArray
 
-# Bytes of the sums of one record's cells, and cells of all records: some minutes.
-MOST_OF_ONE = 1 << 27
+# Cells of all records, some minutes; and bytes of the sums that are held at once, those
+# of the cells beside one cell of the first axis.
 MOST = 1 << 34
+MOST_AT_ONCE = 1 << 27
 
 
 class Trees(Engine):
@@ -60,7 +61,8 @@ def cells(question: Question) -> FloatArray:
     if isinstance(found, str):
         raise UserError(found)
     front, trees, cuts = found
-    return building.counted(trees, cuts, front.features(question.records))
+    shape = building.counted(trees, cuts, front.features(question.records))
+    return np.asarray(np.prod(shape, axis=1, dtype=np.float64))
 
 
 def _read(question: Question) -> tuple[Front, Table, Axes] | str:
@@ -79,15 +81,22 @@ def _too_many(question: Question, front: Front, trees: Table, cuts: Axes) -> str
 
     They are counted only where as many as there are cuts of all trees would not fit.
     """
-    each, n = MOST_OF_ONE // units(trees).start.nbytes, len(question.records)
-    bound = float(np.prod(cuts.ends.astype(float)))
-    if bound <= each and bound * n <= MOST:
+    n, line = len(question.records), MOST_AT_ONCE // units(trees).start.nbytes
+    if _fits(np.tile(cuts.ends, (n, 1)), line):
         return None
-    count = building.counted(trees, cuts, front.features(question.records))
-    if count.max() <= each and count.sum() <= MOST:
+    shape = building.counted(trees, cuts, front.features(question.records))
+    if _fits(shape, line):
         return None
+    count = np.prod(shape, axis=1, dtype=np.float64)
     return (
         f"The trees cut the sensitive features into {count.sum():.3g} cells around"
         f" {n} records, {count.max():.3g} around one; at most {MOST:.3g} are made, and"
-        f" {each:.3g} around one. Branch and bound or draws take their place."
+        f" {line:.3g} at once. Branch and bound or draws take their place."
+    )
+
+
+def _fits(shape: NDArray[np.int64], line: float) -> bool:
+    sides = shape.astype(np.float64)
+    return bool(
+        sides.prod(axis=1).sum() <= MOST and sides[:, 1:].prod(axis=1).max() <= line
     )

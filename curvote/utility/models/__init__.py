@@ -1,0 +1,1 @@
+"""Models that somebody gives: loaded safely, and checked before anything is asked."""

@@ -1,0 +1,175 @@
+"""Whether a model is a classifier that can be asked, and what its columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.errors import UserError, did_you_mean
+from curvote.utility.engines.asking import told
+from curvote.validate import FloatArray
+
+# Records that are asked about a second time.
+ASKED_TWICE: Final = 200
+
+
+@dataclass(frozen=True)
+class Described:
+    """A fitted classifier: what it is, its classes, and its columns in their order."""
+
+    kind: str
+    classes: tuple[Any, ...]
+    features: tuple[str, ...]
+
+
+def described(model: Any, features: Sequence[str] | None = None) -> Described:
+    """Return what a model says of itself; ``features`` name columns that it does not.
+
+    UserError: no classifier, not fitted, one class only, several labels at once, no
+    names, or names that are not the model's.
+    """
+    classes = _classes(model)
+    return Described(_kind(model), classes, _features(model, features))
+
+
+def _kind(model: Any) -> str:
+    """Return the names of a pipeline's steps, or of the model's own kind."""
+    steps = [step for _, step in getattr(model, "steps", ())]
+    kinds = [_kind(step) for step in steps if step not in (None, "passthrough")]
+    return " + ".join(kinds) if kinds else type(model).__name__
+
+
+def _classes(model: Any) -> tuple[Any, ...]:
+    from sklearn.base import BaseEstimator, is_regressor
+
+    kind = type(model).__name__
+    if not hasattr(model, "predict"):
+        raise UserError(f"{kind} cannot predict; give a fitted classifier.")
+    if isinstance(model, BaseEstimator) and is_regressor(model):
+        raise UserError(
+            f"{kind} is a regressor: its answers are numbers, which noise nearly always"
+            " changes. Give a classifier."
+        )
+    _check_fitted(model, kind)
+    found = getattr(model, "classes_", None)
+    if found is None:
+        raise UserError(f"{kind} names no classes (classes_); give a classifier.")
+    if isinstance(found, list):
+        raise UserError(f"{kind} answers several questions at once; give one of them.")
+    classes = tuple(np.asarray(found).tolist())
+    if len(classes) < 2:
+        raise UserError(
+            f"{kind} knows one class only, {classes[0]!r}: every answer is the same,"
+            " whatever the noise. Fit it on records of two classes or more."
+        )
+    return classes
+
+
+def _check_fitted(model: Any, kind: str) -> None:
+    from sklearn.base import BaseEstimator
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
+    except NotFittedError:
+        raise UserError(f"{kind} is not fitted; fit it before you save it.") from None
+
+
+def _features(model: Any, given: Sequence[str] | None) -> tuple[str, ...]:
+    own = getattr(model, "feature_names_in_", getattr(model, "columns", None))
+    count = getattr(model, "n_features_in_", None)
+    names = tuple(map(str, given)) if given else None
+    if own is not None:
+        return _own(tuple(map(str, own)), names)
+    if names is None:
+        of = f" of its {count} columns" if count else ""
+        raise UserError(
+            f"the model keeps no names{of} (it was fitted on an array): give them in"
+            " the order of the fit, --features age,bmi,..."
+        )
+    if count not in (None, len(names)):
+        raise UserError(
+            f"--features names {len(names)} columns, the model has {count}."
+        )
+    if len(set(names)) < len(names):
+        raise UserError("--features names a column twice.")
+    return names
+
+
+def _own(own: tuple[str, ...], given: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Return the model's own names, which ``given`` may repeat."""
+    for name in given or ():
+        if name not in own:
+            raise UserError(
+                f"the model has no column {name!r}.{did_you_mean(name, own)}"
+            )
+    if given not in (None, own):
+        raise UserError(
+            f"the model's columns are {','.join(own)}, in this order: leave out"
+            " --features."
+        )
+    return own
+
+
+def answers(model: Any, records: FloatArray) -> NDArray[Any]:
+    """Return the model's answers to ``records`` (n, D), (n,).
+
+    UserError: it cannot answer, answers differently when it is asked twice (in another
+    order, so that no record may depend on its neighbours), or says what is no class.
+    """
+    try:
+        first = told(model, records)
+        again = told(model, records[:ASKED_TWICE][::-1])[::-1]
+    except UserError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a model's errors are of any kind
+        words = f"{type(error).__name__}, {error}".strip().replace("\n", " ")
+        raise UserError(
+            f"the model cannot answer these records ({words}); if another version of"
+            " its library fitted it, fit it again with this one."
+        ) from None
+    differ = int(np.count_nonzero(first[:ASKED_TWICE] != again))
+    if differ:
+        raise UserError(
+            f"the model answers differently when asked twice ({differ} of"
+            f" {len(again)} records): no agreement with a clean answer is defined. Fix"
+            " its random numbers (random_state), or ask about one record at a time."
+        )
+    return _known(model, first)
+
+
+def _known(model: Any, said: NDArray[Any]) -> NDArray[Any]:
+    strange = sorted(set(said.tolist()) - set(np.asarray(model.classes_).tolist()))
+    if strange:
+        raise UserError(
+            f"the model answers {strange[0]!r}, which is none of its classes"
+            f" {', '.join(map(repr, np.asarray(model.classes_).tolist()))}."
+        )
+    return said
+
+
+def sameness(said: NDArray[Any], labels: NDArray[Any] | None) -> str | None:
+    """Return what to say where every answer is the same, else None.
+
+    ``labels`` (n,), in the model's classes, tell the base rate.
+    """
+    values = np.unique(said)
+    if len(values) > 1:
+        return None
+    (only,) = values.tolist()
+    rate = (
+        f"; {100 * np.mean(labels == only):.1f} % of the labels are {only!r}, too"
+        if labels is not None
+        else ""
+    )
+    return (
+        f"every answer on the {len(said)} records is {only!r}: agreement would be 1 and"
+        f" mean nothing{rate}. Look at a model that tells classes apart (class weights,"
+        " another threshold)."
+    )

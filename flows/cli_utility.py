@@ -1,0 +1,164 @@
+"""The command `curvote utility`: how often answers survive noise; what to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from flows.terminal import Json, ProjectOption, from_here, numbered, say_json
+
+if TYPE_CHECKING:
+    from flows.utility_asked import Found
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help="A .skops file, runs:/... or models:/... of MLflow, a pipeline's name.",
+    ),
+]
+Data = Annotated[
+    Path | None,
+    typer.Option("--data", help="CSV or Parquet: the records to be noised."),
+]
+Sensitive = Annotated[
+    str | None, typer.Option(help="The features that are noised: age,bmi.")
+]
+Bounds = Annotated[
+    list[str], typer.Option("--bounds", help="Public bounds of one: age=0:100.")
+]
+Epsilon = Annotated[
+    list[float], typer.Option("--epsilon", help="The record's total; repeatable.")
+]
+Target = Annotated[float | None, typer.Option(help="The agreement to reach: 0.8.")]
+Metric = Annotated[str, typer.Option(help="agreement, or accuracy: of the target.")]
+Share = Annotated[
+    float | None,
+    typer.Option(help="The target is for this share of records, not on average."),
+]
+Label = Annotated[str | None, typer.Option(help="The column of the true class.")]
+Positive = Annotated[
+    str | None, typer.Option(help="The label's value that is the second class.")
+]
+Group = Annotated[str | None, typer.Option(help="Say it for each value of a column.")]
+Public = Annotated[
+    Path | None, typer.Option(help="CSV or Parquet of public records: a prior.")
+]
+Train = Annotated[
+    Path | None, typer.Option(help="The model's training data: retrain, or without.")
+]
+Mechanisms = Annotated[
+    list[str], typer.Option("--mechanism", help="Only these; repeatable.")
+]
+Features = Annotated[
+    str | None, typer.Option(help="The model's columns, if it keeps no names.")
+]
+Rows = Annotated[
+    int | None, typer.Option(min=1, help="Records to take (default: up to 1000).")
+]
+Confidence = Annotated[float, typer.Option(help="Of what is drawn or sampled.")]
+DrawsOption = Annotated[
+    int, typer.Option("--draws", help="Of each record, where nothing exact is known.")
+]
+Delta = Annotated[float, typer.Option(help="For mechanisms that need one: gaussian.")]
+ClientSide = Annotated[
+    bool, typer.Option("--client-side", help="Clients can run the model.")
+]
+AsPublished = Annotated[
+    bool, typer.Option("--as-published", help="Add the published procedure's figure.")
+]
+TrustPickle = Annotated[
+    str | None, typer.Option(help="The very MODEL, if a pickle: its code is run.")
+]
+Cell = Annotated[
+    list[str], typer.Option("--cell", help="Of a pipeline's models: epsilon=2.")
+]
+FigureOption = Annotated[
+    Path | None, typer.Option("--figure", help="PNG (default: beside the data).")
+]
+
+
+def utility(  # noqa: PLR0917 - the options of a command are its arguments
+    model: Model,
+    data: Data = None,
+    sensitive: Sensitive = None,
+    bounds: Bounds = [],  # noqa: B006 - typer copies the default
+    epsilon: Epsilon = [1, 2, 4, 8],  # noqa: B006 - typer copies the default
+    target: Target = None,
+    metric: Metric = "agreement",
+    share: Share = None,
+    label: Label = None,
+    positive: Positive = None,
+    group: Group = None,
+    public: Public = None,
+    train: Train = None,
+    mechanism: Mechanisms = [],  # noqa: B006 - typer copies the default
+    features: Features = None,
+    rows: Rows = None,
+    confidence: Confidence = 0.95,
+    draws: DrawsOption = 2000,
+    delta: Delta = 0.0,
+    client_side: ClientSide = False,
+    as_published: AsPublished = False,
+    trust_pickle: TrustPickle = None,
+    cell: Cell = [],  # noqa: B006 - typer copies the default
+    figure: FigureOption = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Say how often a classifier's answers survive noise, and what to send instead."""
+    from flows.utility_asked import checked, found
+    from flows.utility_model import Asked, find
+    from flows.utility_setting import Options, ready
+
+    terms = checked(
+        epsilon,
+        mechanism,
+        target=target,
+        metric=metric,
+        share=share,
+        confidence=confidence,
+        draws=draws,
+        delta=delta,
+        as_published=as_published,
+    )
+    options = Options(
+        data=data,
+        sensitive=sensitive,
+        bounds=bounds,
+        features=features,
+        label=label,
+        positive=positive,
+        group=group,
+        public=public,
+        train=train,
+        rows=rows,
+        client_side=client_side,
+    )
+    say = numbered(4)
+    asked = ready(find(Asked(model, project, trust_pickle, cell)), options)
+    say(f"{asked.described.kind}, {asked.setting.n} of {asked.total} records")
+    for note in asked.notes:
+        typer.echo(f"note: {note}", err=True)
+    _tell(found(asked, terms, say), figure or _beside(data, model), as_json)
+
+
+def _tell(said: Found, figure: Path, as_json: bool) -> None:
+    from flows import utility_said
+
+    if as_json:
+        say_json(utility_said.document(said))
+        return
+    utility_said.show(said)
+    from flows.utility_figure import draw
+
+    typer.echo(f"\nfigure: {from_here(draw(said, figure))}")
+
+
+def _beside(data: Path | None, model: Any) -> Path:
+    """Return where the figure goes: beside the records, or here."""
+    if data is None:
+        return Path(f"{model}-utility.png")
+    return data.with_name(f"{data.stem}-utility.png")

@@ -1,0 +1,123 @@
+import numpy as np
+import pytest
+
+from curvote.entropy import SeededEntropy
+from curvote.errors import UserError
+from curvote.utility.deployments import bins, decode
+from curvote.utility.deployments.binned import binned
+from curvote.utility.deployments.decode_drawn import drawn
+from curvote.utility.deployments.deployment import Deployment, channel
+from curvote.utility.deployments.scan import measured
+from curvote.utility.engines.base import Draws
+from tests.utility.settings_of import other, people, people_known
+
+AGE = Deployment("pm_01", 3.0, (1.0, 0.0), "decode")
+CASES = [
+    AGE,
+    Deployment("pm_01", 4.0, (0.5, 0.5), "decode"),
+    Deployment("joint_box", 3.0, None, "decode"),
+    Deployment("k_rr", 3.0, (0.5, 0.5), "decode", params={"n_classes": 6}),
+    Deployment("hybrid", 3.0, (0.25, 0.75), "decode"),
+    Deployment("laplace", 3.0, (0.0, 1.0), "decode"),
+]
+every_case = pytest.mark.parametrize(
+    "deployment", CASES, ids=lambda each: each.words(("age", "bmi"))
+)
+
+
+def read(deployment):
+    return measured(people(), people_known(), deployment)
+
+
+def on_bins(deployment):
+    setting = people()
+    seen = channel(setting, deployment, clip=False)
+    sent = [place for part in seen.parts for place in part.places]
+    return binned(seen.law(setting.prior), seen.law(setting.values), sent)
+
+
+@every_case
+def test_exact_decoding_agrees_with_outputs_that_are_drawn_and_decoded(deployment):
+    setting, known = people(), people_known()
+    exact = decode.decoded(setting, known, deployment, Draws())
+    seen = channel(setting, deployment, clip=False)
+    prior = seen.law(setting.prior)
+    found = drawn(setting, known, seen, prior, Draws(200, 0.95, SeededEntropy(1)))
+    assert (exact.evidence, found.evidence) == ("exact", "draws")
+    np.testing.assert_allclose(exact.share.sum(axis=1), 1, atol=1e-9)
+    variance = exact.share[:, 0] * exact.share[:, 1] / 200
+    error = np.sqrt(variance.sum()) / setting.n
+    gap = found.share.mean(axis=0) - exact.share.mean(axis=0)
+    # Two numbers together are cut into fewer bins than each is when outputs are drawn.
+    assert np.all(np.abs(gap) <= 4.5 * error + 0.002)
+
+
+@every_case
+def test_no_other_rule_agrees_more_where_the_prior_is_true(deployment):
+    held, (prior, own) = people_known().held(), on_bins(deployment)
+    likelihood = prior.block(slice(None))
+    np.testing.assert_allclose(likelihood.sum(axis=1), 1, atol=1e-9)
+    np.testing.assert_allclose(own.block(slice(None)).sum(axis=1), 1, atol=1e-9)
+    scores = np.stack([each @ likelihood for each in held])
+    answer = decode._best(held, likelihood)
+    reached = np.take_along_axis(scores, answer[None], axis=0)[0].sum(axis=1)
+    np.testing.assert_allclose(reached, scores.max(axis=0).sum(axis=1), rtol=1e-12)
+    # A server that always guessed, or that took the likelier point's answer, has less.
+    assert reached.sum() > scores.sum(axis=2).max(axis=0).sum()
+    nearest = np.take_along_axis(held[1] > 0, likelihood.argmax(axis=0)[None], axis=1)
+    other_rule = np.where(nearest, scores[1], scores[0]).sum(axis=1)
+    assert np.all(reached >= other_rule - 1e-12)
+
+
+def test_many_classes_are_decoded_by_the_same_rule():
+    rng = np.random.default_rng(0)
+    held = list(rng.random((4, 7, 9)))
+    likelihood = rng.random((9, 5))
+    best = np.argmax([each @ likelihood for each in held], axis=0)
+    assert np.array_equal(decode._best(held, likelihood), best)
+    assert np.array_equal(
+        decode._best(held[:2], likelihood),
+        np.argmax([each @ likelihood for each in held[:2]], axis=0),
+    )
+
+
+def test_bins_are_fine_enough(monkeypatch):
+    found = read(AGE).agreement
+    monkeypatch.setattr(bins, "FINENESS", 96)
+    monkeypatch.setattr(bins, "MOST", 8192)
+    assert np.abs(read(AGE).agreement - found).mean() < 0.01
+    assert read(AGE).agreement.mean() == pytest.approx(found.mean(), abs=0.002)
+
+
+def test_decoding_tends_to_the_floor_and_to_the_clean_answer():
+    known = people_known()
+    nothing = read(Deployment("pm_01", 1e-4, (1.0, 0.0), "decode"))
+    assert np.array_equal(nothing.agreement > 0.5, known.usual == known.clean)
+    everything = read(Deployment("pm_01", 24.0, (0.5, 0.5), "decode"))
+    assert everything.agreement.mean() > 0.95
+
+
+def test_a_prior_of_the_wrong_people_costs_agreement():
+    old = people().public.copy()
+    old[:, 0] = np.clip(old[:, 0] + 60, 0, 100)
+    wrong = measured(*other(public=old), Deployment("pm_01", 2.0, (1.0, 0.0), "decode"))
+    right = read(Deployment("pm_01", 2.0, (1.0, 0.0), "decode"))
+    assert wrong.agreement.mean() < right.agreement.mean() - 0.05
+
+
+def test_what_cannot_be_decoded_is_refused():
+    with pytest.raises(UserError, match="public records"):
+        measured(*other(public=None), AGE)
+    with pytest.raises(UserError, match="read it raw"):
+        read(Deployment("privunit", 2.0, None, "decode"))
+
+
+def test_more_than_two_numbers_are_drawn():
+    sensitive = (0, 4, 5)
+    how = Draws(50, 0.95, SeededEntropy(2))
+    given = people(sensitive), people_known(sensitive)
+    found = measured(*given, Deployment("pm_01", 9.0, (1 / 3,) * 3, "decode"), how)
+    assert found.evidence == "draws"
+    assert np.all((found.lower <= found.agreement) & (found.agreement <= found.upper))
+    less = measured(*given, Deployment("pm_01", 0.9, (1 / 3,) * 3, "decode"), how)
+    assert found.agreement.mean() > less.agreement.mean() + 0.05

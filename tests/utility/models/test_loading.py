@@ -1,0 +1,218 @@
+"""Models in files: what loads, what is refused, and that nothing of it has run."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+import zipfile
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+import skops.io
+from sklearn.base import BaseEstimator
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    RandomForestClassifier,
+)
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from curvote.errors import UserError
+from curvote.utility.models.loading import load
+from curvote.utility.models.safe_types import KNOWN_SAFE, check_trees
+
+RNG = np.random.default_rng(0)
+X = np.column_stack([RNG.random((80, 2)), RNG.integers(0, 4, 80)])
+Y = (X[:, 0] + X[:, 1] > 1).astype(int)
+MODELS = {
+    "logistic": LogisticRegression(),
+    "pipeline": make_pipeline(StandardScaler(), LogisticRegression()),
+    "forest": RandomForestClassifier(5, random_state=0),
+    "boosting": GradientBoostingClassifier(n_estimators=5),
+    "widened": make_pipeline(PolynomialFeatures(), DecisionTreeClassifier()),
+    "network": MLPClassifier((4,), solver="lbfgs", max_iter=20),
+}
+
+
+class Stranger(BaseEstimator):
+    """A type that nobody knows to be safe."""
+
+
+class Bomb:
+    """What a pickle can do: write a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> Any:
+        return Path.touch, (self.path,)
+
+
+def fitted(name: str) -> Any:
+    """Return a small model of that name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return MODELS[name].fit(X, Y)
+
+
+def dumped(model: Any, path: Path) -> Path:
+    """Write a model as skops does and return the path."""
+    skops.io.dump(model, path)
+    return path
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_skops_file_loads_and_answers_alike(name: str, tmp_path: Path) -> None:
+    """Trees too, which skops alone would not trust; nothing is to be said."""
+    model = fitted(name)
+    loaded = load(dumped(model, tmp_path / "model.skops"))
+    np.testing.assert_array_equal(loaded.model.predict(X), model.predict(X))
+    assert loaded.notes == ()
+
+
+def test_a_type_that_is_not_known_is_listed_and_not_loaded(tmp_path: Path) -> None:
+    """By its full name, and by no other words than its own."""
+    path = dumped(Stranger(), tmp_path / "model.skops")
+    with pytest.raises(UserError, match=r"test_loading\.Stranger.*Nothing was loaded"):
+        load(path)
+
+
+def test_known_types_are_named_one_by_one() -> None:
+    """No name stands for a module, and none can be called with what a file says."""
+    for name in KNOWN_SAFE:
+        home, _, own = name.rpartition(".")
+        assert isinstance(getattr(import_module(home), own), type)
+
+
+@pytest.mark.parametrize("suffix", [".pkl", ".pickle", ".joblib"])
+def test_a_pickle_is_refused_and_has_not_run(suffix: str, tmp_path: Path) -> None:
+    """With the two lines that convert it."""
+    path, trace = tmp_path / f"model{suffix}", tmp_path / "trace"
+    path.write_bytes(pickle.dumps(Bomb(trace)))
+    with pytest.raises(UserError, match="runs whatever code") as said:
+        load(path)
+    assert "  import joblib, skops.io\n  skops.io.dump(joblib.load(" in str(said.value)
+    assert not trace.exists()
+    load(path, trusted=path)
+    assert trace.exists()
+
+
+def test_the_two_lines_convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they stand in the message; what they write loads."""
+    monkeypatch.chdir(tmp_path)
+    joblib.dump(fitted("logistic"), "model.pkl")
+    with pytest.raises(UserError) as said:
+        load(Path("model.pkl"))
+    lines = [line for line in str(said.value).splitlines() if line.startswith("  ")]
+    exec("\n".join(line.strip() for line in lines), {})
+    assert load(Path("model.skops")).model.predict(X[:1]).shape == (1,)
+
+
+def test_trust_is_in_one_file(tmp_path: Path) -> None:
+    """Another name, or a skops file, is refused; the very file loads."""
+    path = tmp_path / "model.pkl"
+    joblib.dump(fitted("logistic"), path)
+    with pytest.raises(UserError, match="the one file that it names"):
+        load(path, trusted=tmp_path / "other.pkl")
+    safe = dumped(fitted("logistic"), tmp_path / "model.skops")
+    with pytest.raises(UserError, match="leave out --trust-pickle"):
+        load(safe, trusted=safe)
+    assert load(path, trusted=path).model.predict(X[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("model.skops", None, "no such file"),
+        ("model.skops", b"no archive", "no archive at all"),
+        ("model.onnx", b"", "a model is a .skops file"),
+    ],
+)
+def test_what_is_no_model_is_said(
+    name: str, content: bytes | None, said: str, tmp_path: Path
+) -> None:
+    """One message."""
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=said):
+        load(tmp_path / name)
+
+
+def test_an_archive_of_something_else_is_said(tmp_path: Path) -> None:
+    """An archive without a model."""
+    path = tmp_path / "model.skops"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hello", "world")
+    with pytest.raises(UserError, match="holds no model that loads"):
+        load(path)
+
+
+def bent(path: Path, old: bytes, new: bytes) -> Path:
+    """Return a copy of a skops file with other words in its schema."""
+    made = path.with_name(f"bent-{path.name}")
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(made, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            replaced = content.replace(old, new) if name == "schema.json" else content
+            target.writestr(name, replaced)
+    return made
+
+
+def test_another_version_is_said(tmp_path: Path) -> None:
+    """Both versions stand in the note; the model still answers."""
+    import sklearn
+
+    path = dumped(fitted("pipeline"), tmp_path / "model.skops")
+    loaded = load(bent(path, sklearn.__version__.encode(), b"1.2.2"))
+    (note,) = loaded.notes
+    assert "scikit-learn 1.2.2" in note
+    assert sklearn.__version__ in note
+
+
+def _nodes_to(model: Any, field: str, value: int) -> None:
+    """Bend the first node of a tree, as a made file would have it."""
+    tree = model.tree_
+    state = tree.__getstate__()
+    state["nodes"][field][0] = value
+    tree.__setstate__(state)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("left_child", 0), ("right_child", 10**6), ("feature", 99), ("feature", -7)],
+)
+def test_a_tree_that_leads_out_of_memory_is_refused(field: str, value: int) -> None:
+    """A circle, a child that is not there, a column that is not there."""
+    model = DecisionTreeClassifier(random_state=0).fit(X, Y)
+    check_trees(model)
+    _nodes_to(model, field, value)
+    with pytest.raises(UserError, match="nodes lead nowhere"):
+        check_trees(model)
+
+
+def test_a_tree_inside_an_ensemble_is_found() -> None:
+    """In a pipeline, in a forest; and the histogram kind, with its categories."""
+    forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
+    _nodes_to(forest.estimators_[2], "feature", 3)
+    with pytest.raises(UserError, match="nodes lead nowhere"):
+        check_trees(make_pipeline(StandardScaler(), forest))
+    plain = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(X, Y)
+    check_trees(plain)
+    plain._predictors[1][0].nodes["left"][0] = 1 << 20
+    with pytest.raises(UserError, match="nodes lead nowhere"):
+        check_trees(plain)
+    known = HistGradientBoostingClassifier(
+        max_iter=3, min_samples_leaf=2, categorical_features=[2]
+    ).fit(X, X[:, 2] % 2)
+    check_trees(known)
+    known._bin_mapper.is_categorical_[:] = False
+    with pytest.raises(UserError, match="nodes lead nowhere"):
+        check_trees(known)
