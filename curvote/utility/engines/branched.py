@@ -22,6 +22,8 @@ SLACK = 1e-9
 TOGETHER = 64
 # Boxes of a record beyond which `holds` says no.
 TRIED = 192
+# Brackets wider than this say less than some 2,000 draws.
+LOOSE = 0.05
 NAMES = ("low", "high", "answer", "certain", "axis")
 
 
@@ -49,7 +51,9 @@ class Branched(Surface):
     def answers(self, channel: Channel, draws: Draws) -> Answers:
         """Return brackets of how often each class is answered; evidence ``bracket``.
 
-        Drawn where the channel has no law that is a mixture of products.
+        Where one is wider than `LOOSE`, draws stand beside all of them: both hold, the
+        draws at their confidence, and the evidence is ``draws``. Nothing but draws
+        where the channel has no law that is a mixture of products.
         """
         n = len(self.clean)
         chunks = [slice(i, i + TOGETHER) for i in range(0, n, TOGETHER)]
@@ -57,7 +61,10 @@ class Branched(Surface):
         if any(each is None for each in found):
             return self._drawn(channel, draws)
         share, lower = np.concatenate([e for e in found if e is not None], axis=1)
-        return bracket(share, lower)
+        known = bracket(share, lower)
+        if not draws.number or (known.upper - known.lower <= LOOSE).all():
+            return known
+        return beside(known, self._drawn(channel, draws))
 
     def _shares(self, channel: Channel, chunk: slice) -> FloatArray | None:
         law = channel.law(self.question.values[chunk])
@@ -139,6 +146,17 @@ def bracket(share: FloatArray, lower: FloatArray) -> Answers:
     most = np.clip(1 - (least.sum(axis=1, keepdims=True) - least), 0.0, 1.0)
     queries = np.zeros(len(share), dtype=np.int64)
     return Answers(np.clip(share, least, most), least, most, "bracket", queries)
+
+
+def beside(known: Answers, drawn: Answers) -> Answers:
+    """Return what both say: the narrower of the ends, certain or at a confidence.
+
+    Where draws had bad luck and contradict what is certain, that stands alone.
+    """
+    lower = np.maximum(known.lower, np.minimum(drawn.lower, known.upper))
+    upper = np.minimum(known.upper, np.maximum(drawn.upper, known.lower))
+    share = np.clip(drawn.share, lower, upper)
+    return Answers(share, lower, upper, "draws", drawn.queries)
 
 
 def branched(
