@@ -142,7 +142,7 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         rows=rows or (ROWS_AS_PUBLISHED if as_published else ROWS),
         client_side=client_side,
     )
-    say = numbered(4)
+    say = numbered(5 if as_published else 4)
     asked = ready(find(Asked(model, project, trust_pickle, cell)), options)
     say(f"{asked.described.kind}, {asked.setting.n} of {asked.total} records")
     for note in asked.notes:

@@ -9,8 +9,10 @@ from typing import Any, Literal
 from curvote import validate
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.making import kind
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.utility.deployments.deployment import Deployment, Read
+from curvote.utility.deployments.deployment import OUTPUT, Deployment, Read, channel
 from curvote.utility.deployments.retrain import Refit
 from curvote.utility.deployments.scan import deployments, measured
 from curvote.utility.engines.base import Draws
@@ -104,6 +106,10 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
     if terms.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
     _check_reads(ready, terms)
+    if terms.as_published:
+        say(
+            f"asking about {setting.n} records as published, 516,446 times each or more"
+        )
     ways = deployments(
         setting,
         terms.epsilons,
@@ -111,6 +117,7 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
         reads=terms.reads,
         delta=terms.delta,
     )
+    _check_mechanisms(ready, ways)
     published = SeededEntropy(SEED) if terms.as_published else None
     what = known(setting, published=published)
     say(f"the model is known around {setting.n} records (engine {what.engine})")
@@ -134,6 +141,19 @@ def _check_reads(ready: Ready, terms: Terms) -> None:
     for name in terms.reads or ():
         if name in given and given[name] is None:
             raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
+
+
+def _check_mechanisms(ready: Ready, ways: Sequence[Deployment]) -> None:
+    """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
+    first = {each.mechanism: each for each in reversed(ways) if not each.free}
+    first.pop(OUTPUT, None)
+    for name, each in first.items():
+        law = channel(ready.setting, each).law(ready.setting.values[:1])
+        if law is None and issubclass(kind(name), LabelMechanism):
+            raise UserError(
+                f"--mechanism {name}: its outputs are codes, and no number that could"
+                " stand in a feature's place."
+            )
 
 
 def _measured(

@@ -126,8 +126,8 @@ def _small_print(found: Found) -> Iterator[str]:
             f"{found.ready.setting.n} of {total:,} records, drawn at random: intervals"
             " are of all of them and more like them (--rows N takes more)."
         )
-    if found.known.why:
-        yield f"evidence {evidence(found)}: {found.known.why}"
+    if found.known.why and evidence(found) != "exact":
+        yield f"why {evidence(found)}: {found.known.why}"
     yield (
         "agreement is with the answer without noise, not with the truth. The figures"
         " are a population's: nobody should choose epsilon, or whether to take part, by"

@@ -200,7 +200,7 @@ def _curves(given: Given, options: Options) -> Subject:
 
 
 def _records(given: Given, subject: Subject, options: Options) -> Records:
-    if options.data is None and isinstance(given.model, CurveClassifier):
+    if options.data is None and given.pipeline and options.sensitive is None:
         from flows.utility_curves import of_test_clients, sent
 
         return Records(*of_test_clients(given.pipeline, sent(given.model)))
