@@ -114,10 +114,8 @@ def sentences(found: Found) -> Iterator[str]:
     """Yield what is recommended, a line for each total where no target is given."""
     yield ""
     for total, advice in found.advice.items():
-        at = "" if total is None else f"at a total epsilon of {total:g}: "
-        sent = advice.deployment
-        what = "" if sent is None else _words(sent, found.ready.setting.names)
-        yield f"{at}{what}{': ' if what else ''}{advice.reason}"
+        at = "" if total is None else f"total epsilon {total:g}: "
+        yield f"{at}{advice.reason}"
     yield from _small_print(found)
 
 
