@@ -16,6 +16,8 @@ from curvote.validate import FloatArray
 REACHES = (1.0, 0.6, 0.4, 0.3)
 # What a record that is not alike weighs still.
 _UNLIKE = 1e-3
+# Standard errors by which it must guess better than a prior of all alike.
+CLEARLY = 2.0
 # Public records on which the reach is chosen.
 _ASKED = 400
 
@@ -26,7 +28,7 @@ def weights(setting: Setting) -> FloatArray | None:
     exp(-distance^2 / (2 reach^2)), the distance a root mean square over the other
     features, each in public standard deviations. The reach is the one of `REACHES`
     with which public records' answers are guessed best from the other public records,
-    nothing being sent; None, all weigh alike, where no reach does better than that.
+    nothing being sent; None, all weigh alike, where no reach does clearly better.
     """
     public = setting.public
     if public is None or not setting.alike:
@@ -58,10 +60,13 @@ def _distances(records: FloatArray, public: FloatArray) -> FloatArray:
 
 
 def _reach(votes: NDArray[np.uint16], clean: Places, squared: FloatArray) -> float:
-    """Return the reach that guesses best, of equal ones the widest."""
-    reaches = (np.inf, *REACHES)
-    scores = [_guessed(votes, clean, _weighed(squared, each)) for each in reaches]
-    return reaches[int(np.argmax(scores))]
+    """Return the reach that guesses best; infinity where none is clearly better."""
+    plain = _guessed(votes, clean, _weighed(squared, np.inf))
+    right = [_guessed(votes, clean, _weighed(squared, each)) for each in REACHES]
+    best = int(np.argmax([each.sum() for each in right]))
+    gain = right[best].sum() - plain.sum()
+    differ = int(np.count_nonzero(right[best] != plain))
+    return REACHES[best] if gain > CLEARLY * np.sqrt(differ) else np.inf
 
 
 def _weighed(squared: FloatArray, reach: float) -> FloatArray:
@@ -71,7 +76,9 @@ def _weighed(squared: FloatArray, reach: float) -> FloatArray:
     return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
-def _guessed(votes: NDArray[np.uint16], clean: Places, weight: FloatArray) -> float:
-    """Return how often the weighed prior's most likely class is the clean one."""
+def _guessed(
+    votes: NDArray[np.uint16], clean: Places, weight: FloatArray
+) -> NDArray[np.bool_]:
+    """Say for each record if the weighed prior's most likely class is the clean one."""
     scores = [((votes == c) * weight).sum(axis=1) for c in range(votes.max() + 1)]
-    return float(np.mean(np.argmax(scores, axis=0) == clean))
+    return np.asarray(np.argmax(scores, axis=0) == clean)

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.entropy import Entropy
+from curvote.errors import UserError
 from curvote.utility.deployments.deployment import (
     Deployment,
     Read,
@@ -93,6 +94,11 @@ def quantify(
         entropy,
     )
     found = measured(asked, _known(asked, evidence, surrogate), deployment, how)
+    if evidence in {"exact", "bracket"} and found.evidence == "draws":
+        raise UserError(
+            f"{mechanism} read {read} on {len(asked.sensitive)} features can only be"
+            f" drawn: ask for evidence 'draws' or 'auto' instead of {evidence!r}."
+        )
     bound = np.full(asked.n, np.nan) if found.bound is None else found.bound
     return Agreement(
         found.agreement, found.lower, found.upper, bound, found.evidence, found.queries

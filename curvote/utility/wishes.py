@@ -86,7 +86,7 @@ class Words:
         )
 
     def _against(self, found: Pair) -> str:
-        """Return the best of the other kind: a floor, or what is sent."""
+        """Return the best of the other kind: a floor, or what is sent for as little."""
         others = [p for p in self.scan if p[0].free != found[0].free]
         if not others:
             return "nothing that is sent was looked at"

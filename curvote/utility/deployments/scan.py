@@ -14,7 +14,7 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.making import kind, names
-from curvote.utility.channel import Channel, channel_of
+from curvote.utility.channel import Channel, Part, channel_of
 from curvote.utility.deployments.decode import decoded
 from curvote.utility.deployments.deployment import (
     OUTPUT,
@@ -54,9 +54,17 @@ def _carries(name: str, d: int, delta: float) -> bool:
         needs["n_classes"] = 3
     try:
         seen = channel_of(name, epsilon=1.0, bounds=bounds, instead=middle[0], **needs)
-        return seen.law(middle) is not None
+        return seen.law(middle) is not None and all(map(_numbers, seen.parts))
     except UserError:
         return False
+
+
+def _numbers(part: Part) -> bool:
+    """Say whether outputs are numbers like the inputs: codes of labels are not."""
+    made = part.mechanism
+    if not isinstance(made, LabelMechanism):
+        return True
+    return np.array_equal(made.outputs(), np.arange(made.n_classes))
 
 
 def _taken(name: str, params: Mapping[str, Any]) -> dict[str, Any]:

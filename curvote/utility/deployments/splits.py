@@ -12,6 +12,8 @@ from curvote.validate import FloatArray
 Split = tuple[float, ...]
 # The steps of a grid over two features.
 QUARTERS = 4
+# One of more features than these says next to nothing alone.
+MOST_ALONE = 8
 # Public records, and values of others put in their place, to see what moves answers.
 _LOOKED_AT, _PUT = 400, 8
 
@@ -19,14 +21,15 @@ _LOOKED_AT, _PUT = 400, 8
 def splits(setting: Setting) -> list[Split]:
     """Return the shares that are tried, the equal ones first; 0 is withheld.
 
-    One feature takes all. Two: a grid of quarters. More: equal, each alone and, with
-    public records, in proportion to `influence`, over all and over the upper half.
+    One feature takes all. Two: a grid of quarters. More: equal, each of up to eight
+    alone and, with public records, in proportion to `influence`, over all and over the
+    upper half.
     """
     s = len(setting.sensitive)
     equal = (1 / s,) * s
     if s <= 2:
         return _unique([equal, *_grid(s)])
-    alone = [tuple(map(float, row)) for row in np.eye(s)]
+    alone = [tuple(map(float, row)) for row in np.eye(s)] if s <= MOST_ALONE else []
     return _unique([equal, *alone, *_led(setting)])
 
 

@@ -1,3 +1,5 @@
+"""Public bins on the line of a noised number."""
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ VALUES = np.linspace(-1, 1, 9)
 
 
 def laws(name, epsilon, **params):
+    """Return the laws of nine inputs, one for each term."""
     mechanism = make(name, epsilon=epsilon, **params)
     start, stop = mechanism.domain
     columns = (start + (stop - start) * (VALUES + 1) / 2)[:, None]
@@ -17,6 +20,7 @@ def laws(name, epsilon, **params):
 @pytest.mark.parametrize("name", ["laplace", "piecewise", "pm_01", "hybrid", "duchi"])
 @pytest.mark.parametrize("epsilon", [0.3, 2.0, 9.0])
 def test_every_output_has_its_bin(name, epsilon):
+    """Masses add up to 1 for every input."""
     found = laws(name, epsilon)
     ends = edges(found)
     assert np.all(np.diff(ends) > 0)
@@ -25,6 +29,7 @@ def test_every_output_has_its_bin(name, epsilon):
 
 
 def test_atoms_alone_are_one_bin_each():
+    """And no bin is empty."""
     found = laws("k_rr", 2.0, n_classes=5)
     assert wanted(found) == 1
     ends = edges(found)
@@ -34,6 +39,7 @@ def test_atoms_alone_are_one_bin_each():
 
 
 def test_atoms_beside_a_rest_are_apart_from_it():
+    """An atom's bin holds nothing else."""
     found = laws("hybrid", 3.0)
     (ends, law) = edges(found), found[0]
     each = masses(law, ends)
@@ -44,6 +50,7 @@ def test_atoms_beside_a_rest_are_apart_from_it():
 
 
 def test_narrow_noise_has_more_bins_and_none_has_more_than_most():
+    """Up to 512."""
     numbers = [wanted(laws("pm_01", epsilon)) for epsilon in (1.0, 3.0, 6.0, 20.0)]
     assert numbers == sorted(numbers)
     assert numbers[0] < numbers[-1] == MOST

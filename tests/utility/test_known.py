@@ -1,0 +1,122 @@
+"""What is known whatever the noise: kept in arrays, and the weights of a prior."""
+
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from curvote.utility.deployments.deployment import Deployment
+from curvote.utility.deployments.scan import deployments, measured
+from curvote.utility.engines.black_box import BlackBox
+from curvote.utility.engines.linear import LinearModel
+from curvote.utility.known import known, restored
+from curvote.utility.likeness import REACHES, weights
+from curvote.utility.setting import setting
+from curvote.utility.shortlist import shortlist
+from tests.utility.settings_of import people, people_known
+
+SETTING, KNOWN = people(), people_known()
+ASKED = [
+    Deployment("pm_01", 2.0, (1.0, 0.0)),
+    Deployment("joint_box", 2.0, None, "decode"),
+    Deployment("withhold", 0.0, (0.0, 0.0), "without"),
+]
+
+
+def kept(arrays):
+    """Return arrays that went through a file, nothing pickled."""
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    file.seek(0)
+    return dict(np.load(file, allow_pickle=False))
+
+
+@pytest.mark.parametrize("deployment", ASKED, ids=lambda each: each.read)
+def test_what_was_kept_in_a_file_answers_alike(deployment):
+    """The model is not asked again: one that refuses to answer is no matter."""
+    again = restored(SETTING, kept(KNOWN.arrays()))
+    first, second = (measured(SETTING, each, deployment) for each in (KNOWN, again))
+    np.testing.assert_array_equal(first.agreement, second.agreement)
+    np.testing.assert_array_equal(first.right, second.right)
+    if first.bound is not None:
+        np.testing.assert_array_equal(first.bound, second.bound)
+
+
+def test_what_is_not_known_is_not_kept():
+    """Without public records and training data there are no arrays of them."""
+    bare = replace(SETTING, public=None, train=None, public_labels=None)
+    about = known(bare, engine=BlackBox())
+    arrays = about.arrays()
+    assert not {"public", "without", "weights"} & set(arrays)
+    again = restored(bare, kept(arrays))
+    assert again.public is None
+    assert again.box is None
+    assert np.array_equal(again.clean, KNOWN.clean)
+
+
+def test_public_answers_are_the_models_with_those_values_in_place():
+    """Record i with the sensitive values of public record j."""
+    for i, j in ((0, 0), (7, 30), (59, 79)):
+        row = SETTING.records[[i]].copy()
+        row[0, [0, 5]] = SETTING.public[j, [0, 5]]
+        assert KNOWN.public[i, j] == SETTING.answers(row)[0]
+
+
+def told(tells, seed=3):
+    """Return people whose age follows from another feature, or does not."""
+    rng = np.random.default_rng(seed)
+    age = rng.uniform(0, 100, 460)
+    married = (age > 45) if tells else rng.random(460) < 0.5
+    rows = np.column_stack([age, married * 1.0, rng.normal(size=460)])
+    return setting(
+        LinearModel(np.array([1.0, 0.0, 0.0]), -50.0),
+        rows[:60],
+        sensitive=(0,),
+        bounds=[(0, 100)],
+        public=rows[60:],
+    )
+
+
+def test_a_prior_weighs_those_alike_where_that_tells():
+    """The floor follows from the other features, and every reading is better."""
+    alike, plain = told(tells=True), replace(told(tells=True), alike=False)
+    found = weights(alike)
+    assert found.shape == (60, 400)
+    np.testing.assert_allclose(found.sum(axis=1), 1)
+    same = alike.records[:, [1]] == alike.public[:, 1]
+    assert found[same].mean() > 2 * found[~same].mean()
+    deployment = Deployment("pm_01", 1.0, (1.0,), "decode")
+    for each in (Deployment("withhold", 0.0, (0.0,), "decode"), deployment):
+        with_it, without = (
+            measured(one, known(one), each).agreement.mean() for one in (alike, plain)
+        )
+        assert with_it > without + 0.1
+
+
+def test_all_weigh_alike_where_nothing_tells():
+    """Or where there is nothing else, or nobody else."""
+    assert weights(told(tells=False)) is None
+    assert weights(replace(told(tells=True), alike=False)) is None
+    given = told(tells=True)
+    assert weights(replace(given, public=given.public[:1])) is None
+    assert weights(replace(given, public=None)) is None
+    constant = given.public.copy()
+    constant[:, 1:] = 1.0
+    assert weights(replace(given, public=constant)) is None
+    assert list(REACHES) == sorted(REACHES, reverse=True)
+
+
+def test_a_shortlist_keeps_what_is_always_there_and_the_best():
+    """Floors, equal splits read raw, and so many of each reading at each total."""
+    listed = deployments(SETTING, [1.0, 4.0], ["pm_01", "sw_01", "duchi", "joint_box"])
+    found = shortlist(SETTING, KNOWN, listed, keep=1)
+    assert [each for each in listed if each in found] == found
+    assert sum(each.free for each in found) == 3
+    equal = [each for each in found if each.split == (0.5, 0.5) and each.read == "raw"]
+    assert len(equal) == 6
+    for epsilon in (1.0, 4.0):
+        reads = [d.read for d in found if d.epsilon == epsilon and d not in equal]
+        assert sorted(reads) == ["decode", "raw", "raw", "retrain"]  # one is output
+    best = max(listed, key=lambda each: measured(SETTING, KNOWN, each).agreement.mean())
+    assert best in shortlist(SETTING, KNOWN, listed, keep=3)

@@ -1,0 +1,120 @@
+"""Rows: the figures of a deployment over all records and groups, with intervals."""
+
+import numpy as np
+import pytest
+
+from curvote.utility.deployments.deployment import Deployment
+from curvote.utility.deployments.scan import measured
+from curvote.utility.intervals import over_records
+from curvote.utility.measured import Measured
+from curvote.utility.rows import row, rows_of
+from tests.utility.settings_of import people, people_known
+
+SETTING, KNOWN = people(), people_known()
+KEYS = [
+    "mechanism",
+    "split",
+    "read",
+    "epsilon",
+    "delta",
+    "agreement",
+    "lower",
+    "upper",
+    "worst",
+    "under_target",
+    "bound",
+    "claimed",
+    "accuracy",
+    "balanced_accuracy",
+    "group",
+    "evidence",
+    "queries",
+]
+
+
+def of(agreement, lower=None, upper=None, evidence="exact"):
+    """Return figures of made-up records."""
+    return Measured(
+        agreement,
+        agreement if lower is None else lower,
+        agreement if upper is None else upper,
+        None,
+        evidence,
+        np.ones(len(agreement), dtype=np.int64),
+        confidence=0.95 if evidence == "draws" else None,
+    )
+
+
+def test_a_row_has_exactly_the_keys_of_the_command():
+    """In their order; the split by name, null for a vector mechanism."""
+    deployment = Deployment("pm_01", 2.0, (0.75, 0.25))
+    found = row(SETTING, deployment, measured(SETTING, KNOWN, deployment)).as_json()
+    assert list(found) == KEYS
+    assert found["split"] == {"age": 0.75, "bmi": 0.25}
+    joint = Deployment("joint_box", 2.0)
+    found = row(SETTING, joint, measured(SETTING, KNOWN, joint), target=0.8).as_json()
+    assert found["split"] is None
+    assert found["bound"] <= found["agreement"] == found["lower"] == found["upper"]
+    assert 0 <= found["worst"] <= found["agreement"]
+    assert 0 < found["under_target"] <= 1
+
+
+def test_groups_are_rows_that_average_to_all():
+    """Every record is in one group."""
+    deployment = Deployment("pm_01", 2.0, (1.0, 0.0))
+    figures = measured(SETTING, KNOWN, deployment)
+    every, few, many = rows_of(SETTING, deployment, figures)
+    assert (every.group, few.group, many.group) == (None, "few", "many")
+    n = len(SETTING.records)
+    assert every.agreement == pytest.approx(
+        (20 * few.agreement + (n - 20) * many.agreement) / n
+    )
+    assert few.worst >= every.worst == min(few.worst, many.worst)
+
+
+def test_balanced_accuracy_is_the_mean_over_labels():
+    """And accuracy the mean over records."""
+    deployment = Deployment("withhold", 0.0, (0.0, 0.0))
+    found = row(SETTING, deployment, measured(SETTING, KNOWN, deployment))
+    right = KNOWN.withheld == SETTING.labels
+    assert found.accuracy == pytest.approx(right.mean())
+    each = [right[SETTING.labels == label].mean() for label in (0, 1)]
+    assert found.balanced_accuracy == pytest.approx(np.mean(each))
+
+
+def test_a_bracket_is_averaged():
+    """The mean lies between the means of the ends."""
+    middle = np.array([0.2, 0.8])
+    found = over_records(
+        of(middle, middle - 0.1, middle + 0.1, "bracket"), sample=False
+    )
+    assert found == pytest.approx((0.4, 0.6))
+
+
+def covered(seed, sample):
+    """Say whether intervals of drawn records cover the truth of these, or of all."""
+    from curvote.utility.evidence.binomial import interval
+
+    rng = np.random.default_rng(seed)
+    true = rng.beta(2, 1, 50)
+    counts = rng.binomial(100, true)
+    low, high = interval(counts, 100, 0.95)
+    figures = of(counts / 100, low, high, "draws")
+    down, up = over_records(figures, sample=sample)
+    return down <= (2 / 3 if sample else true.mean()) <= up
+
+
+@pytest.mark.parametrize("sample", [False, True])
+def test_drawn_averages_cover_and_a_sample_has_the_wider_interval(sample):
+    """Of these records, and of the population that they are drawn from."""
+    assert np.mean([covered(seed, sample) for seed in range(200)]) >= 0.92
+
+
+def test_an_interval_of_these_records_is_none_of_a_population():
+    """The twin that leaves the sampling of records out covers far too rarely."""
+    rng = np.random.default_rng(0)
+    hits = [over_records(of(rng.beta(2, 1, 50)), sample=False) for _ in range(100)]
+    assert np.mean([low <= 2 / 3 <= high for low, high in hits]) < 0.1
+    wide = [over_records(of(rng.beta(2, 1, 200)), sample=True) for _ in range(100)]
+    assert np.mean([low <= 2 / 3 <= high for low, high in wide]) >= 0.95
+    assert over_records(of(np.array([0.5])), sample=True) == (0.0, 1.0)
