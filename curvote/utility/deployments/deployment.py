@@ -18,6 +18,8 @@ Read = Literal["raw", "decode", "retrain", "without"]
 READS = ("raw", "decode", "retrain", "without")
 # Deployments that are no mechanism on features.
 WITHHOLD, OUTPUT = "withhold", "output"
+# More features than these are counted, not named.
+NAMED = 4
 # More levels than these say no more: a percent of the bounds.
 MOST_LEVELS = 101
 
@@ -63,8 +65,15 @@ class Deployment:
         if self.split is None:
             return f"{self.mechanism} on all jointly"
         shares = zip(names, self.split, strict=True)
-        parts = [f"{share:.2g} on {name}" for name, share in shares if share > 0]
-        return f"{self.mechanism}, {' and '.join(parts)}"
+        return f"{self.mechanism}, {_shared([pair for pair in shares if pair[1] > 0])}"
+
+
+def _shared(sent: list[tuple[str, float]]) -> str:
+    """Return which features have which share, without names where they are many."""
+    if len(sent) <= NAMED:
+        return " and ".join(f"{share:.2g} on {name}" for name, share in sent)
+    same = len({share for _, share in sent}) == 1
+    return f"{'equally' if same else 'by influence'} on {len(sent)} features"
 
 
 def checked(deployment: Deployment, setting: Setting) -> Deployment:
