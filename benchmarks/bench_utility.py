@@ -32,6 +32,8 @@ from curvote.utility.channel import Channel, channel_of
 from curvote.utility.engines.base import Answers, Draws, Question, Surface
 from curvote.utility.engines.black_box import BlackBox, Drawn
 from curvote.utility.engines.choosing import engine_for
+from curvote.utility.engines.linear import Linear, LinearModel
+from curvote.utility.engines.trees.engine import Trees
 from curvote.utility.evidence.pool import pool
 from curvote.utility.evidence.stopping import each_decided
 from curvote.utility.robustness.published import as_published
@@ -46,6 +48,16 @@ DRAWS = 5000
 WIDEST = 0.0145  # half of an interval of so many draws
 MOST_QUERIES = 1000  # in the mean, to decide a target that is .05 away
 TOTALS = (1.0, 2.0, 4.0)
+
+SEVEN = (
+    "pm_01",
+    "square_wave",
+    "hybrid",
+    "laplace",
+    "joint_box",
+    "exponential",
+    "k_rr",
+)
 
 
 @dataclass(frozen=True)
@@ -201,10 +213,56 @@ def shared() -> Iterator[Target]:
     known = drawn("network", 20)
     noises = [channel(total) for total in (0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 8)]
     made, spent = timed(pool, known, noises, Draws(500, 0.95, SeededEntropy(4)))
-    print(f"pool of {made.queries} queries a record for 9 totals: {spent:.0f} ms")
+    print(
+        f"pool of {made.answer.shape[1]} queries a record for 9 totals: {spent:.0f} ms"
+    )
     alone = known.answers(noises[3], Draws(500, 0.95, SeededEntropy(5)))
-    ratio = width(known, made.answers(noises[3])) / width(known, alone)
+    ratio = width(known, made.answers(noises[3], Draws(500))) / width(known, alone)
     yield Target("a total of 1.5 in a pool of 9: width against alone", ratio, ratio < 1)
+
+
+def linear() -> Iterator[Target]:
+    """Time exact shares of 1,000 records, and brackets of 49 noised features."""
+    asked = question("logistic", np.arange(1000))
+    known = engine_for(asked)[0].surface(asked)
+    for name in ("pm_01", "laplace", "k_rr", "joint_box"):
+        _, spent = timed(known.answers, channel(2.0, name), Draws())
+        what = f"logistic, 1,000 records, {name}: seconds"
+        yield Target(what, spent / 1000, spent < 1000)
+    rng = np.random.default_rng(1)
+    model = LinearModel(rng.normal(size=49), 0.1)
+    bounds, pixels = np.tile([-1.0, 1.0], (49, 1)), rng.uniform(-1, 1, (8, 49))
+    many = Question(model, pixels, tuple(range(49)), bounds)
+    noise = channel_of("pm_01", epsilon=98, bounds=bounds, instead=np.zeros(49))
+    found, spent = timed(Linear().surface(many).answers, noise, Draws())
+    widest = float((found.upper - found.lower).max())
+    yield Target("linear, 49 features: widest bracket", widest, widest <= 0.005)
+    yield Target("linear, 49 features: seconds a record", spent / 8000, spent < 16000)
+
+
+def forests() -> Iterator[Target]:
+    """Compare a forest's cells with asking it on a grid, and 35 channels with those."""
+    single = np.array([STUDIES["stroke"].single])
+    sides = [np.linspace(low, high, 200) for low, high in BOUNDS]
+    rows = np.repeat(table()[0][single], 40_000, axis=0)
+    rows[:, [0, 5]] = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
+    _, asking = timed(model("forest").predict, rows)
+    noises = [channel(total, name) for name in SEVEN for total in (1, 2, 3, 4, 8)]
+    for places in (single, np.arange(100)):
+        asked = question("forest", places)
+        surface, spent = timed(Trees().surface, asked)
+        _, all_of_them = timed(each_of, surface, noises)
+        line("forest", f"{len(places)} records: 35 channels", 0, all_of_them, "")
+        line("forest", f"{len(places)} records: surface", 0, spent, "")
+        if len(places) == 1:
+            share = spent / asking
+            yield Target("forest: cells, for `predict` of 200 x 200", share, share <= 2)
+    share = all_of_them / spent
+    yield Target("forest, 100 records: 35 channels for the cells", share, share <= 1)
+
+
+def each_of(surface: Surface, noises: list[Channel]) -> list[Answers]:
+    return [surface.answers(noise, Draws()) for noise in noises]
 
 
 def main() -> int:
@@ -219,7 +277,9 @@ def main() -> int:
         return 0
     found = list(one_record())
     found += [*coverage(300 if full else 60), *targets(300 if full else 60)]
+    found += forests()
     found += [*surrogates(100 if full else 20), *shared()]
+    found += linear()
     print(*found, sep="\n")
     return 0 if all(each.met for each in found) else 1
 

@@ -52,6 +52,9 @@ Train = Annotated[
 Mechanisms = Annotated[
     list[str], typer.Option("--mechanism", help="Only these; repeatable.")
 ]
+Reads = Annotated[
+    list[str], typer.Option("--read", help="raw, decode (--public), retrain (--train).")
+]
 Features = Annotated[
     str | None, typer.Option(help="The model's columns, if it keeps no names.")
 ]
@@ -67,7 +70,7 @@ ClientSide = Annotated[
     bool, typer.Option("--client-side", help="Clients can run the model.")
 ]
 AsPublished = Annotated[
-    bool, typer.Option("--as-published", help="Add the published procedure's figure.")
+    bool, typer.Option("--as-published", help="Add the published figure: slow.")
 ]
 TrustPickle = Annotated[
     str | None, typer.Option(help="The very MODEL, if a pickle: its code is run.")
@@ -95,6 +98,7 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     public: Public = None,
     train: Train = None,
     mechanism: Mechanisms = [],  # noqa: B006 - typer copies the default
+    read: Reads = [],  # noqa: B006 - typer copies the default
     features: Features = None,
     rows: Rows = None,
     confidence: Confidence = 0.95,
@@ -111,11 +115,12 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     """Say how often a classifier's answers survive noise, and what to send instead."""
     from flows.utility_asked import checked, found
     from flows.utility_model import Asked, find
-    from flows.utility_setting import Options, ready
+    from flows.utility_setting import ROWS, ROWS_AS_PUBLISHED, Options, ready
 
     terms = checked(
         epsilon,
         mechanism,
+        read,
         target=target,
         metric=metric,
         share=share,
@@ -134,10 +139,10 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         group=group,
         public=public,
         train=train,
-        rows=rows,
+        rows=rows or (ROWS_AS_PUBLISHED if as_published else ROWS),
         client_side=client_side,
     )
-    say = numbered(4)
+    say = numbered(5 if as_published else 4)
     asked = ready(find(Asked(model, project, trust_pickle, cell)), options)
     say(f"{asked.described.kind}, {asked.setting.n} of {asked.total} records")
     for note in asked.notes:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from curvote import validate
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
+from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.making import kind
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.utility.deployments.deployment import Deployment
+from curvote.utility.deployments.deployment import OUTPUT, Deployment, Read, channel
 from curvote.utility.deployments.retrain import Refit
 from curvote.utility.deployments.scan import deployments, measured
 from curvote.utility.engines.base import Draws
@@ -21,6 +23,7 @@ from curvote.utility.recommendation import Recommendation, recommend
 from curvote.utility.rows import Row, rows_of
 from flows.utility_setting import SEED, Ready
 
+READ: tuple[Read, ...] = ("raw", "decode", "retrain")
 Say = Callable[[str], None]
 Scanned = list[tuple[Deployment, Measured]]
 
@@ -31,6 +34,7 @@ class Terms:
 
     epsilons: tuple[float, ...]
     mechanisms: tuple[str, ...] | None = None
+    reads: tuple[Read, ...] | None = None
     target: float | None = None
     metric: Literal["agreement", "accuracy"] = "agreement"
     share: float | None = None
@@ -72,10 +76,17 @@ class Found:
         return [row for each in self.lines if each.free == free for row in each.rows]
 
 
-def checked(epsilon: Sequence[float], mechanism: Sequence[str], **others: Any) -> Terms:
+def checked(
+    epsilon: Sequence[float],
+    mechanism: Sequence[str],
+    read: Sequence[str],
+    **others: Any,
+) -> Terms:
     """Return the terms; UserError: an epsilon, a target, a name that is none."""
     for name in mechanism:
         validate.one_of(MECHANISMS, mechanism=name)
+    for name in read:
+        validate.one_of(READ, read=name)
     for name in ("target", "share"):
         if others[name] is not None:
             validate.fraction(**{name: others[name]})
@@ -84,7 +95,9 @@ def checked(epsilon: Sequence[float], mechanism: Sequence[str], **others: Any) -
     validate.at_least(1, draws=others["draws"])
     if not 0 <= others["delta"] < 1:
         raise UserError(f"delta is {others['delta']!r}; it must be in [0, 1).")
-    return Terms(asked.epsilons(epsilon), tuple(mechanism) or None, **others)
+    reads = tuple(each for each in READ if each in read)
+    names = tuple(mechanism)
+    return Terms(asked.epsilons(epsilon), names or None, reads or None, **others)
 
 
 def found(ready: Ready, terms: Terms, say: Say) -> Found:
@@ -92,10 +105,23 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
     setting = ready.setting
     if terms.metric == "accuracy" and setting.labels is None:
         raise UserError("accuracy is about a label: name its column by --label.")
-    ways = deployments(setting, terms.epsilons, terms.mechanisms, delta=terms.delta)
-    what = known(setting)
+    _check_reads(ready, terms)
+    if terms.as_published:
+        say(
+            f"asking about {setting.n} records as published, 516,446 times each or more"
+        )
+    ways = deployments(
+        setting,
+        terms.epsilons,
+        terms.mechanisms,
+        reads=terms.reads,
+        delta=terms.delta,
+    )
+    _check_mechanisms(ready, ways)
+    published = SeededEntropy(SEED) if terms.as_published else None
+    what = known(setting, published=published)
     say(f"the model is known around {setting.n} records (engine {what.engine})")
-    scanned = list(_measured(ready, what, ways, terms))
+    scanned = _measured(ready, what, ways, terms)
     say(f"{len(ways)} deployments measured")
     asks = {"target": terms.target, "sample": ready.sample}
     lines = [Line(each, rows_of(setting, each, own, **asks)) for each, own in scanned]
@@ -107,12 +133,41 @@ def found(ready: Ready, terms: Terms, say: Say) -> Found:
     return Found(ready, what, lines, advice)
 
 
+def _check_reads(ready: Ready, terms: Terms) -> None:
+    """Refuse a way to read that needs records which are not given."""
+    given = {"decode": ready.setting.public, "retrain": ready.setting.train}
+    options = {"decode": "--public FILE.csv", "retrain": "--train FILE.csv"}
+    whose = {"decode": "public records as its prior", "retrain": "training records"}
+    for name in terms.reads or ():
+        if name in given and given[name] is None:
+            raise UserError(f"--read {name} needs {whose[name]}: {options[name]}")
+
+
+def _check_mechanisms(ready: Ready, ways: Sequence[Deployment]) -> None:
+    """Refuse a mechanism that cannot be made, or whose outputs are no number each."""
+    first = {each.mechanism: each for each in reversed(ways) if not each.free}
+    first.pop(OUTPUT, None)
+    for name, each in first.items():
+        law = channel(ready.setting, each).law(ready.setting.values[:1])
+        if law is None and issubclass(kind(name), LabelMechanism):
+            raise UserError(
+                f"--mechanism {name}: its outputs are codes, and no number that could"
+                " stand in a feature's place."
+            )
+
+
 def _measured(
     ready: Ready, what: Known, ways: Sequence[Deployment], terms: Terms
-) -> Iterator[tuple[Deployment, Measured]]:
-    for each in ways:
+) -> Scanned:
+    """Return what each deployment does, a thread for each processor: mostly numpy."""
+    from joblib import Parallel, delayed
+
+    def one(each: Deployment) -> Measured:
         draws = Draws(terms.draws, terms.confidence, SeededEntropy(SEED))
-        yield each, measured(ready.setting, what, each, draws, Refit(seed=SEED))
+        return measured(ready.setting, what, each, draws, Refit(seed=SEED))
+
+    every = Parallel(n_jobs=-1, prefer="threads")(delayed(one)(each) for each in ways)
+    return list(zip(ways, every, strict=True))
 
 
 def _advice(

@@ -114,10 +114,8 @@ def sentences(found: Found) -> Iterator[str]:
     """Yield what is recommended, a line for each total where no target is given."""
     yield ""
     for total, advice in found.advice.items():
-        at = "" if total is None else f"at a total epsilon of {total:g}: "
-        sent = advice.deployment
-        what = "" if sent is None else _words(sent, found.ready.setting.names)
-        yield f"{at}{what}{': ' if what else ''}{advice.reason}"
+        at = "" if total is None else f"total epsilon {total:g}: "
+        yield f"{at}{advice.reason}"
     yield from _small_print(found)
 
 
@@ -128,8 +126,8 @@ def _small_print(found: Found) -> Iterator[str]:
             f"{found.ready.setting.n} of {total:,} records, drawn at random: intervals"
             " are of all of them and more like them (--rows N takes more)."
         )
-    if found.known.why:
-        yield f"evidence {evidence(found)}: {found.known.why}"
+    if found.known.why and evidence(found) != "exact":
+        yield f"why {evidence(found)}: {found.known.why}"
     yield (
         "agreement is with the answer without noise, not with the truth. The figures"
         " are a population's: nobody should choose epsilon, or whether to take part, by"

@@ -19,8 +19,10 @@ from curvote.utility.setting import Setting, setting
 from curvote.validate import FloatArray
 from flows.utility_model import Given
 
-# So many records of a larger file are taken, unless --rows says another number.
+# So many records of a larger file are taken, unless --rows says another number; the
+# published procedure asks the model half a million times about each.
 ROWS: Final = 1000
+ROWS_AS_PUBLISHED: Final = 20
 SEED: Final = 20240801
 
 
@@ -37,7 +39,7 @@ class Options:
     group: str | None = None
     public: Path | None = None
     train: Path | None = None
-    rows: int | None = None
+    rows: int = ROWS
     client_side: bool = False
 
     def listed(self, name: str) -> list[str] | None:
@@ -198,7 +200,7 @@ def _curves(given: Given, options: Options) -> Subject:
 
 
 def _records(given: Given, subject: Subject, options: Options) -> Records:
-    if options.data is None and isinstance(given.model, CurveClassifier):
+    if options.data is None and given.pipeline and options.sensitive is None:
         from flows.utility_curves import of_test_clients, sent
 
         return Records(*of_test_clients(given.pipeline, sent(given.model)))
@@ -222,9 +224,9 @@ def _labels(table: Table, subject: Subject, options: Options) -> NDArray[np.int6
     return records.labels(cells, name, classes, options.positive)
 
 
-def _sampled(n: int, rows: int | None) -> NDArray[np.int64]:
+def _sampled(n: int, rows: int) -> NDArray[np.int64]:
     """Return which records are taken, in their order: at random, the same each time."""
-    most = ROWS if rows is None else validate.at_least(1, rows=rows)
+    most = validate.at_least(1, rows=rows)
     if n <= most:
         return np.arange(n)
     drawn = np.random.default_rng(SEED).choice(n, most, replace=False)

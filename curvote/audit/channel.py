@@ -9,11 +9,11 @@ import numpy as np
 from curvote.audit.row import Finding
 from curvote.errors import UserError
 from curvote.mechanisms.base import (
-    FiniteMechanism,
     LabelMechanism,
     Mechanism,
     ScalarMechanism,
 )
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.validate import FloatArray
 
 PROBES = 9

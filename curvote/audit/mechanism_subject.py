@@ -28,13 +28,13 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.alibi import Alibi
 from curvote.mechanisms.base import (
-    FiniteMechanism,
     LabelMechanism,
     Mechanism,
     ScalarMechanism,
     VectorMechanism,
 )
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
 from curvote.mechanisms.making import kind, make

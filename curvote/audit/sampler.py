@@ -19,7 +19,8 @@ from curvote.audit.channel import accepted
 from curvote.audit.row import Finding
 from curvote.audit.tape import Given, Mismatch
 from curvote.entropy import SeededEntropy, Words
-from curvote.mechanisms.base import FiniteMechanism, LabelMechanism, Mechanism
+from curvote.mechanisms.base import LabelMechanism, Mechanism
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.validate import FloatArray
 
 WORDS = 1 << 64

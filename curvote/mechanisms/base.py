@@ -26,12 +26,17 @@ class Mechanism(ABC):
 
     ``0 < epsilon < inf``; below ``SMALLEST_EPSILON`` (2^-20) is a UserError.
     ``unbiased`` says that the output (of a label mechanism: its ``decode``) has the
-    input as its mean; ``tight`` that the loss reaches epsilon to within 1e-6.
+    input as its mean; ``tight`` that the loss reaches epsilon to within 1e-6. A number
+    of the input is in [``low``, ``high``]; ``unit_scale`` says that outputs speak of
+    [0, 1], whatever the domain.
     """
 
     name: str
     unbiased: bool
     tight: bool = True
+    low: float = -1.0
+    high: float = 1.0
+    unit_scale: bool = False
 
     def __init__(self, *, epsilon: float) -> None:
         self.epsilon = validate.positive(epsilon=epsilon)
@@ -86,14 +91,14 @@ class Mechanism(ABC):
         return math.inf
 
     @property
-    @abstractmethod
     def domain(self) -> tuple[float, float]:
         """The least and the largest value of one coordinate of an input."""
+        return self.low, self.high
 
     @property
     def scale_of_outputs(self) -> tuple[float, float]:
         """The two outputs that stand for the ends of the domain."""
-        return self.domain
+        return (0.0, 1.0) if self.unit_scale else self.domain
 
     @abstractmethod
     def shaped(self, columns: FloatArray) -> NDArray[Any]:
@@ -148,29 +153,14 @@ class Mechanism(ABC):
 class ScalarMechanism(Mechanism):
     """A mechanism for one real value; arrays are many values, each at full epsilon.
 
-    The domain is ``[low, high]``; outputs are float64 in the input's shape.
-    ``unit_scale`` says that they speak of [0, 1], whatever the domain.
+    Outputs are float64 in the input's shape.
     """
-
-    low: float = -1.0
-    high: float = 1.0
-    unit_scale: bool = False
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the values clipped into the domain, and how many were outside it."""
         given = validate.finite(values=values)
         clipped = np.clip(given, self.low, self.high)
         return clipped, int(np.count_nonzero(clipped != given))
-
-    @property
-    def domain(self) -> tuple[float, float]:
-        """The ends of the domain."""
-        return self.low, self.high
-
-    @property
-    def scale_of_outputs(self) -> tuple[float, float]:
-        """The two outputs that stand for the ends of the domain."""
-        return (0.0, 1.0) if self.unit_scale else self.domain
 
     def shaped(self, columns: FloatArray) -> FloatArray:
         """Return the one column, (n,)."""
@@ -184,48 +174,6 @@ class ScalarMechanism(Mechanism):
         """Return the outputs' laws for inputs (n,): one term, without atoms."""
         given = np.asarray(x, dtype=np.float64)[:, None]
         return product(smooth(given, self.cdf))
-
-
-class FiniteMechanism(ScalarMechanism):
-    """A scalar mechanism with few outputs, given by its channel.
-
-    ``outputs`` is increasing, [k]; ``probabilities`` is the channel.
-    """
-
-    outputs: FloatArray
-
-    @abstractmethod
-    def probabilities(self, x: ArrayLike) -> FloatArray:
-        """Return the probability of each output, [..., k], for each input [...]."""
-
-    def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say for each output whether it is one of ``outputs``."""
-        return np.isin(outputs, self.outputs)
-
-    def mean(self, x: ArrayLike) -> FloatArray:
-        """Return the mean of the output, from the channel."""
-        return np.asarray(self.probabilities(x) @ self.outputs)
-
-    def variance(self, x: ArrayLike) -> FloatArray:
-        """Return the variance of the output, from the channel."""
-        centred = self.outputs - self.mean(x)[..., None]
-        return np.asarray(np.sum(self.probabilities(x) * centred**2, axis=-1))
-
-    def cdf(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        """Return the exact P(output <= at) for each input."""
-        reached = self.outputs <= np.asarray(at)[..., None]
-        return np.asarray(np.sum(self.probabilities(x) * reached, axis=-1))
-
-    def law(self, x: ArrayLike) -> Mixture:
-        """Return the outputs' laws for inputs (n,): atoms."""
-        return product(atoms(self.outputs, self.probabilities(x)))
-
-    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
-        given, seen = np.asarray(x), np.asarray(at)
-        inputs, which = np.unique(given, return_inverse=True)
-        place = np.searchsorted(self.outputs, seen).clip(max=len(self.outputs) - 1)
-        chances = self.probabilities(inputs)[which.reshape(given.shape), place]
-        return np.asarray(np.log(np.where(self.outputs[place] == seen, chances, 0.0)))
 
 
 class LabelMechanism(Mechanism):
@@ -323,10 +271,6 @@ class VectorMechanism(Mechanism):
     each coordinate, (n, d); ``log_ratio`` is one number a record, (n,).
     """
 
-    low: float = -1.0
-    high: float = 1.0
-    unit_scale: bool = False
-
     def __init__(self, *, epsilon: float, d: int) -> None:
         super().__init__(epsilon=epsilon)
         self.d = validate.at_least(1, d=d)
@@ -337,23 +281,9 @@ class VectorMechanism(Mechanism):
         clipped = np.clip(given, self.low, self.high)
         return clipped, int(np.count_nonzero(clipped != given))
 
-    @property
-    def domain(self) -> tuple[float, float]:
-        """The ends of a coordinate's domain."""
-        return self.low, self.high
-
-    @property
-    def scale_of_outputs(self) -> tuple[float, float]:
-        """The two outputs that stand for the ends of the domain."""
-        return (0.0, 1.0) if self.unit_scale else self.domain
-
     def shaped(self, columns: FloatArray) -> FloatArray:
         """Return the columns as they are."""
         return columns
-
-    def law(self, x: ArrayLike) -> Mixture | None:
-        """Return None: no mixture of products is known."""
-        return None
 
     def _records(self, values: ArrayLike) -> FloatArray:
         shape = np.shape(values)

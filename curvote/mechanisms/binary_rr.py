@@ -11,8 +11,8 @@ from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import FiniteMechanism
 from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.validate import FloatArray
 
 

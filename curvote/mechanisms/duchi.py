@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike
 
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
-from curvote.mechanisms.base import FiniteMechanism
 from curvote.mechanisms.exact import WORDS
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.mechanisms.grid import GRID_BITS, ONE, grid_index
 from curvote.validate import FloatArray
 

@@ -94,6 +94,9 @@ class PrivUnit(VectorMechanism):
         unit = np.isclose(largest, 1 / length, rtol=UNIT_ERROR, atol=0)
         return scaled / length, int(np.count_nonzero(~unit))
 
+    def law(self, x: ArrayLike) -> None:
+        """Return None: a cap of the sphere is no mixture of products of intervals."""
+
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         out, size = np.empty(values.shape), max(1, _CHUNK // self.d)
         for start in range(0, len(values), size):

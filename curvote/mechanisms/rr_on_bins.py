@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from curvote import validate
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.mechanisms.base import FiniteMechanism
 from curvote.mechanisms.bits import Labels
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.mechanisms.k_rr import KRR
 from curvote.validate import FloatArray
 

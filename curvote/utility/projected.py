@@ -37,7 +37,7 @@ def projected(setting: Setting, how: Coordinates) -> Setting:
     )
 
 
-def components(
+def coordinates_for(
     setting: Setting,
     among: Sequence[int],
     *,
@@ -55,7 +55,8 @@ def components(
     if setting.public is None:
         raise UserError(NO_PRIOR)
     public = replace(setting, records=setting.public, reference=None)
-    found = _candidates(public, among)
+    parts = [principal(setting.prior, k) for k in among]
+    found = [*directions(setting, among), *parts]
     scores = [
         _agreement(projected(public, how), mechanism, epsilon, entropy, draws)
         for how in found
@@ -63,11 +64,17 @@ def components(
     return found[int(np.argmax(scores))]
 
 
-def _candidates(public: Setting, among: Sequence[int]) -> list[Coordinates]:
-    basis = active(public.model, public.records, public.sensitive)
-    numbers = sorted({min(k, basis.shape[1]) for k in among})
-    turned = [along(basis[:, :k], public.values, cover=COVER) for k in numbers]
-    return [*turned, *(principal(public.values, k) for k in among)]
+def directions(setting: Setting, numbers: Sequence[int]) -> list[Coordinates]:
+    """Return coordinates along so many of the model's ``active`` directions, each.
+
+    From the setting's public records. There may be fewer directions than asked for: a
+    number is then that of all, and given once.
+    """
+    if setting.public is None:
+        raise UserError(NO_PRIOR)
+    basis = active(setting.model, setting.public, setting.sensitive)
+    kept = sorted({min(k, basis.shape[1]) for k in numbers})
+    return [along(basis[:, :k], setting.prior, cover=COVER) for k in kept]
 
 
 def _agreement(

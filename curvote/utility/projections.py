@@ -62,8 +62,15 @@ class Coordinates:
         matrix[:k, list(sensitive)] = self.back
         matrix[k + np.arange(len(others)), others] = 1
         shift[list(sensitive)] = self.centre
-        names = getattr(model, "feature_names_in_", None)
-        return make_pipeline(Rebuilt(matrix, shift, names), model)
+        front = Rebuilt(matrix, shift, getattr(model, "feature_names_in_", None))
+        return make_pipeline(front, *_steps(model))
+
+
+def _steps(model: Any) -> list[Any]:
+    """Return a pipeline's steps, those of a search's best, or the model itself."""
+    if hasattr(model, "best_estimator_"):
+        return _steps(model.best_estimator_)
+    return [step for _, step in getattr(model, "steps", [("", model)])]
 
 
 class Rebuilt(TransformerMixin, BaseEstimator):

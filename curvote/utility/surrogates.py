@@ -130,6 +130,7 @@ class Beside(Surface):
         ``queries`` are the draws; those the trees were fitted to served all records.
         Noise with few outputs needs no trees: see `Drawn.answers`.
         """
+        validate.at_least(1, draws=draws.number)
         exact = self.drawn.exactly(channel, draws.number)
         if exact is not None:
             return exact

@@ -9,8 +9,8 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms import law as laws
-from curvote.mechanisms import make, making, names
-from curvote.mechanisms.base import LabelMechanism, Mechanism, VectorMechanism
+from curvote.mechanisms import make, names
+from curvote.mechanisms.base import LabelMechanism, Mechanism
 from curvote.mechanisms.law import Law, atoms, product, smooth
 from tests.noise import SEED, build
 
@@ -95,15 +95,22 @@ def test_law_of_huge_epsilon(name, epsilon):
     assert law.weights.sum(axis=1) == pytest.approx(1)
 
 
+def is_spherical(draws: np.ndarray) -> bool:
+    """Whether all have the same length, and a coordinate many values."""
+    length = np.linalg.norm(draws, axis=-1)
+    return np.allclose(length, length[0]) and len(np.unique(draws[:, 0])) > 100
+
+
 @pytest.mark.parametrize("name", sorted(set(names()) - set(stated(1))))
 def test_none_is_said_where_there_is_no_mixture(name):
-    """A code of many numbers, or a vector mechanism that states no law of its own."""
+    """A code of many numbers; or a sphere, which is no mixture of boxes."""
     mechanism = build(name, 1)
+    x = inputs(mechanism)
     if isinstance(mechanism, LabelMechanism):
-        code = mechanism.simulate(inputs(mechanism), SeededEntropy(SEED))
-        assert np.ndim(code) == 2
+        assert np.ndim(mechanism.simulate(x, SeededEntropy(SEED))) == 2
     else:
-        assert making.kind(name).law is VectorMechanism.law
+        assert is_spherical(drawn(mechanism, x, 200)[0])
+    assert mechanism.law(x) is None
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from curvote.entropy import SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms import laplace, make, names
-from curvote.mechanisms.base import SMALLEST_EPSILON, FiniteMechanism, ScalarMechanism
+from curvote.mechanisms.base import SMALLEST_EPSILON, ScalarMechanism
+from curvote.mechanisms.finite import FiniteMechanism
 from curvote.mechanisms.registry import MECHANISMS
 from tests.noise import (
     EPSILONS,

@@ -11,10 +11,13 @@ from sklearn.neural_network import MLPClassifier
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import channel_of
+from curvote.utility.engines.base import Draws
+from curvote.utility.engines.choosing import engine_for
 from curvote.utility.known import known
-from curvote.utility.projected import components, projected
-from curvote.utility.projections import active, along, principal
+from curvote.utility.projected import coordinates_for, directions, projected
+from curvote.utility.projections import principal
 from curvote.utility.setting import Setting, setting
+from tests.utility import models_of
 
 SIDE = 24
 
@@ -89,7 +92,7 @@ def test_number_of_components_follows_the_total(given):
     """Few at a small total, more at a large one; far better than noised features."""
     among, kept = (2, 4, 6, 8, 12), []
     for epsilon in (6, 30, 150):
-        how = components(given, among, epsilon=epsilon, entropy=SeededEntropy(1))
+        how = coordinates_for(given, among, epsilon=epsilon, entropy=SeededEntropy(1))
         kept.append(len(how.bounds))
         seen = projected(given, how)
         noised = agreement(replace(given, reference=seen.reference), "pm_01", epsilon)
@@ -101,9 +104,9 @@ def test_number_of_components_follows_the_total(given):
 def test_directions_of_the_model_beat_components(given):
     """What the model looks at, at the same number of coordinates and total."""
     values = given.public[:, :-1]
-    basis = active(given.model, given.public, given.sensitive)
+    (how,) = directions(given, (3,))
     for epsilon in (6, 30):
-        mine = projected(given, along(basis[:, :3], values, cover=0.98))
+        mine = projected(given, how)
         theirs = projected(given, principal(values, 3))
         gap = agreement(mine, "joint_box", epsilon) - agreement(
             theirs, "joint_box", epsilon
@@ -115,8 +118,39 @@ def test_choice_is_made_of_public_records(given):
     """Other clients change nothing."""
     other = replace(given, records=digits(30, 9)[0], labels=None)
     shared = {"among": (2, 6), "epsilon": 20.0}
-    mine = components(given, **shared, entropy=SeededEntropy(1))
-    theirs = components(other, **shared, entropy=SeededEntropy(1))
+    mine = coordinates_for(given, **shared, entropy=SeededEntropy(1))
+    theirs = coordinates_for(other, **shared, entropy=SeededEntropy(1))
     assert np.array_equal(mine.back, theirs.back)
     with pytest.raises(UserError, match="public"):
-        components(replace(given, public=None), **shared, entropy=SeededEntropy(1))
+        coordinates_for(replace(given, public=None), **shared, entropy=SeededEntropy(1))
+
+
+@pytest.mark.parametrize(
+    ("name", "engine"), [("logistic", "linear"), ("network", "network")]
+)
+def test_engines_fold_what_rebuilds_the_features(name, engine):
+    """In front of a pipeline, too: the agreement is known as it is without it."""
+    data, model = models_of.stroke_like(40, 5), getattr(models_of, name)("stroke")
+    seen = setting(
+        model,
+        data.X[:10],
+        sensitive=data.sensitive,
+        bounds=data.bounds,
+        public=data.X[10:],
+    )
+    one = projected(seen, directions(seen, (1, 2))[0])
+    assert [len(how.bounds) for how in directions(seen, (1, 2, 9))] == {
+        "linear": [1],
+        "network": [1, 2],
+    }[engine]
+    found, _ = engine_for(one.question)
+    assert found.name == engine
+    channel = channel_of("pm_01", epsilon=3, bounds=one.bounds, instead=one.instead)
+    answers = found.surface(one.question).answers(channel, Draws())
+    rows, size = np.repeat(one.records, 4000, axis=0), (10, 4000)
+    rows[:, :1] = channel.draw(rows[:, :1], SeededEntropy(3))
+    same = (one.answers(rows).reshape(size) == 1).mean(axis=1)
+    error = 4.5 * np.sqrt(0.25 / 4000)
+    assert (same >= answers.lower[:, 1] - error).all()
+    assert (same <= answers.upper[:, 1] + error).all()
+    assert (answers.upper - answers.lower).max() < 0.02

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -96,5 +96,6 @@ def _groups(
 def _settings(here: Here, plain: Setting) -> Iterator[tuple[str, Setting]]:
     yield FEATURES, plain
     for k in here.params["deployments.components"]:
-        coordinates = principal(plain.prior, k)
-        yield f"{k} components", projected(plain, coordinates)
+        sent = projected(plain, principal(plain.prior, k))
+        # Coordinates are read raw: no prior is put in their place.
+        yield f"{k} components", replace(sent, public=None)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from curvote.errors import InternalError
-from curvote.mechanisms.law import product
+from curvote.mechanisms.law import Mixture, product
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.qcu import laws
 from curvote.reproduce.qcu.channels import ours
@@ -72,10 +73,15 @@ def as_published(name: str, epsilon: float, theta: float) -> float:
 
 def corrected(name: str, epsilon: float, theta: float) -> float:
     """Return the probability by our mechanism on [0, 1], clipped."""
+    return float(concentration(_ours(name, epsilon), VALUE, theta)[0])
+
+
+@lru_cache(maxsize=64)
+def _ours(name: str, epsilon: float) -> Mixture:
     law = ours(name, epsilon, 1).law(VALUE)
     if law is None:
         raise InternalError(f"{name} states no law")
-    return float(concentration(law, VALUE, theta)[0])
+    return law
 
 
 def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:

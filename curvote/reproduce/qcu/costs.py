@@ -38,6 +38,7 @@ PRINTED: Final = {
     ("exponential", THEORETICAL): 0.94,
     ("laplace", THEORETICAL): 0.30,
 }
+_TICKS: Final = (0.1, 1, 10, 100, 1000)
 MECHANISMS: Final = ("pm_01", "exponential", "laplace")
 
 
@@ -127,7 +128,10 @@ def figure(given: Sequence[Row], _: Evidence | None = None) -> Figure:
                 label="curvote" if column == "curvote" else "printed",
             )
         ax.set_xscale("log")
-        ax.set_xlabel("milliseconds")
+        ax.set_xlim(0.05, 2000)
+        ax.set_xticks(_TICKS, [f"{tick:g}" for tick in _TICKS])
+        ax.minorticks_off()
+        ax.set_xlabel(TIMES)
         ax.grid(axis="x")
         head(ax, name)
     fitting_legend(drawn_, axes[0].get_legend_handles_labels()[0])

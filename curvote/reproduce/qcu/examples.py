@@ -42,11 +42,10 @@ def quadratic() -> Any:
     """Return example 4: normal classes around (0, 0) and (1, 1), variances 1 and 2."""
     from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis
 
-    model = QuadraticDiscriminantAnalysis()
+    # Four points of the wanted mean and variance are what it estimates them from.
     corners = np.array([[1.0, 1.0], [-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0]])
-    spread = corners * math.sqrt(3 / 4)  # of variance 1 where the mean is estimated
-    X = np.vstack([spread, 1 + math.sqrt(2) * spread])
-    return model.fit(X, np.repeat([1, 2], len(spread)))
+    X = np.vstack([corners, 1 + math.sqrt(2) * corners])
+    return QuadraticDiscriminantAnalysis().fit(X, np.repeat([1, 2], len(corners)))
 
 
 CLASSIFIERS: Final = {"network": network, "quadratic": quadratic}

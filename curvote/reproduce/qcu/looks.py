@@ -9,6 +9,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from curvote.chain.measure import Look
+from curvote.reporting import style
 from curvote.reproduce.drawing import (
     Line,
     against,
@@ -27,6 +28,8 @@ LOOKS: Final = {
     "laplace": Look("#6460c8", "v"),
     "gaussian": Look("#5c4a32", "h"),
 }
+_FOUND: Final = Look(style.INK, "", "-", 1.5)
+_CLAIMED: Final = Look(style.INK, "", ":", 0.9, above=2)
 
 
 def curves_by_records(given: Sequence[Row]) -> Figure:
@@ -47,16 +50,26 @@ def curves_by_records(given: Sequence[Row]) -> Figure:
 
 
 def _lines(given: Sequence[Row]) -> list[Line]:
+    """Return three lines a mechanism; the legend names its marks, then the lines."""
     lines = []
     for name, look in LOOKS.items():
         mine = having(given, method=name)
         if mine:
-            lines.append(Line(name, replace(look, marker="", width=1.5), mine))
-            points = replace(look, line="")
-            lines.append(Line(f"{name}, printed", points, _column(mine, "published")))
-            dots = replace(look, line=":", marker="", width=0.9, above=2)
-            lines.append(Line(f"{name}, claimed", dots, _column(mine, "claimed")))
-    return lines
+            lines += [
+                Line(name, _as(look, _CLAIMED), _column(mine, "claimed")),
+                Line(name, _as(look, _FOUND), mine),
+                Line(name, replace(look, line=""), _column(mine, "published")),
+            ]
+    return [
+        *lines,
+        Line("curvote", _FOUND, ()),
+        Line("printed draws", Look(style.INK, "o", ""), ()),
+        Line("printed lower bound", _CLAIMED, ()),
+    ]
+
+
+def _as(look: Look, line: Look) -> Look:
+    return replace(line, colour=look.colour)
 
 
 def _column(given: Sequence[Row], name: str) -> list[Row]:

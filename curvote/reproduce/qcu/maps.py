@@ -32,13 +32,15 @@ PRINTED: Final = {
     "stroke-forest": (0.50, 1.0, 0.0, 0.62),
 }
 AREA, NOISE = "area with the same answer", "agreement"
+WRONG: Final = "other answers in the printed box"
 _SHOWN: Final = 2.0  # the epsilon whose noise is drawn
 
 
 def rows(name: str, found: Evidence) -> list[Row]:
     """Return the sides of the box around a record, and what share it covers.
 
-    ``group`` "agreement": of the noised answers that survive; or the area. In percent.
+    ``group`` "agreement" is of the noised answers that survive; the others are areas,
+    also that of other answers within the printed box. In percent.
     """
     project = project_of(name, found)
     return finished(row for model in MODELS for row in _of(project, model))
@@ -50,10 +52,12 @@ def _of(project: Project, model: str) -> Iterator[Row]:
     ends = np.column_stack([low, high]).ravel()
     base = {"setting": RECORD, "learner": model}
     for side, value, told in zip(SIDES, ends, PRINTED[model], strict=True):
-        share = {"group": side, "quantity": "value", "curvote": float(value)}
-        yield base | share | {"published": told}
-    area = plane.covered(plane.same(known.question), low, high)
-    yield base | {"group": AREA, "quantity": "share", "curvote": percent(area)}
+        sides = {"group": side, "quantity": "value", "curvote": float(value)}
+        yield base | sides | {"published": told}
+    map_, box = plane.same(known.question), np.reshape(PRINTED[model], (2, 2))
+    areas = {AREA: plane.covered(map_, low, high), WRONG: plane.other(map_, *box.T)}
+    for group, area in areas.items():
+        yield base | {"group": group, "quantity": "share", "curvote": percent(area)}
     for epsilon in EPSILONS:
         yield base | _covered(known, epsilon)
 
@@ -124,3 +128,5 @@ def said(given: Sequence[Row]) -> Iterator[str]:
             f" record's answer, and {low:.1f} to {high:.1f} % of the agreement"
             " (epsilon 1 to 8)"
         )
+        (wrong,) = having(mine, group=WRONG)
+        yield f"  in the printed box {wrong['curvote']:.1f} % have another answer"

@@ -34,10 +34,19 @@ def same(question: Question) -> FloatArray:
 
 def covered(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
     """Return the share of the cells with the record's answer that a box holds."""
+    return float((map_ * _inside(low, high)).sum() / map_.sum())
+
+
+def other(map_: FloatArray, low: FloatArray, high: FloatArray) -> float:
+    """Return the share of the cells in a box that have another answer."""
+    inside = _inside(low, high)
+    return float(((1 - map_) * inside).sum() / inside.sum())
+
+
+def _inside(low: FloatArray, high: FloatArray) -> FloatArray:
     at = (np.arange(GRID) + 0.5) / GRID
     held = [(at >= a) & (at <= b) for a, b in zip(low, high, strict=True)]
-    inside = map_ * np.outer(held[1], held[0])
-    return float(inside.sum() / map_.sum())
+    return np.outer(held[1], held[0]).astype(np.float64)
 
 
 def draw(ax: Axes, map_: FloatArray, point: FloatArray, names: tuple[str, str]) -> None:

@@ -18,10 +18,10 @@ Read = Literal["raw", "decode", "retrain", "without"]
 READS = ("raw", "decode", "retrain", "without")
 # Deployments that are no mechanism on features.
 WITHHOLD, OUTPUT = "withhold", "output"
-# More features than these are counted, not named.
-NAMED = 4
 # More levels than these say no more: a percent of the bounds.
 MOST_LEVELS = 101
+# So many shares are written out in words.
+MOST_NAMED = 4
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,20 @@ class Deployment:
             return "randomised response on the answer"
         if self.split is None:
             return f"{self.mechanism} on all jointly"
-        shares = zip(names, self.split, strict=True)
-        return f"{self.mechanism}, {_shared([pair for pair in shares if pair[1] > 0])}"
+        return f"{self.mechanism}, {_shares(self.split, names)}"
 
 
-def _shared(sent: list[tuple[str, float]]) -> str:
-    """Return which features have which share, without names where they are many."""
-    if len(sent) <= NAMED:
-        return " and ".join(f"{share:.2g} on {name}" for name, share in sent)
-    same = len({share for _, share in sent}) == 1
-    return f"{'equally' if same else 'by influence'} on {len(sent)} features"
+def _shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
+    """Return who gets which share of epsilon, in words; the most of very many."""
+    sent = sorted(
+        ((share, name) for share, name in zip(split, names, strict=True) if share > 0),
+        key=lambda each: -each[0],
+    )
+    if len(sent) > MOST_NAMED and len(set(split)) == 1:
+        return f"an equal share on each of {len(sent)}"
+    listed = [f"{share:.2g} on {name}" for share, name in sent[:MOST_NAMED]]
+    others = len(sent) - len(listed)
+    return " and ".join(listed) + (f" and less on {others} others" if others else "")
 
 
 def checked(deployment: Deployment, setting: Setting) -> Deployment:

@@ -12,8 +12,8 @@ from curvote.validate import FloatArray
 Split = tuple[float, ...]
 # The steps of a grid over two features.
 QUARTERS = 4
-# Features that are tried alone, where there are more than two.
-ALONE = 4
+# One of more features than these says next to nothing alone.
+MOST_ALONE = 8
 # Public records, and values of others put in their place, to see what moves answers.
 _LOOKED_AT, _PUT = 400, 8
 
@@ -21,15 +21,16 @@ _LOOKED_AT, _PUT = 400, 8
 def splits(setting: Setting) -> list[Split]:
     """Return the shares that are tried, the equal ones first; 0 is withheld.
 
-    One feature takes all. Two: a grid of quarters. More: equal and, with public
-    records, in proportion to `influence`, over all and over the upper half, and each of
-    the `ALONE` of most influence alone.
+    One feature takes all. Two: a grid of quarters. More: equal, each of up to eight
+    alone and, with public records, in proportion to `influence`, over all and over the
+    upper half.
     """
     s = len(setting.sensitive)
     equal = (1 / s,) * s
     if s <= 2:
         return _unique([equal, *_grid(s)])
-    return _unique([equal, *_led(setting)])
+    alone = [tuple(map(float, row)) for row in np.eye(s)] if s <= MOST_ALONE else []
+    return _unique([equal, *alone, *_led(setting)])
 
 
 def _grid(s: int) -> list[Split]:
@@ -46,9 +47,7 @@ def _led(setting: Setting) -> list[Split]:
         return []
     weight = influence(setting, setting.public)
     upper = weight * (weight >= np.median(weight))
-    alone = np.eye(len(weight))[np.argsort(-weight, kind="stable")[:ALONE]]
-    tried = [each / each.sum() for each in (weight, upper, *alone)]
-    return [tuple(each.tolist()) for each in tried]
+    return [tuple((each / each.sum()).tolist()) for each in (weight, upper)]
 
 
 def influence(setting: Setting, public: FloatArray) -> FloatArray:

@@ -9,22 +9,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote import validate
 from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import Channel
-from curvote.utility.engines.asking import (
-    MOST_NUMBERS,
-    classes_of,
-    placed,
-    rows_at_once,
-    told,
-)
+from curvote.utility.engines.asking import classes_of, placed, rows_at_once, told
 from curvote.utility.engines.base import Answers, Draws, Engine, Question, Surface
 from curvote.utility.evidence.binomial import interval
 from curvote.utility.evidence.listed import listed
 from curvote.validate import FloatArray
 
 Places = NDArray[np.int64]
+
+# Points of so many records are laid out at once.
+MOST_POINTS = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -52,8 +50,9 @@ class Drawn(Surface):
         The intervals are Clopper-Pearson's: each one, of a record and a class, covers
         with the confidence by itself. For two classes those of a record are one. Where
         the noise has fewer outputs than draws were allowed, all of them are asked for
-        instead, and the shares are exact.
+        instead, and the shares are exact. No draws at all are a UserError.
         """
+        validate.at_least(1, draws=draws.number)
         exact = self.exactly(channel, draws.number)
         if exact is not None:
             return exact
@@ -64,22 +63,33 @@ class Drawn(Surface):
 
     def exactly(self, channel: Channel, most: int) -> Answers | None:
         """Return exact shares from all outputs of the noise; None if above ``most``."""
-        outputs = listed(channel.law(self.question.values), most)
-        return None if outputs is None else self._weighed(*outputs)
+        law = channel.law(self.question.values)
+        n = len(self.clean)
+        share, queries = np.zeros(n * self.n_classes), np.zeros(n, dtype=np.int64)
+        for which in _blocks(n, most):
+            outputs = None if law is None else listed(law.of(which), most)
+            if outputs is None:
+                return None
+            queries[which] = outputs[1].shape[1]
+            share += self._weighed(which, *outputs)
+        shares = np.clip(share.reshape(n, -1), 0, 1)
+        return Answers(shares, shares, shares, "exact", queries)
 
-    def _weighed(self, outputs: FloatArray, chances: FloatArray) -> Answers:
-        """Return exact shares from all outputs (n, m, s) and their chances (n, m)."""
-        n, m = chances.shape
-        k = self.n_classes
-        total = np.zeros(n * k)
+    def _weighed(
+        self, which: slice, outputs: FloatArray, chances: FloatArray
+    ) -> FloatArray:
+        """Return the shares (n K,) of some records, from all m outputs and chances."""
+        m, k = chances.shape[1], self.n_classes
+        record = np.repeat(np.arange(which.start, which.stop), m)
+        weights = chances.ravel()
+        share = np.zeros(len(self.clean) * k)
         start = 0
-        for piece in self.asked(np.repeat(np.arange(n), m), outputs.reshape(n * m, -1)):
+        for piece in self.asked(record, outputs.reshape(len(record), -1)):
             own, stop = piece.answer >= 0, start + len(piece.answer)
             where = (piece.record * k + piece.answer)[own]
-            total += np.bincount(where, chances.ravel()[start:stop][own], n * k)
+            share += np.bincount(where, weights[start:stop][own], len(share))
             start = stop
-        share = np.clip(total.reshape(n, k), 0, 1)
-        return Answers(share, share, share, "exact", np.full(n, m, dtype=np.int64))
+        return share
 
     def counts(
         self, channel: Channel, number: int, entropy: Entropy | None = None
@@ -96,9 +106,8 @@ class Drawn(Surface):
         self, channel: Channel, number: int, entropy: Entropy | None = None
     ) -> Iterator[Piece]:
         """Yield ``number`` draws of each record, by pieces of bounded size."""
-        n, some = len(self.clean), max(1, MOST_NUMBERS // number)
-        for start in range(0, n, some):
-            record = np.repeat(np.arange(start, min(start + some, n)), number)
+        for which in _blocks(len(self.clean), number):
+            record = np.repeat(np.arange(which.start, which.stop), number)
             yield from self.pieces(channel, record, entropy)
 
     def pieces(
@@ -133,8 +142,17 @@ class Drawn(Surface):
         raise NotImplementedError("a black box cannot be known in a whole box")
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the answers without noise, and the classes."""
-        return {"clean": self.clean, "classes": self.classes}
+        """Return the answers without noise, and the classes: words as plain ones."""
+        words = self.classes.dtype == object
+        classes = self.classes.astype(str) if words else self.classes
+        return {"clean": self.clean, "classes": classes}
+
+
+def _blocks(n: int, points: int) -> Iterator[slice]:
+    """Yield n records, with so many points each, by blocks of bounded size."""
+    some = max(1, MOST_POINTS // points)
+    for start in range(0, n, some):
+        yield slice(start, min(start + some, n))
 
 
 class BlackBox(Engine):

@@ -59,6 +59,11 @@ class Boxes:
     def _each(self, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Boxes:
         return Boxes(*(change(part) for part in self.parts()))
 
+    def within(self, low: FloatArray, high: FloatArray) -> Boxes:
+        """Return the parts of the boxes inside each record's box, (n, s)."""
+        start = np.maximum(self.low, low[:, None])
+        return replace(self, low=start, high=np.minimum(self.high, high[:, None]))
+
     def empty(self) -> NDArray[np.bool_]:
         """Say which boxes fill a row only, (n, m)."""
         return np.asarray((self.low > self.high).any(axis=2))

@@ -121,7 +121,7 @@ class Search:
         """
         rows = np.arange(boxes.n)
         weights = self.weigh(rows, boxes.low, boxes.high)
-        done = []
+        done = [(rows[:0], boxes.of(rows < 0), weights[:0])]
         while len(rows):
             waiting = self._waiting(rows, boxes, weights, settled)
             active = (waiting > 0).any(axis=1) & np.array(boxes.m < most)
@@ -140,7 +140,7 @@ class Search:
         """Return the weights of the boxes to be split next, 0 for all others."""
         waiting = weights * (~boxes.certain & (boxes.axis >= 0))
         waiting[settled(rows, boxes, weights)] = 0.0
-        light = waiting < LIGHT * waiting.max(axis=1, keepdims=True)
+        light = waiting < LIGHT * waiting.max(axis=1, keepdims=True, initial=0.0)
         return np.where(light, 0.0, waiting)
 
     def _split(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import product as every
 from typing import Any
 
 import numpy as np
@@ -11,14 +10,7 @@ from numpy.typing import NDArray
 
 from curvote.utility.channel import Channel
 from curvote.utility.engines.base import Answers, Draws, Question, Surface
-from curvote.utility.engines.boxes import (
-    Boxes,
-    filled,
-    mass,
-    roots,
-    unjudged,
-    volume,
-)
+from curvote.utility.engines.boxes import Boxes, Weigh, filled, mass, roots, volume
 from curvote.utility.engines.branch import Oracle, Search, Settled, judged
 from curvote.utility.engines.reference import reference
 from curvote.utility.engines.snapping import snap
@@ -30,6 +22,8 @@ SLACK = 1e-9
 TOGETHER = 64
 # Boxes of a record beyond which `holds` says no.
 TRIED = 192
+# Brackets wider than this say less than some 2,000 draws.
+LOOSE = 0.05
 NAMES = ("low", "high", "answer", "certain", "axis")
 
 
@@ -57,7 +51,9 @@ class Branched(Surface):
     def answers(self, channel: Channel, draws: Draws) -> Answers:
         """Return brackets of how often each class is answered; evidence ``bracket``.
 
-        Drawn where the channel has no law that is a mixture of products.
+        Where one is wider than `LOOSE`, draws stand beside all of them: both hold, the
+        draws at their confidence, and the evidence is ``draws``. Nothing but draws
+        where the channel has no law that is a mixture of products.
         """
         n = len(self.clean)
         chunks = [slice(i, i + TOGETHER) for i in range(0, n, TOGETHER)]
@@ -65,7 +61,10 @@ class Branched(Surface):
         if any(each is None for each in found):
             return self._drawn(channel, draws)
         share, lower = np.concatenate([e for e in found if e is not None], axis=1)
-        return bracket(share, lower)
+        known = bracket(share, lower)
+        if not draws.number or (known.upper - known.lower <= LOOSE).all():
+            return known
+        return beside(known, self._drawn(channel, draws))
 
     def _shares(self, channel: Channel, chunk: slice) -> FloatArray | None:
         law = channel.law(self.question.values[chunk])
@@ -87,38 +86,38 @@ class Branched(Surface):
 
         No where the boxes that are tried do not suffice to be certain.
         """
-        who = np.arange(len(self.clean))
-        whole = _whole(low, high)
-        boxes = judged(self.oracle, who, whole, np.full(whole.certain.shape, True))
-        search = Search(self.oracle, who, volume(low, high))
-        found, _ = search.refined(boxes, self._known, TRIED)
-        return np.asarray(self._same(who, found).all(axis=1))
+        parts = self.boxes.within(low, high)
+        other = parts.certain & (parts.answer != self.clean[:, None])
+        held = np.asarray(~(other & ~parts.empty()).any(axis=1), dtype=np.bool_)
+        rows = np.flatnonzero(held)
+        open_ = _rows(*_packed([parts.of(held)], certain=False))
+        found = self._tried(rows, open_, volume(low[rows], high[rows]))
+        held[rows] = self._same(rows, found).all(axis=1)
+        return held
+
+    def _tried(self, rows: NDArray[np.intp], boxes: Boxes, weigh: Weigh) -> Boxes:
+        """Return the boxes of some records, split until one has another answer."""
+        boxes = judged(self.oracle, rows, boxes, ~boxes.empty())
+
+        def known(
+            at: NDArray[np.intp], boxes: Boxes, _: FloatArray
+        ) -> NDArray[np.bool_]:
+            other = boxes.certain & ~self._same(rows[at], boxes)
+            return np.asarray(other.any(axis=1))
+
+        return Search(self.oracle, rows, weigh).refined(boxes, known, boxes.m + TRIED)[
+            0
+        ]
 
     def _same(self, rows: NDArray[np.intp], boxes: Boxes) -> NDArray[np.bool_]:
         same = boxes.certain & (boxes.answer == self.clean[rows, None])
         return np.asarray(boxes.empty() | same)
-
-    def _known(
-        self, rows: NDArray[np.intp], boxes: Boxes, weights: FloatArray
-    ) -> NDArray[np.bool_]:
-        """Say where some box certainly has another answer: no more is needed."""
-        del weights
-        return np.asarray((boxes.certain & ~self._same(rows, boxes)).any(axis=1))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return the partition: boxes without the empty ones, and how many of each."""
         flat, counts = _packed([self.boxes])
         named = dict(zip(NAMES, flat, strict=True))
         return {"clean": self.clean, "counts": counts, **named}
-
-
-def _whole(low: FloatArray, high: FloatArray) -> Boxes:
-    """Return each record's box, and its corners, which show most noes at once."""
-    ends = np.stack([low, high])
-    sides = np.array(list(every((0, 1), repeat=low.shape[1])))
-    corners = ends[sides, :, np.arange(low.shape[1])].transpose(2, 0, 1)
-    starts, stops = (np.concatenate([end[:, None], corners], axis=1) for end in ends)
-    return unjudged(starts, stops)
 
 
 def narrow(width: float) -> Settled:
@@ -147,6 +146,17 @@ def bracket(share: FloatArray, lower: FloatArray) -> Answers:
     most = np.clip(1 - (least.sum(axis=1, keepdims=True) - least), 0.0, 1.0)
     queries = np.zeros(len(share), dtype=np.int64)
     return Answers(np.clip(share, least, most), least, most, "bracket", queries)
+
+
+def beside(known: Answers, drawn: Answers) -> Answers:
+    """Return what both say: the narrower of the ends, certain or at a confidence.
+
+    Where draws had bad luck and contradict what is certain, that stands alone.
+    """
+    lower = np.maximum(known.lower, np.minimum(drawn.lower, known.upper))
+    upper = np.minimum(known.upper, np.maximum(drawn.upper, known.lower))
+    share = np.clip(drawn.share, lower, upper)
+    return Answers(share, lower, upper, "draws", drawn.queries)
 
 
 def branched(
@@ -180,15 +190,20 @@ def restored(
     return Branched(arrays["clean"], oracle.n_classes, question, oracle, boxes, effort)
 
 
-def _packed(parts: list[Boxes]) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
-    """Return the boxes of all records without the empty ones, and each one's number."""
-    full = [~each.empty() for each in parts]
-    counts = np.concatenate([each.sum(axis=1) for each in full])
-    kept = [
+def _packed(
+    parts: list[Boxes], *, certain: bool = True
+) -> tuple[list[NDArray[Any]], NDArray[np.int64]]:
+    """Return the boxes of all records without the empty ones, and each one's number.
+
+    Without the certain ones, too, unless ``certain``.
+    """
+    kept = [~each.empty() & (certain | ~each.certain) for each in parts]
+    counts = np.concatenate([each.sum(axis=1) for each in kept])
+    flat = [
         [part[which] for part in boxes.parts()]
-        for boxes, which in zip(parts, full, strict=True)
+        for boxes, which in zip(parts, kept, strict=True)
     ]
-    return [np.concatenate(each) for each in zip(*kept, strict=True)], counts
+    return [np.concatenate(each) for each in zip(*flat, strict=True)], counts
 
 
 def _rows(flat: list[NDArray[Any]], counts: NDArray[np.int64]) -> Boxes:

@@ -44,6 +44,11 @@ class _Step:
     matrix: FloatArray
     bent: Mapping[int, str]
 
+    @property
+    def unknown(self) -> bool:
+        """Whether no feature that it makes is known."""
+        return bool(self.bent) and not self.matrix.shape[1]
+
     def then(self, after: _Step) -> _Step:
         """Return both steps in turn."""
         into = {
@@ -84,7 +89,11 @@ def _idle(part: Any) -> bool:
 def _chain(parts: Sequence[Any], width: int) -> _Step:
     found = _straight(np.eye(width))
     for part in parts:
-        found = found.then(_step(part, found.matrix.shape[1]))
+        step = _step(part, found.matrix.shape[1])
+        if step.unknown:
+            whole = dict.fromkeys(range(width), step.bent[0])
+            return _Step(np.empty((width, 0)), whole)
+        found = found.then(step)
     return found
 
 
@@ -104,16 +113,9 @@ def _step(part: Any, width: int) -> _Step:
 
 
 def _bent(part: Any, width: int) -> _Step:
+    """Return a step of which nothing is known but its name: it has no features."""
     why = f"{type(part).__name__} in front of the model bends a sensitive feature."
-    bent = dict.fromkeys(range(width), why)
-    return _Step(np.zeros((width, _outputs(part, width))), bent)
-
-
-def _outputs(part: Any, width: int) -> int:
-    """Return how many features a transformer makes."""
-    if hasattr(part, "get_feature_names_out"):
-        return len(part.get_feature_names_out())
-    return int(part.transform(np.ones((1, width))).shape[1])
+    return _Step(np.empty((width, 0)), dict.fromkeys(range(width), why))
 
 
 def _matrix(part: Any, width: int) -> FloatArray | None:
@@ -177,7 +179,8 @@ def _columns(part: Any, width: int) -> _Step:
         if each == "drop" or not len(columns):
             continue
         step = _step(each, len(columns))
-        matrix[columns, outputs[name]] += step.matrix
+        if not step.unknown:
+            matrix[columns, outputs[name]] = step.matrix
         bent.update({int(columns[at]): why for at, why in step.bent.items()})
     return _Step(matrix, bent)
 

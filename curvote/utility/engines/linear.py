@@ -95,8 +95,11 @@ class Linear(ScoreEngine):
         return scores
 
 
+_OF_WEIGHTS = ("coef_", "intercept_", "classes_", "decision_function")
+
+
 def _lines(estimator: Any) -> Lines | None:
-    if hasattr(estimator, "coef_") and hasattr(estimator, "decision_function"):
+    if all(hasattr(estimator, name) for name in _OF_WEIGHTS):
         return _of_weights(estimator)
     if hasattr(estimator, "feature_log_prob_") and not hasattr(estimator, "binarize"):
         return _of_counts(estimator)

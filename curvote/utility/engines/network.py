@@ -145,7 +145,7 @@ class Network(Engine):
         from sklearn.neural_network import MLPClassifier
 
         estimator, front = undone(question)
-        if not isinstance(estimator, MLPClassifier):
+        if type(estimator) is not MLPClassifier:  # a subclass may answer otherwise
             return f"{type(estimator).__name__} is no network of scikit-learn."
         if isinstance(front, str):
             return front

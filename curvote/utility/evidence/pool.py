@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,8 @@ from curvote.entropy import Entropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.law import Mixture
 from curvote.utility.channel import Channel
-from curvote.utility.engines.base import Answers, Draws
-from curvote.utility.engines.black_box import Drawn
-from curvote.utility.evidence import binomial
+from curvote.utility.engines.base import Answers, Draws, Surface
+from curvote.utility.engines.black_box import Drawn, Places
 from curvote.utility.evidence.density import atomic, density
 from curvote.validate import FloatArray
 
@@ -35,6 +35,8 @@ PILOT = 2048
 # No stake is larger than this: wealth stays above zero whatever the weights.
 MOST_STAKE = 0.5
 STEPS = 60
+# More points are not held: each takes about a hundred bytes.
+MOST_POINTS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -51,9 +53,13 @@ class Points:
     widths: FloatArray
 
     def weights(self, channel: Channel) -> FloatArray:
-        """Return how many times as likely each point is in the channel, (n, m)."""
+        """Return how many times as likely each point is in the channel, (n, m).
+
+        0 where the density is too small for a float: that makes lower ends lower.
+        """
         own = density(_law(channel, self.record), self.seen, self.atoms, self.widths)
-        return own / self.mean
+        nothing = np.zeros_like(own)
+        return np.divide(own, self.mean, out=nothing, where=self.mean > 0)
 
 
 def _law(channel: Channel, values: FloatArray) -> Mixture:
@@ -83,67 +89,64 @@ def _points(
 
 
 @dataclass(frozen=True)
-class Pool:
-    """The model's answers at points that ``channels`` share; ``number`` of each.
+class Pool(Surface):
+    """A black box's surface, with answers at points that several channels share.
 
-    ``answer`` (n, m) are places of classes. ``queries`` of a record are all of its m.
+    ``answer`` (n, m) are places of classes, at m points of each record.
     """
 
     drawn: Drawn
-    channels: Sequence[Channel]
-    number: int
     points: Points
     pilot: Points
-    answer: NDArray[np.int64]
-
-    @property
-    def queries(self) -> int:
-        """The questions that were asked for each record."""
-        return int(self.answer.shape[1])
+    answer: Places
 
     def worth(self, channel: Channel) -> float:
-        """Return for how many draws of its own the pool stands, from the pilot."""
-        squares = float(np.mean(self.pilot.weights(channel) ** 2))
-        return self.queries / squares if squares > 0 else 0.0
+        """Return for how many draws of its own the pool stands, by the pilot.
 
-    def answers(self, channel: Channel, confidence: float = 0.95) -> Answers:
-        """Return each class's share for a channel, (n, K), whose law is known.
-
-        Each interval covers with the confidence by itself, also for a channel that is
-        none of the pool's. For one that is, its own draws are taken where the others
-        add too little; that is decided by the laws, before any answer. ``queries``
-        are a channel's part of the pool.
+        0 where the channel has no law.
         """
-        own = [i for i, each in enumerate(self.channels) if each is channel]
-        if own and self.worth(channel) < PRICE * self.number:
-            return self._own(own[0], confidence)
+        if channel.law(self.pilot.record[:1]) is None:
+            return 0.0
+        squares = float(np.mean(self.pilot.weights(channel) ** 2))
+        return self.answer.shape[1] / squares if squares > 0 else 0.0
+
+    def answers(self, channel: Channel, draws: Draws) -> Answers:
+        """Return the shares by the pool, or by ``draws`` where it adds too little.
+
+        Which of them is decided by the laws, before any answer is looked at. Each
+        interval covers with the confidence by itself, also for a channel that the pool
+        was not drawn from. ``queries`` counts the answers on which they rest; those of
+        the pool are shared by all channels.
+        """
+        worth = self.worth(channel)
+        if worth < PRICE * draws.number:
+            return self.drawn.answers(channel, draws)
+        m = self.answer.shape[1]
+        missed = (1 - draws.confidence) / 2
         weights = self.points.weights(channel)
-        stake = self._stake(channel, confidence)
-        hit = self.answer[:, :, None] == np.arange(self.drawn.n_classes)
-        share = np.einsum("nm,nmk->nk", weights, hit) / self.queries
-        needed = -math.log((1 - confidence) / 2)
-        low = np.stack(
-            [_lower(weights * h, stake, needed) for h in hit.T.swapaxes(1, 2)]
+        hit = [self.answer == place for place in range(self.n_classes)]
+        how = _stake(m, worth, missed), -math.log(missed)
+        low = np.stack([_lower(weights * each, *how) for each in hit], axis=1)
+        others = np.stack([_lower(weights * ~each, *how) for each in hit], axis=1)
+        share = np.stack([(weights * each).mean(axis=1) for each in hit], axis=1)
+        queries = np.full(len(weights), m, dtype=np.int64)
+        return Answers(
+            np.clip(share, low, 1 - others), low, 1 - others, "draws", queries
         )
-        others = [_lower(weights * ~h, stake, needed) for h in hit.T.swapaxes(1, 2)]
-        high = 1 - np.stack(others)
-        share = np.clip(share, low.T, high.T)
-        return Answers(share, low.T, high.T, "draws", self._part())
 
-    def _part(self) -> NDArray[np.int64]:
-        return np.full(len(self.answer), self.number, dtype=np.int64)
+    def holds(self, low: FloatArray, high: FloatArray) -> NDArray[np.bool_]:
+        """Raise NotImplementedError, as a black box does."""
+        return self.drawn.holds(low, high)
 
-    def _own(self, place: int, confidence: float) -> Answers:
-        own = self.answer[:, place * self.number : (place + 1) * self.number]
-        counts = (own[:, :, None] == np.arange(self.drawn.n_classes)).sum(axis=1)
-        low, high = binomial.interval(counts, self.number, confidence)
-        return Answers(counts / self.number, low, high, "draws", self._part())
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what the black box keeps; the pool is drawn anew."""
+        return self.drawn.arrays()
 
-    def _stake(self, channel: Channel, confidence: float) -> float:
-        """Return the stake that is best at a variance of a quarter: by the pilot."""
-        variance = self.queries / max(self.worth(channel), 1.0) / 4
-        stake = math.sqrt(2 * math.log(2 / (1 - confidence)) / self.queries / variance)
-        return min(stake, MOST_STAKE)
+
+def _stake(m: int, worth: float, missed: float) -> float:
+    """Return the stake that is best at a variance of a quarter of the weights'."""
+    best = math.sqrt(-2 * math.log(missed) * 4 * worth) / m
+    return min(best, MOST_STAKE)
 
 
 def _lower(values: FloatArray, stake: float, needed: float) -> FloatArray:
@@ -168,14 +171,19 @@ def pool(drawn: Drawn, channels: Sequence[Channel], draws: Draws) -> Pool:
     """Return ``draws.number`` draws of each channel, asked once for all of them.
 
     The channels have the surface's bounds and each a law; one that has none is a
-    UserError.
+    UserError, and so are more than ``MOST_POINTS`` points.
     """
     entropy, values = draws.entropy or SystemEntropy(), drawn.question.values
+    total = len(values) * len(channels) * draws.number
+    if total > MOST_POINTS:
+        raise UserError(
+            f"A pool of {total:,} points does not fit; at most {MOST_POINTS:,} do. Take"
+            " fewer draws or fewer records at a time, or draw each channel by itself."
+        )
     points = _points(channels, values, draws.number, entropy)
     each = max(1, PILOT // (len(values) * len(channels)))
     pilot = _points(channels, values, each, entropy)
     n, m, s = points.seen.shape
-    record = np.repeat(np.arange(n), m)
-    pieces = drawn.asked(record, points.seen.reshape(-1, s))
+    pieces = drawn.asked(np.repeat(np.arange(n), m), points.seen.reshape(-1, s))
     answer = np.concatenate([piece.answer for piece in pieces]).reshape(n, m)
-    return Pool(drawn, channels, draws.number, points, pilot, answer)
+    return Pool(drawn.clean, drawn.n_classes, drawn, points, pilot, answer)

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from curvote.utility.engines.base import Surface
 from curvote.validate import FloatArray
 
-# Of the bounds' widths: radius and sides fall short of the truth by at most that.
+# Of the bounds' widths: sides, and the radius, are at most so much short.
 PRECISION = 2.0**-12
+RADIUS_PRECISION = 2.0**-16
 
 Bits = NDArray[np.bool_]
 # Whether the boxes ``low`` (n, s) to ``high`` hold; anything where it is not asked.
@@ -62,10 +63,11 @@ def box(
         ends = np.where(asked, low, inner), np.where(asked, high, inner)
         return point & surface.holds(*ends)
 
-    ends = grown(holds, inner, bounds, precision)
-    radius = inscribed(ends, inner, bounds)
+    first = radius(holds, inner, bounds, RADIUS_PRECISION)
+    ends = grown(holds, ball(inner, first, bounds), bounds, precision)
+    reach = inscribed(ends, inner, bounds)
     none = np.zeros(len(values), dtype=np.int64)
-    return Box(radius, ends[..., 0], ends[..., 1], point, none)
+    return Box(reach, ends[..., 0], ends[..., 1], point, none)
 
 
 def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> FloatArray:
@@ -79,19 +81,19 @@ def inscribed(ends: FloatArray, values: FloatArray, bounds: FloatArray) -> Float
 
 def grown(
     holds: Holds,
-    values: FloatArray,
+    balls: FloatArray,
     bounds: FloatArray,
     precision: float,
     first_step: float = 0.25,
 ) -> FloatArray:
-    """Return boxes (n, s, 2) that ``holds`` accepts: the radius, then the sides.
+    """Return boxes (n, s, 2) that ``holds`` accepts, grown from ``balls``.
 
     Each side in turn takes steps of ``first_step`` widths until none of a box's sides
     can. Then the step is halved, down to the precision, and each side takes one at
     most: two would have been a step before. With a first step of 0 the balls stay.
     """
-    ends = ball(values, radius(holds, values, bounds, precision), bounds)
-    step = np.full(len(values), first_step)
+    ends = balls.copy()
+    step = np.full(len(balls), first_step)
     open_ = np.ones(ends.shape, dtype=bool)
     while (step >= precision).any():
         first = step == first_step

@@ -10,7 +10,7 @@ import numpy as np
 from curvote.entropy import Entropy
 from curvote.utility.engines.base import Question
 from curvote.utility.robustness.asked import Asked
-from curvote.utility.robustness.box import Bits, Box, grown, inscribed
+from curvote.utility.robustness.box import Bits, Box, ball, grown, inscribed, radius
 from curvote.validate import FloatArray
 
 # What a tested box is found to, a share of the bounds' widths, as in the paper.
@@ -65,7 +65,8 @@ def tried(
 ) -> Box:
     """Return the boxes that pass a trial each time that they grow (``grown``)."""
     asked, values = Asked(question, entropy), question.values
-    inner = np.clip(values, *question.bounds.T)
+    bounds = question.bounds
+    inner = np.clip(values, *bounds.T)
     left = np.full(len(values), how.trials)
 
     def holds(low: FloatArray, high: FloatArray, which: Bits) -> Bits:
@@ -78,7 +79,8 @@ def tried(
         held[places] = wrong <= how.most
         return held
 
-    ends = grown(holds, inner, question.bounds, precision, **how_far)
-    radius = inscribed(ends, inner, question.bounds)
+    balls = ball(inner, radius(holds, inner, bounds, precision), bounds)
+    ends = grown(holds, balls, bounds, precision, **how_far)
+    reach = inscribed(ends, inner, bounds)
     never = np.zeros(len(values), dtype=bool)
-    return Box(radius, ends[..., 0], ends[..., 1], never, asked.queries)
+    return Box(reach, ends[..., 0], ends[..., 1], never, asked.queries)

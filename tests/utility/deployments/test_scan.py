@@ -222,6 +222,7 @@ def test_words_tell_deployments_apart_and_stay_short():
     assert "0.75 on age and 0.25 on bmi" in " ".join(words)
     names = tuple(f"pixel {i}" for i in range(49))
     many = Deployment("pm_01", 9.0, (1 / 49,) * 49, "decode").words(names)
-    assert many == "pm_01, equally on 49 features, decoded"
+    assert many == "pm_01, an equal share on each of 49, decoded"
     led = Deployment("pm_01", 9.0, (0.5, 0.2, 0.1, 0.1, 0.1, *(0.0,) * 44)).words(names)
-    assert led == "pm_01, by influence on 5 features"
+    assert led.startswith("pm_01, 0.5 on pixel 0 and 0.2 on pixel 1")
+    assert led.endswith("less on 1 others")

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.utility.channel import Channel, channel_of, withheld
+from curvote.utility.engines import black_box
 from curvote.utility.engines.asking import MOST_ROWS, places, told
 from curvote.utility.engines.base import Answers, Draws, Question
 from curvote.utility.engines.black_box import BlackBox, Drawn
@@ -128,6 +129,19 @@ def test_few_outputs_are_all_asked_for(
     assert (abs(found.share - drawn) <= 4.5 * error + 1e-12).all()
 
 
+def test_blocks_of_records_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Listed outputs of many records are laid out some records at a time."""
+    known = surface(models_of.forest())
+    noise = channel("k_rr", 2, split=[1, 0])
+    whole = known.answers(noise, Draws(200))
+    monkeypatch.setattr(black_box, "MOST_POINTS", 700)
+    some = known.answers(noise, Draws(200))
+    assert (some.share == whole.share).all()
+    assert (some.queries == 101).all()
+    counts = known.counts(channel("pm_01", 2), 200, SeededEntropy(1))
+    assert (counts.sum(axis=1) == 200).all()
+
+
 def test_nothing_sent_takes_one_question() -> None:
     """What is withheld has one output, the constant."""
     known = surface(models_of.forest())
@@ -182,6 +196,7 @@ def test_named_columns_and_classes_in_words() -> None:
     known = surface(model)
     assert (model.predict(table[:20]) == known.classes[known.clean]).all()
     again = BlackBox().restored(known.question, known.arrays())
+    assert not any(each.dtype.hasobject for each in known.arrays().values())
     draws = [
         each.answers(channel("pm_01", 2), Draws(50, 0.95, SeededEntropy(3))).share
         for each in (known, again)
@@ -209,3 +224,9 @@ def test_wide_records_are_asked_in_smaller_batches() -> None:
     told(model, np.zeros((3000, 20_000)))
     assert max(model.sizes) < 2000
     assert sum(model.sizes) == 3000
+
+
+def test_no_draws_are_refused() -> None:
+    """Neither none nor a part of one."""
+    with pytest.raises(UserError, match="draws is 0"):
+        surface(models_of.forest()).answers(channel("pm_01", 2), Draws(0))

@@ -187,9 +187,7 @@ def test_bent_after_mixing_is_bent():
 def test_own_transformer_without_slopes_is_bent():
     """Nothing is taken for affine that does not say so."""
     turned = Turned().fit(DATA.X)
-    mute = SimpleNamespace(
-        transform=turned.transform, get_feature_names_out=lambda: ["a", "b"]
-    )
+    mute = SimpleNamespace(transform=turned.transform)
     model = SimpleNamespace(steps=[("mute", mute), ("end", None)])
     question = Question(model, DATA.X, DATA.sensitive, DATA.bounds)
     assert "bends" in undone(question)[1]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -10,9 +12,11 @@ from curvote.utility.channel import channel_of
 from curvote.utility.engines import branched as surfaces
 from curvote.utility.engines import network
 from curvote.utility.engines.activations import RELAXED
-from curvote.utility.engines.base import Draws, Question
+from curvote.utility.engines.base import Answers, Draws, Question
 from curvote.utility.engines.network import Form, Network
 from tests.utility import models_of
+
+FOUR = [[0.0, 100.0], [0.0, 1.0], [50.0, 300.0], [12.0, 60.0]]
 
 
 def asked(data="stroke", n=5, model=None):
@@ -168,7 +172,7 @@ def test_a_tie_is_left_open_and_without_its_slack_would_be_wrong(monkeypatch):
     """Another order of additions may answer otherwise: rounding is not certainty."""
     question = tied()
     through = channel(question, "k_rr", epsilon=1.0)
-    answers = Network().surface(question).answers(through, Draws())
+    answers = Network().surface(question).answers(through, Draws(number=0))
     assert (answers.upper - answers.lower > 0.9).all()
     monkeypatch.setattr(network, "ROUNDING", 0.0)
     monkeypatch.setattr(network, "TIE", 0.0)
@@ -215,6 +219,36 @@ def test_records_are_answered_alike_in_batches_of_any_size(monkeypatch):
     parted = Network().surface(question).answers(through, Draws())
     assert np.allclose(whole.lower, parted.lower, atol=0.005)
     assert within(parted, (whole.lower + whole.upper) / 2, room=0.005)
+
+
+def test_draws_stand_beside_loose_brackets():
+    """Four features: both intervals are used, and the evidence says so."""
+    four = {"sensitive": (0, 3, 4, 5), "bounds": np.array(FOUR)}
+    question = replace(asked(n=2), **four)
+    through = channel(question, "pm_01", epsilon=3.0)
+    surface = Network().surface(question)
+    alone = surface.answers(through, Draws(number=0))
+    both = surface.answers(through, Draws(number=400, entropy=SeededEntropy(1)))
+    assert (alone.evidence, both.evidence) == ("bracket", "draws")
+    assert (alone.upper - alone.lower).max() > 0.1
+    assert (both.upper - both.lower).max() < 0.11
+    assert (both.queries == 400).all()
+    truth = drawn(question, through, 2)
+    assert within(alone, truth, room=0.016)
+    assert within(both, truth, room=0.03)
+
+
+def test_draws_that_contradict_a_bracket_change_nothing():
+    """What is certain stands, whatever the draws say."""
+    half, one = np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]])
+    none = np.zeros(1, dtype=np.int64)
+    known = Answers(half, half - 0.1, half + 0.1, "bracket", none)
+    unlucky = Answers(one, one, one, "draws", none + 9)
+    found = surfaces.beside(known, unlucky)
+    assert (known.lower <= found.lower).all()
+    assert (found.lower <= found.share).all()
+    assert (found.share <= found.upper).all()
+    assert (found.upper <= known.upper).all()
 
 
 def test_without_a_law_answers_are_drawn():

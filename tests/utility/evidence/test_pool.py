@@ -47,6 +47,11 @@ def grid() -> Pool:
     return pool(surface(), channels, Draws(300, entropy=SeededEntropy(3)))
 
 
+def shared(noise: Channel, number: int = 300) -> Answers:
+    """Return what the pool says of a channel, in the place of so many draws."""
+    return grid().answers(noise, Draws(number, entropy=SeededEntropy(6)))
+
+
 def covered(found: Answers, noise: Channel) -> float:
     """Return the share of the records whose interval holds the truth."""
     i = np.arange(20)
@@ -64,7 +69,7 @@ def test_weights_of_every_channel_average_one() -> None:
     """Laws with atoms (levels, edges after clipping), windows and mixtures together."""
     names = ("pm_01", "laplace", "k_rr", "joint_box", "exponential", "duchi")
     channels = [channel(name, 2.0) for name in names]
-    drawn = pool(surface(), channels, Draws(150, entropy=SeededEntropy(1)))
+    drawn = pool(surface(), channels, Draws(60, entropy=SeededEntropy(1)))
     for noise in channels:
         weights = drawn.points.weights(noise)
         assert weights.max() <= len(names) * (1 + 1e-9)
@@ -75,7 +80,7 @@ def test_weights_of_every_channel_average_one() -> None:
 def test_intervals_of_channels_cover() -> None:
     """With a channel's own answers, or those of all where that is narrower."""
     channels = [channel("pm_01", epsilon) for epsilon in TOTALS]
-    found = [covered(grid().answers(noise), noise) for noise in channels]
+    found = [covered(shared(noise), noise) for noise in channels]
     assert np.mean(found) >= 0.95
 
 
@@ -83,28 +88,33 @@ def test_neighbours_narrow_an_interval() -> None:
     """As with twice the draws at least, where the totals are alike."""
     noise = channel("pm_01", 1.5)
     alone = surface().answers(noise, Draws(600, entropy=SeededEntropy(2)))
-    shared = grid().answers(noise)
-    assert width(shared) < width(alone)
-    assert (shared.queries == 300).all()
-    assert grid().queries == 300 * len(TOTALS)
+    found = shared(noise)
+    assert width(found) < width(alone)
+    assert (found.queries == 300 * len(TOTALS)).all()
 
 
-def test_own_draws_are_taken_where_others_add_little() -> None:
-    """A total of 8 among small ones: its own 300 draws, by Clopper-Pearson."""
+def test_new_draws_are_taken_where_the_pool_adds_little() -> None:
+    """A total of 8 after small ones: 300 draws of its own, by Clopper-Pearson."""
     noise = channel("pm_01", 8.0)
     assert grid().worth(noise) < pools.PRICE * 300
-    found = grid().answers(noise)
-    own = grid().answer[:, -300:]
-    assert (found.share[:, 1] == (own == 1).mean(axis=1)).all()
+    alone = surface().answers(noise, Draws(300, entropy=SeededEntropy(6)))
+    assert (shared(noise).lower == alone.lower).all()
+    assert (shared(noise).queries == 300).all()
+
+
+def test_channel_without_a_law_is_drawn() -> None:
+    """The pool has nothing to say of it."""
+    found = shared(channel("privunit", 2.0), 50)
+    assert (found.queries == 50).all()
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("pm_01", 1.25), ("sw_01", 2.0)])
 def test_channel_that_was_not_drawn_is_answered(name: str, epsilon: float) -> None:
     """Another epsilon, even another mechanism, asks the model nothing."""
     noise = channel(name, epsilon)
-    found = grid().answers(noise)
+    found = shared(noise, 200)
     assert covered(found, noise) >= 0.95
-    assert width(found) < 0.2
+    assert found.queries[0] == grid().answer.shape[1]
 
 
 def test_draws_taken_for_those_of_another_total_are_caught() -> None:
@@ -121,9 +131,8 @@ def test_draws_taken_for_those_of_another_total_are_caught() -> None:
 
     points, pilot = (unweighed(each) for each in (grid().points, grid().pilot))
     noise = channel("pm_01", 8.0)
-    assert (
-        covered(replace(grid(), points=points, pilot=pilot).answers(noise), noise) < 0.5
-    )
+    twin = replace(grid(), points=points, pilot=pilot)
+    assert covered(twin.answers(noise, Draws(300)), noise) < 0.5
 
 
 def test_lower_ends_hold_for_unequal_values() -> None:
@@ -141,3 +150,9 @@ def test_channel_without_a_law_is_refused() -> None:
     """It says which, and what to do."""
     with pytest.raises(UserError, match="privunit has no law"):
         pool(surface(), [channel("privunit", 2.0)], Draws(10))
+
+
+def test_pool_that_does_not_fit_is_refused() -> None:
+    """Points are counted before any is drawn."""
+    with pytest.raises(UserError, match="12,000,000 points does not fit"):
+        pool(surface(), [channel("pm_01", 2.0)], Draws(600_000))

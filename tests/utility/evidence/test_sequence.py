@@ -51,24 +51,24 @@ def by_sequence_of_intervals(
     return (low > target).astype(np.int8) - (high < target).astype(np.int8)
 
 
-@pytest.mark.parametrize("target", [0.03, 0.5, 0.8, 0.97])
+@pytest.mark.parametrize("target", [0.03, 0.5, 0.8])
 def test_wrong_side_is_named_rarely_at_every_look(target: float) -> None:
     """At the target itself, where it is easiest: either side in at most 5 %."""
-    above, below, _ = stopped(sequence.decided, target, target, looks=1, last=600)
+    above, below, _ = stopped(sequence.decided, target, target, looks=1, last=400)
     assert max(above, below) <= 0.05
     assert above + below > 0.01, "the check would not notice a test that never ends"
 
 
 def test_looking_often_at_fixed_intervals_is_caught() -> None:
     """Made for one look they name a wrong side in more than 15 % of cases."""
-    above, below, _ = stopped(by_fixed_intervals, 0.8, 0.8, looks=1, last=600)
+    above, below, _ = stopped(by_fixed_intervals, 0.8, 0.8, looks=1, last=400)
     assert above + below > 0.15
 
 
 @pytest.mark.parametrize("share", [0.02, 0.5, 0.9])
 def test_all_intervals_together_cover(share: float) -> None:
     """The chance that any look ever misses the share."""
-    found = stopped(by_sequence_of_intervals, share, share, looks=1, last=400)
+    found = stopped(by_sequence_of_intervals, share, share, looks=1, last=300)
     assert found[0] + found[1] <= 0.05
 
 

@@ -21,8 +21,10 @@ from curvote.utility.engines.scores.margin import keeps
 from curvote.utility.engines.scores.quadrature import one, two
 from curvote.validate import FloatArray
 
-# Records at once: few enough for the processor's memory to hold what they need.
-FEW, MANY = 16, 128
+# Records at once, and sensitive values of theirs: what the processor's cache holds.
+FEW, VALUES = 16, 256
+# An atom that lacks no more of all the mass is all of it: rounding.
+CERTAIN = 1e-12
 
 Shares = tuple[FloatArray, FloatArray]
 
@@ -49,7 +51,7 @@ class Scored(Surface):
         return Answers((low + high) / 2, low, high, evidence, none)
 
     def _chunks(self) -> Iterator[slice]:
-        size = MANY if self.scores.s <= 2 else FEW
+        size = max(FEW, VALUES // max(self.scores.s, 1))
         for start in range(0, len(self.clean), size):
             yield slice(start, start + size)
 
@@ -85,26 +87,26 @@ def shares(scores: Scores, law: Mixture) -> Shares:
 
 
 def _term(scores: Scores, term: tuple[Law, ...]) -> Shares:
-    still = [_still(law) for law in term]
-    held = np.stack(
-        [
-            law.points[:, 0] if fixed else np.zeros(law.n)
-            for law, fixed in zip(term, still, strict=True)
-        ],
-        axis=1,
-    )
-    free = [i for i in scores.active() if not still[i]]
-    rest, laws = scores.held(held, free), [term[i] for i in free]
-    if not laws:
-        answer = np.argmax(rest.constant, axis=1)
-        won = np.eye(rest.classes)[answer]
-    elif len(laws) == 1:
-        won = one(rest, laws[0])
-    elif len(laws) == 2:
-        won = two(rest, (laws[0], laws[1]))
-    else:
-        return _many(rest, tuple(laws))
+    fixed = [_fixed(law) for law in term]
+    free = [i for i in scores.active() if fixed[i] is None]
+    nothing = np.zeros(len(scores.constant))
+    held = [nothing if value is None else value for value in fixed]
+    rest = scores.held(np.stack(held, axis=1), free)
+    if len(free) > 2:
+        return _many(rest, tuple(term[i] for i in free))
+    won = _few(rest, [term[i] for i in free])
     return won, won
+
+
+def _few(scores: Scores, laws: list[Law]) -> FloatArray:
+    match laws:
+        case []:
+            best = np.argmax(scores.constant, axis=1)[:, None]
+            return np.where(best == np.arange(scores.classes), 1.0, 0.0)
+        case [law]:
+            return one(scores, law)
+        case _:
+            return two(scores, (laws[0], laws[1]))
 
 
 def _many(scores: Scores, laws: tuple[Law, ...]) -> Shares:
@@ -114,6 +116,9 @@ def _many(scores: Scores, laws: tuple[Law, ...]) -> Shares:
     return np.stack([1 - high, low], axis=1), np.stack([1 - low, high], axis=1)
 
 
-def _still(law: Law) -> bool:
-    """Say whether the value is one and the same in every draw."""
-    return law.points.shape[1] == 1 and bool((law.masses > 1 - 1e-12).all())
+def _fixed(law: Law) -> FloatArray | None:
+    """Return the value (n,) that is the same in every draw, None if there is none."""
+    if not law.masses.shape[1] or not (law.masses.max(axis=1) > 1 - CERTAIN).all():
+        return None
+    where = law.masses.argmax(axis=1)[:, None]
+    return np.asarray(np.take_along_axis(law.points, where, axis=1)[:, 0])

@@ -50,7 +50,17 @@ def _forest(model: Any) -> Table:
     """Sums of shares; of two classes their difference, positive for the second."""
     trees = [each.tree_ for each in model.estimators_]
     nodes, roots = joined([of_tree(tree, _shares(tree)) for tree in trees])
-    return Table(nodes, roots, _start(nodes.value), _rule(nodes.value))
+    start, rule = _start(nodes.value), _rule(nodes.value)
+    return Table(nodes, roots, start, rule, rounded=any(map(_rounded, trees)))
+
+
+def _rounded(tree: Any) -> bool:
+    """Say whether two shares of a leaf do not add up to 1: their difference may lie.
+
+    Where they do, a difference of few bits has shares of few bits.
+    """
+    leaves = tree.value[tree.children_left < 0, 0]
+    return leaves.shape[1] == 2 and bool((leaves.sum(axis=1) != 1).any())
 
 
 def _shares(tree: Any) -> FloatArray:
@@ -118,7 +128,7 @@ def _histograms(model: Any) -> Table | str:
         return Table(nodes, roots, start, rule, single=False)
     order = np.argsort(~model.is_categorical_, kind="stable")
     read = model._preprocessor.transform  # noqa: SLF001  (categories as numbers)
-    return Table(nodes, roots, start, rule, False, order, read)
+    return Table(nodes, roots, start, rule, False, False, order, read)
 
 
 def _binned(predictor: Any, k: int, width: int) -> Nodes:

@@ -42,10 +42,11 @@ def units(table: Table) -> Units:
         given = table.nodes.value * unit, table.start * unit
         rounded = [np.rint(each) for each in given]
         whole = all((a == b).all() for a, b in zip(given, rounded, strict=True))
-        if whole and largest * unit < 2.0**BITS:
+        exact = whole and not table.rounded
+        if exact and largest * unit < 2.0**BITS:
             break
     kind = np.min_scalar_type(-int(2 * largest * unit))
-    slack = 0 if whole else 8 * (len(table.roots) + 1)
+    slack = 0 if exact else 8 * (len(table.roots) + 1)
     return Units(rounded[0].astype(kind), rounded[1].astype(kind), slack)
 
 

@@ -17,7 +17,7 @@ from curvote.utility.engines.black_box import Drawn
 from curvote.utility.engines.trees.boxes import Boxes, Ints
 from curvote.validate import FloatArray
 
-# Numbers of a table of probabilities: records times cuts.
+# Probabilities of records at cuts, and boxes, that are held at once.
 AT_ONCE = 1 << 22
 
 
@@ -44,14 +44,21 @@ class Cells(Surface):
         return Answers(share, share, share, "exact", self.asked)
 
     def _shares(self, channel: Channel) -> Iterator[FloatArray]:
-        values = self.question.values
-        size = max(1, AT_ONCE // max(len(cuts) + 1 for cuts in self.cuts))
-        for first in range(0, len(values), size):
-            last = min(first + size, len(values))
-            law = channel.law(values[first:last])
+        for first, last in self._chunks():
+            law = channel.law(self.question.values[first:last])
             if law is None:
                 return
             yield self._of_mixture(law, self.boxes.of(first, last))
+
+    def _chunks(self) -> Iterator[tuple[int, int]]:
+        """Yield the first record and the one after the last that fit at once."""
+        size = max(1, AT_ONCE // max(len(cuts) + 2 for cuts in self.cuts))
+        begin, first = self.boxes.begin, 0
+        while first < len(self.clean):
+            few = int(np.searchsorted(begin, begin[first] + AT_ONCE, side="right")) - 1
+            last = min(max(few, first + 1), first + size, len(self.clean))
+            yield first, last
+            first = last
 
     def _of_mixture(self, law: Mixture, boxes: Boxes) -> FloatArray:
         """Return the shares (n, K) of some records under their laws."""

@@ -42,6 +42,7 @@ class Table:
     """All trees of an ensemble: ``nodes``, the trees' ``roots`` (T,), the ``rule``.
 
     Sums begin at ``start`` (C,). With ``single`` values are compared as float32.
+    ``rounded`` says that the model adds other numbers than these, rounded ones.
     ``read`` makes of features what the trees see, in the order of ``columns``; without
     it they see the features as they are.
     """
@@ -51,6 +52,7 @@ class Table:
     start: FloatArray
     rule: Rule
     single: bool = True
+    rounded: bool = False
     columns: NDArray[np.int64] | None = None
     read: Callable[[FloatArray], FloatArray] | None = None
 

@@ -14,7 +14,7 @@ from curvote.reproduce.rows import having
 
 Array = NDArray[np.float64]
 
-N = 40_000
+N = 10_000
 VALUES = np.array([0.0, 0.305, 0.79, 1.0])
 PLACES = np.linspace(-0.05, 1.05, 23)
 
@@ -69,10 +69,10 @@ def test_a_law_is_that_of_draws_made_by_another_way(name: str) -> None:
 
 
 def test_a_law_of_another_epsilon_is_noticed() -> None:
-    """The comparison above can fail: epsilon 1.5 instead of 1.4."""
+    """The comparison above can fail: epsilon 2 instead of 1.4."""
     rng = np.random.default_rng(3)
     for name in MECHANISMS[:-1]:
-        upto = laws.printed(name, 1.5).law(VALUES).upto(PLACES)
+        upto = laws.printed(name, 2.0).law(VALUES).upto(PLACES)
         assert any(
             differ(upto[i], direct(name, x, 1.4, rng)) for i, x in enumerate(VALUES)
         )
