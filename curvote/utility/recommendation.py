@@ -102,7 +102,8 @@ def _best(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
 
 
 def _floor(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
-    return top([pair for pair in scan if pair[0].free], wish, dealt[0])
+    """Return the best floor on all records: they are few, and none costs anything."""
+    return top([pair for pair in scan if pair[0].free], wish, dealt[0] | dealt[1])
 
 
 def _least(scan: Scan, wish: Wish, dealt: Halves) -> Pair | None:
