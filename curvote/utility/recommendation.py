@@ -101,24 +101,31 @@ def _best(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
     return found if _worth(found, scan, wish, dealt) else _floor(scan, wish, dealt)
 
 
-def _floor(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
-    return top([pair for pair in scan if pair[0].free], wish, dealt[0])
-
-
 def _least(scan: Scan, wish: Wish, dealt: Halves) -> Pair | None:
     """Return what reaches the target on both halves at the least total, if any."""
+    best = _floor(scan, wish, dealt)
+    if _reached(best, wish, dealt):
+        return best
     for total in sorted({deployment.epsilon for deployment, _ in scan}):
         found = top([pair for pair in scan if pair[0].epsilon == total], wish, dealt[0])
-        reached = all(wish.value(found[1], half) >= wish.needed for half in dealt)
-        if reached and _worth(found, scan, wish, dealt):
+        if _reached(found, wish, dealt) and _worth(found, scan, wish, dealt):
             return found
     return None
 
 
+def _floor(scan: Scan, wish: Wish, dealt: Halves) -> Pair:
+    """Return the best floor on all records: they are few, and none costs anything."""
+    return top([pair for pair in scan if pair[0].free], wish, dealt[0] | dealt[1])
+
+
+def _reached(found: Pair, wish: Wish, dealt: Halves) -> bool:
+    return all(wish.value(found[1], half) >= wish.needed for half in dealt)
+
+
 def _worth(found: Pair, scan: Scan, wish: Wish, dealt: Halves) -> bool:
-    """Say whether it costs nothing, or is better than every floor on both halves."""
+    """Say whether it is sent, and better than every floor on both halves."""
     floors = [measured for deployment, measured in scan if deployment.free]
-    return found[0].free or all(
+    return not found[0].free and all(
         wish.value(found[1], half) > wish.value(floor, half)
         for half in dealt
         for floor in floors

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from curvote.entropy import SeededEntropy
 from curvote.utility.deployments.deployment import Deployment
 from curvote.utility.deployments.scan import deployments, measured
 from curvote.utility.engines.black_box import BlackBox
@@ -109,14 +110,29 @@ def test_all_weigh_alike_where_nothing_tells():
 
 def test_a_shortlist_keeps_what_is_always_there_and_the_best():
     """Floors, equal splits read raw, and so many of each reading at each total."""
-    listed = deployments(SETTING, [1.0, 4.0], ["pm_01", "sw_01", "duchi", "joint_box"])
+    listed = deployments(SETTING, [1.0, 4.0], ["k_rr", "duchi", "duchi_vector"])
     found = shortlist(SETTING, KNOWN, listed, keep=1)
     assert [each for each in listed if each in found] == found
     assert sum(each.free for each in found) == 3
     equal = [each for each in found if each.split == (0.5, 0.5) and each.read == "raw"]
-    assert len(equal) == 6
+    assert len(equal) == 4
     for epsilon in (1.0, 4.0):
         reads = [d.read for d in found if d.epsilon == epsilon and d not in equal]
         assert sorted(reads) == ["decode", "raw", "raw", "retrain"]  # one is output
-    best = max(listed, key=lambda each: measured(SETTING, KNOWN, each).agreement.mean())
+    sent = [each for each in listed if each.mechanism not in {"withhold", "output"}]
+    best = max(sent, key=lambda each: measured(SETTING, KNOWN, each).agreement.mean())
     assert best in shortlist(SETTING, KNOWN, listed, keep=3)
+
+
+def test_the_published_claim_stands_beside_where_it_is_asked_for():
+    """It is kept with the rest, and is not the bound."""
+    two = replace(SETTING, records=SETTING.records[:2], labels=None, groups=None)
+    about = known(two, published=SeededEntropy(1))
+    again = restored(two, kept(about.arrays()))
+    deployment = Deployment("pm_01", 4.0, (0.5, 0.5))
+    first, second = (measured(two, each, deployment) for each in (about, again))
+    assert first.claimed.shape == (2,)
+    np.testing.assert_array_equal(first.claimed, second.claimed)
+    assert not np.array_equal(first.claimed, first.bound)
+    assert np.all(about.published.queries >= 516_446)
+    assert measured(SETTING, KNOWN, deployment).claimed is None

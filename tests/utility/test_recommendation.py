@@ -61,6 +61,14 @@ def test_nothing_is_sent_where_a_floor_is_as_good():
     assert asked([(FLOOR, made(0.79)), *scan[1:]], epsilon=2).row.epsilon == 2.0
 
 
+def test_of_floors_the_best_on_all_records_is_taken():
+    """One that is lucky on the half that chooses is not."""
+    first, _ = halves(SETTING, KNOWN, 0)
+    decoded = replace(FLOOR, read="decode")
+    scan = [(FLOOR, made(0.8)), (decoded, made(np.where(first, 0.81, 0.7)))]
+    assert asked([*scan, sent(1, 0.6)], epsilon=1).row.read == "raw"
+
+
 def test_luck_on_one_half_is_not_recommended():
     """A twin that chose and showed on all records would report .9 and buy it."""
     first, second = halves(SETTING, KNOWN, 0)

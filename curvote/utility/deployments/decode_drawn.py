@@ -19,7 +19,9 @@ from curvote.utility.setting import Setting
 from curvote.validate import FloatArray
 
 # Draws of a record: fewer than asked for where reading one asks m public points.
-MOST_DRAWS = 200
+MOST_DRAWS, FEWEST_DRAWS = 200, 20
+# Likelihoods that are looked up for all of them, at most: some seconds.
+MOST_WORK = 1 << 29
 # Numbers in a batch of outputs and public points.
 _AT_ONCE = 1 << 22
 _LEAST = 1e-300
@@ -30,12 +32,13 @@ def drawn(
 ) -> Answers:
     """Return the decoded answers' shares of at most `MOST_DRAWS` draws a record.
 
-    Each output is rounded to the same public bins as in the exact way, one number by
+    Fewer, 20 at least, where records, public points and numbers sent are many. Each
+    output is rounded to the same public bins as in the exact way, one number by
     itself, and read by their exact likelihood.
     """
     sent = [place for part in seen.parts for place in part.places]
     table = _table(prior, sent)
-    number, entropy = min(draws.number, MOST_DRAWS), draws.entropy or SystemEntropy()
+    number, entropy = _number(draws, table, setting.n), draws.entropy or SystemEntropy()
     counts = np.zeros((setting.n, known.n_classes), dtype=np.int64)
     for which in _batches(setting.n, number * len(prior.weights)):
         values = np.repeat(setting.values[which], number, axis=0)
@@ -70,6 +73,12 @@ class _Table:
         pairs = zip(self.terms[t], bins, strict=True)
         logs = sum(table[places] for table, places in pairs)
         return np.asarray(logs + np.log(np.maximum(self.weights[:, t], _LEAST)))
+
+
+def _number(draws: Draws, table: _Table, n: int) -> int:
+    """Return how many draws of each of ``n`` records are worth their time."""
+    each = n * len(table.weights) * len(table.cuts) * len(table.terms)
+    return min(draws.number, max(FEWEST_DRAWS, min(MOST_DRAWS, MOST_WORK // each)))
 
 
 def _table(prior: Mixture, sent: Sequence[int]) -> _Table:

@@ -104,7 +104,7 @@ def test_decoding_tends_to_the_floor_and_to_the_clean_answer():
     assert np.array_equal(nothing.agreement > 0.5, known.usual == known.clean)
     # A public prior of 80 points knows no finer: read raw where noise is that narrow.
     everything = read(Deployment("pm_01", 14.0, (0.5, 0.5), "decode"))
-    assert everything.agreement.mean() > max(0.85, nothing.agreement.mean() + 0.05)
+    assert everything.agreement.mean() > nothing.agreement.mean() + 0.15
 
 
 def test_a_prior_of_the_wrong_people_costs_agreement():

@@ -57,6 +57,7 @@ def test_splits_of_more_features_follow_what_moves_answers():
     assert {(1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)} <= set(found)
     assert all(abs(sum(split) - 1) < 1e-12 for split in found)
     moves = influence(three, three.public)
+    assert moves.shape == (3,)
     assert moves.argmax() == 0  # age decides most of the answers
     assert splits(people((0,))) == [(1.0,)]
 
@@ -211,3 +212,17 @@ def test_models_that_must_be_asked_are_drawn():
     inside = (found.lower <= exact.agreement) & (exact.agreement <= found.upper)
     assert inside.mean() > 0.95
     assert np.all(found.queries == 400)
+
+
+def test_words_tell_deployments_apart_and_stay_short():
+    """Of one model and total each has words of its own; many features are counted."""
+    listed = [d for d in deployments(SETTING, [2.0]) if d.epsilon]
+    words = [each.words(SETTING.names) for each in listed]
+    assert len(set(words)) == len(words)
+    assert "0.75 on age and 0.25 on bmi" in " ".join(words)
+    names = tuple(f"pixel {i}" for i in range(49))
+    many = Deployment("pm_01", 9.0, (1 / 49,) * 49, "decode").words(names)
+    assert many == "pm_01, an equal share on each of 49, decoded"
+    led = Deployment("pm_01", 9.0, (0.5, 0.2, 0.1, 0.1, 0.1, *(0.0,) * 44)).words(names)
+    assert led.startswith("pm_01, 0.5 on pixel 0 and 0.2 on pixel 1")
+    assert led.endswith("less on 1 others")
