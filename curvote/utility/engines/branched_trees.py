@@ -15,10 +15,10 @@ from curvote.utility.engines.asking import places
 from curvote.utility.engines.base import Engine, Question, Surface
 from curvote.utility.engines.branch import Oracle, Verdict
 from curvote.utility.engines.branched import Effort, branched, restored
-from curvote.utility.engines.fronts import Front, undone
-from curvote.utility.engines.trees.axes import Axes, axes, obstacle
+from curvote.utility.engines.fronts import Front
+from curvote.utility.engines.trees.axes import Axes
+from curvote.utility.engines.trees.engine import read
 from curvote.utility.engines.trees.reach import Leaves, leaves
-from curvote.utility.engines.trees.reading import table
 from curvote.utility.engines.trees.sums import units
 from curvote.utility.engines.trees.table import Table
 from curvote.validate import FloatArray
@@ -204,7 +204,7 @@ class BranchedTrees(Engine):
 
     def refusal(self, question: Question) -> str | None:
         """Return why the trees cannot be bounded, or None."""
-        found = _read(question)
+        found = read(question)
         if isinstance(found, str):
             return found
         return _too_many(int((found[1].nodes.left < 0).sum()), len(question.records))
@@ -230,18 +230,7 @@ def _too_many(count: int, n: int) -> str | None:
 
 
 def _oracle(question: Question) -> Extremes:
-    found = _read(question)
+    found = read(question)
     if isinstance(found, str):
         raise UserError(found)
     return extremes(question, *found)
-
-
-def _read(question: Question) -> tuple[Front, Table, Axes] | str:
-    estimator, front = undone(question)
-    trees = table(estimator)
-    if isinstance(trees, str):
-        return trees
-    if isinstance(front, str):
-        return front
-    why = obstacle(question, front, trees)
-    return (front, trees, axes(question, front, trees)) if why is None else why

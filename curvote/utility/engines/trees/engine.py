@@ -31,12 +31,12 @@ class Trees(Engine):
 
     def refusal(self, question: Question) -> str | None:
         """Return why the cells cannot be made, with their number if it is that."""
-        found = _read(question)
+        found = read(question)
         return found if isinstance(found, str) else _too_many(question, *found)
 
     def surface(self, question: Question) -> Surface:
         """Return the boxes of one answer around each record; UserError if refused."""
-        found = _read(question)
+        found = read(question)
         if isinstance(found, str):
             raise UserError(found)
         front, trees, cuts = found
@@ -57,7 +57,7 @@ def cells(question: Question) -> FloatArray:
 
     UserError where the model cannot be read as trees.
     """
-    found = _read(question)
+    found = read(question)
     if isinstance(found, str):
         raise UserError(found)
     front, trees, cuts = found
@@ -65,7 +65,8 @@ def cells(question: Question) -> FloatArray:
     return np.asarray(np.prod(shape, axis=1, dtype=np.float64))
 
 
-def _read(question: Question) -> tuple[Front, Table, Axes] | str:
+def read(question: Question) -> tuple[Front, Table, Axes] | str:
+    """Return what stands before the trees, they, and their cuts, or why not."""
     estimator, front = undone(question)
     trees = table(estimator)
     if isinstance(trees, str):
