@@ -27,6 +27,7 @@ FEATURES: dict[str, Any] = {
         "reads": ["raw", "decode"],
         "target": 0.7,
         "draws": 50,
+        "directions": [1],
     },
     "epsilon": [2, 4],
     "replicates": 1,

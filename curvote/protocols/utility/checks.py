@@ -74,6 +74,7 @@ def _public(pipeline: Settings) -> Problems:
         if "decode" in asked.reads:
             message = "decode needs public records: give clients.public, or read raw."
             yield Problem(message, ("deployments", "reads"))
-        if asked.components:
-            message = "principal components are those of public records: give some."
-            yield Problem(message, ("deployments", "components"))
+        for key in ("components", "directions"):
+            if getattr(asked, key):
+                message = f"{key} are found on public records: give clients.public."
+                yield Problem(message, ("deployments", key))

@@ -15,8 +15,8 @@ from curvote.errors import UserError
 from curvote.protocols.labels.packing import unpacked
 from curvote.protocols.roles import played
 from curvote.protocols.utility.columns import Columns, columns_of, names_of
-from curvote.utility.projected import projected
-from curvote.utility.projections import principal
+from curvote.utility.projected import directions, projected
+from curvote.utility.projections import Coordinates, principal
 from curvote.utility.setting import Setting, setting
 from curvote.validate import FloatArray
 
@@ -96,6 +96,14 @@ def _groups(
 def _settings(here: Here, plain: Setting) -> Iterator[tuple[str, Setting]]:
     yield FEATURES, plain
     for k in here.params["deployments.components"]:
-        sent = projected(plain, principal(plain.prior, k))
-        # Coordinates are read raw: no prior is put in their place.
-        yield f"{k} components", replace(sent, public=None)
+        yield f"{k} components", _sent(plain, principal(plain.prior, k))
+    asked = here.params["deployments.directions"]
+    for how in directions(plain, asked) if asked else ():
+        k = len(how.bounds)
+        yield f"{k} directions" if k > 1 else "1 direction", _sent(plain, how)
+
+
+def _sent(plain: Setting, how: Coordinates) -> Setting:
+    """Return the setting of coordinates; several are read raw, without a prior."""
+    sent = projected(plain, how)
+    return sent if len(sent.sensitive) == 1 else replace(sent, public=None)

@@ -55,7 +55,8 @@ class Deployments(Strict):
     """What may be sent, and how it may be read.
 
     ``params`` are the mechanisms' own, by mechanism. ``components`` are numbers of
-    principal components of the public records, which are sent instead of the features.
+    principal components of the public records, ``directions`` of those in which the
+    model's answers change most on them; either is sent instead of the features.
     ``draws`` of each record stand behind what is known by drawing only. ``target`` is
     an agreement that is wanted; ``client_side`` says that clients can run the model.
     """
@@ -64,6 +65,7 @@ class Deployments(Strict):
     params: dict[str, dict[str, Any]] = {}
     reads: list[Literal["raw", "decode", "retrain"]] = ["raw", "decode"]
     components: list[Whole] = []
+    directions: list[Whole] = []
     draws: Whole = 200
     target: Share | None = None
     client_side: bool = False

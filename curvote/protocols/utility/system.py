@@ -33,7 +33,11 @@ MECHANISM: Final = Axis(
 )
 # Who is asked about what: the records, and what is public about them.
 _WHO: Final = ("record", *ROLES)
-_SENT: Final = ("deployments.components", "deployments.clip")
+_SENT: Final = (
+    "deployments.components",
+    "deployments.directions",
+    "deployments.clip",
+)
 
 FIT = Stage(
     "fit",

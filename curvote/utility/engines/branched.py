@@ -31,12 +31,22 @@ NAMES = ("low", "high", "answer", "certain", "axis")
 class Effort:
     """How far to refine: ``width`` of the bracket wanted, or ``most`` boxes a record.
 
-    ``stored`` is the number of boxes of all records that a surface keeps, about.
+    ``together`` and ``stored`` are the boxes of all records, about: those that an
+    answer takes, and those that a surface keeps.
     """
 
     width: float = 0.005
     most: int = 1 << 15
+    together: int = 1 << 24
     stored: int = 1 << 19
+
+    def each(self, n: int) -> int:
+        """Return the boxes that one of n records may take in an answer."""
+        return int(np.clip(self.together // max(n, 1), self.most // 8, self.most))
+
+    def kept(self, n: int) -> int:
+        """Return the boxes that a surface keeps of one of n records."""
+        return int(np.clip(self.stored // max(n, 1), 128, self.most // 4))
 
 
 @dataclass(frozen=True)
@@ -73,7 +83,8 @@ class Branched(Surface):
         who = np.arange(len(self.clean))[chunk]
         search = Search(self.oracle, who, mass(law), snap(law))
         boxes = search.snapped(self.boxes.of(chunk))
-        found = search.refined(boxes, narrow(self.effort.width), self.effort.most)
+        most = self.effort.each(len(self.clean))
+        found = search.refined(boxes, narrow(self.effort.width), most)
         return shares(*found, self.n_classes)
 
     def _drawn(self, channel: Channel, draws: Draws) -> Answers:
@@ -167,7 +178,7 @@ def branched(
     The reference has mass at the bounds, between them, and near the record's values.
     """
     n = len(clean)
-    most = int(np.clip(effort.stored // max(n, 1), 128, effort.most // 4))
+    most = effort.kept(n)
     parts = []
     for start in range(0, n, TOGETHER):
         who = np.arange(start, min(start + TOGETHER, n))

@@ -17,9 +17,10 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
         yield from check(pipeline)
     yield from study(pipeline)
     yield from deployed(pipeline)
-    if pipeline.deployments.components:
-        message = "coefficients are few already: send them, or fewer of the basis."
-        yield Problem(message, ("deployments", "components"))
+    for key in ("components", "directions"):
+        if getattr(pipeline.deployments, key):
+            message = "coefficients are few already: send them, or fewer of the basis."
+            yield Problem(message, ("deployments", key))
     if "retrain" in pipeline.deployments.reads:
         message = "a rule on coefficients is not fitted again: read raw or decode."
         yield Problem(message, ("deployments", "reads"))

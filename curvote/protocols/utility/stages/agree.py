@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from curvote.chain.stage import Here, Rows
@@ -11,7 +11,7 @@ from curvote.protocols.utility import deployed
 from curvote.protocols.utility.given import FEATURES, settings_of
 from curvote.protocols.utility.known import known_of
 from curvote.protocols.utility.measured import CONFIDENCE
-from curvote.utility.deployments.deployment import Deployment
+from curvote.utility.deployments.deployment import Deployment, Read
 from curvote.utility.deployments.retrain import Refit
 from curvote.utility.deployments.scan import deployments, measured
 from curvote.utility.engines.base import Draws
@@ -33,24 +33,33 @@ def _found(here: Here, sent: str, setting: Setting) -> Iterator[deployed.Found]:
         seed = int(here.generator(purpose).integers(1 << 31))
         draws = Draws(here.params["deployments.draws"], CONFIDENCE, SeededEntropy(seed))
         found = measured(setting, known, one, draws, Refit(seed=seed))
-        yield one, one.words(setting.names), found
+        # The shares of features, which a projection does not send, are none.
+        kept = replace(one, split=None) if one.project else one
+        yield kept, one.words(setting.names), found
 
 
 def _deployments(here: Here, sent: str, setting: Setting) -> list[Deployment]:
     """Return those of the mechanism: floors and the answer's own are no part of it.
 
-    Coordinates of a projection are sent jointly, and read raw.
+    Several coordinates are sent jointly, and read raw; training data have none.
     """
     params, name = here.params, here.params["mechanism"]
     every = deployments(
         setting,
         [params["epsilon"]],
         [name],
-        reads=params["deployments.reads"],
+        reads=_reads(params["deployments.reads"], setting),
         params=params["deployments.params"].get(name),
     )
     mine = [one for one in every if one.mechanism == name]
     if sent == FEATURES:
         return mine
-    jointly = (one for one in mine if one.split is None and one.read == "raw")
-    return [replace(one, project=sent) for one in jointly]
+    alone = len(setting.sensitive) == 1
+    fit = (one for one in mine if one.split is None or alone)
+    return [replace(one, project=sent) for one in fit]
+
+
+def _reads(asked: Sequence[Read], setting: Setting) -> list[Read]:
+    """Return the ways of reading for which the setting has what they need."""
+    needed = {"decode": setting.public, "retrain": setting.train}
+    return [read for read in asked if needed.get(read, ()) is not None]

@@ -51,6 +51,11 @@ class Scores:
         return int(self.square.shape[0])
 
     @property
+    def curved(self) -> bool:
+        """Whether some scores differ by more than straight lines."""
+        return bool((self.square != self.square[..., :1]).any())
+
+    @property
     def classes(self) -> int:
         """The number of classes K."""
         return int(self.constant.shape[1])

@@ -23,6 +23,8 @@ from curvote.validate import FloatArray
 TOLERANCE = 1e-5
 # Points of the first look, and those that each later one adds.
 LOOKS = (33, 96, 128, 192)
+# Curved boundaries, whose shares end in square roots, take so many times as many.
+CURVED = 2
 # Mass beyond the ends of an unbounded law, on each side.
 CUT = 1e-9
 
@@ -50,7 +52,11 @@ def two(scores: Scores, laws: tuple[Law, Law]) -> FloatArray:
 def _smooth(scores: Scores, left: Spread, right: Spread) -> FloatArray:
     """Both without atoms; the first class has what the others leave."""
     along = partial(scores.along, 1, 0)
-    others = integral(left, lambda at: shares(along(at), right)[..., 1:])
+    others = integral(
+        left,
+        lambda at: shares(along(at), right)[..., 1:],
+        CURVED if scores.curved else 1,
+    )
     all_of_it = left.total * right.total
     first = np.maximum(all_of_it - others.sum(axis=1, keepdims=True), 0)
     return np.hstack([first, others])
@@ -86,15 +92,18 @@ class _Look:
         return _weighed(mass, middle - _sagged(mass, np.diff(self.at, axis=1)))
 
 
-def integral(over: Spread, given: Given) -> FloatArray:
-    """Return the integral of ``given``, (n, m) -> (n, m, K), over a law, (n, K)."""
+def integral(over: Spread, given: Given, dense: int = 1) -> FloatArray:
+    """Return the integral of ``given``, (n, m) -> (n, m, K), over a law, (n, K).
+
+    Each look has ``dense`` times as many points.
+    """
 
     def look(points: FloatArray) -> _Look:
         return _Look(points, over.upto(points), given(points))
 
-    seen = look(np.linspace(*reach(over), LOOKS[0], axis=-1))
+    seen = look(np.linspace(*reach(over), dense * LOOKS[0], axis=-1))
     for number in LOOKS[1:]:
-        seen = seen.with_those(look(_between(seen, number)))
+        seen = seen.with_those(look(_between(seen, dense * number)))
     return seen.integral()
 
 
