@@ -61,8 +61,8 @@ def recommend(
     each by itself. It is chosen on one half of the records (`halves`, drawn from
     ``seed``), must hold on the other, and its figures are of the other. No total is
     skipped, since agreement need not grow with epsilon. What a floor equals on either
-    half is not bought; a floor is shown on all records. Randomised response on the answer is recommended only where
-    clients can run the model.
+    half is not bought; a floor is shown on all records. Randomised response on the
+    answer is recommended only where clients can run the model.
     """
     if (target is None) == (epsilon is None):
         raise UserError("Give one of target and epsilon: what to reach, or to spend.")
