@@ -61,8 +61,8 @@ def recommend(
     each by itself. It is chosen on one half of the records (`halves`, drawn from
     ``seed``), must hold on the other, and its figures are of the other. No total is
     skipped, since agreement need not grow with epsilon. What a floor equals on either
-    half is not bought. Randomised response on the answer is recommended only where
-    clients can run the model.
+    half is not bought; a floor is shown on all records. Randomised response on the
+    answer is recommended only where clients can run the model.
     """
     if (target is None) == (epsilon is None):
         raise UserError("Give one of target and epsilon: what to reach, or to spend.")
@@ -79,10 +79,12 @@ def recommend(
     dealt = halves(setting, known, seed)
     find = _best if target is None else _least
     found = find(within, wish, dealt)
-    words = Words(setting.names, within, wish, dealt[1])
     if found is None:
+        words = Words(setting.names, within, wish, dealt[1])
         return Recommendation(None, None, words.none())
-    shown = row(setting, *found, which=dealt[1], target=target, sample=sample)
+    which = dealt[0] | dealt[1] if found[0].free else dealt[1]
+    words = Words(setting.names, within, wish, which)
+    shown = row(setting, *found, which=which, target=target, sample=sample)
     return Recommendation(found[0], shown, words.why(found), found[1].confidence)
 
 

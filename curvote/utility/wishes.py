@@ -61,7 +61,10 @@ def top(scan: Scan, wish: Wish, which: Half) -> Pair:
 
 @dataclass(frozen=True)
 class Words:
-    """A recommendation's reason, from figures of the half that did not choose."""
+    """A recommendation's reason, from figures of the records that are ``shown``.
+
+    The half that did not choose, or all of them for what costs nothing.
+    """
 
     names: tuple[str, ...]
     scan: Scan
@@ -72,7 +75,8 @@ class Words:
         """Return why this one."""
         n, against = int(self.shown.sum()), self._against(found)
         begin = "Send nothing" if found[0].free else f"Send {self._named(found[0])}"
-        basis = f"on the {n} records that it was not chosen by"
+        other = f"the {n} records that did not choose it"
+        basis = f"on all {n} records" if found[0].free else f"on {other}"
         return f"{begin}: {self._figure(found)} {basis}; {against}."
 
     def none(self) -> str:

@@ -67,6 +67,9 @@ def test_of_floors_the_best_on_all_records_is_taken():
     decoded = replace(FLOOR, read="decode")
     scan = [(FLOOR, made(0.8)), (decoded, made(np.where(first, 0.81, 0.7)))]
     assert asked([*scan, sent(1, 0.6)], epsilon=1).row.read == "raw"
+    found = asked([scan[1], sent(1, 0.6)], epsilon=1)
+    assert found.row.agreement == pytest.approx(np.where(first, 0.81, 0.7).mean())
+    assert f"all {SETTING.n} records" in found.reason
 
 
 def test_luck_on_one_half_is_not_recommended():
