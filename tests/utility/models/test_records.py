@@ -68,6 +68,16 @@ def test_records_are_numbers() -> None:
     np.testing.assert_array_equal(found, [[3, 1], [4, 2.5]])
 
 
+def test_a_text_is_its_place_among_those_that_are_known() -> None:
+    """One that is not known is refused, and the nearest is named."""
+    table, texts = {"job": ["private", " govt"]}, {"job": ("govt", "private")}
+    np.testing.assert_array_equal(
+        records.matrix(table, ["job"], "file", texts), [[1], [0]]
+    )
+    with pytest.raises(UserError, match=r"such as 'privat'\. Did you mean 'private'"):
+        records.matrix({"job": ["privat"]}, ["job"], "file", texts)
+
+
 def test_every_problem_of_a_table_is_said_at_once() -> None:
     """Gaps and text apart, with counts and the column."""
     table = {"age": ["1", "", "NA", None], "job": ["a", "b", "c", "1"], "x": [1] * 4}
