@@ -117,10 +117,10 @@ def test_a_surface_comes_back_from_its_arrays():
 def test_near_ties_stay_open_where_sums_are_rounded():
     """A lead within the slack of floats decides nothing; whole votes do."""
     question = asked(fitted("boosting", "stroke"), "stroke")
-    oracle = extremes(question, *branched_trees._read(question))
+    oracle = extremes(question, *branched_trees.read(question))
     assert (oracle.need > 1).all()
     votes = asked(fitted("tree", "stroke"), "stroke")
-    assert extremes(votes, *branched_trees._read(votes)).need.max() == 1
+    assert extremes(votes, *branched_trees.read(votes)).need.max() == 1
 
 
 def test_deep_forests_and_other_models_are_refused_with_a_reason():
