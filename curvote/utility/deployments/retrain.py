@@ -16,8 +16,8 @@ from curvote.utility.engines.choosing import engine
 from curvote.utility.known import Known
 from curvote.utility.setting import NO_TRAIN, Setting
 
-# Engines whose surface costs less than draws do.
-CHEAP = frozenset({"linear"})
+# Engines whose surface costs about what draws do, or less.
+CHEAP = frozenset({"linear", "trees"})
 
 
 @dataclass(frozen=True)
