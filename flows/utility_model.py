@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from curvote.errors import UserError, closest
+from curvote.protocols.utility.kept import RecordClassifier
 from curvote.run.project import find_project
 from curvote.utility.models.loading import SUFFIXES, Loaded, load, of_skops
 from flows import environment
@@ -41,6 +42,14 @@ class Given:
 
 def find(asked: Asked) -> Given:
     """Return the model that is meant; UserError: none, or none that loads safely."""
+    given = _found(asked)
+    model = given.model
+    if isinstance(model, RecordClassifier):  # of all columns; here those that it reads
+        return replace(given, model=model.model, names=tuple(model.read))
+    return given
+
+
+def _found(asked: Asked) -> Given:
     path = Path(asked.name)
     if asked.name.startswith(URIS):
         return _of_mlflow(asked)

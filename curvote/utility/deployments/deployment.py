@@ -73,6 +73,8 @@ def _shares(split: tuple[float, ...], names: tuple[str, ...]) -> str:
         ((share, name) for share, name in zip(split, names, strict=True) if share > 0),
         key=lambda each: -each[0],
     )
+    if len(sent) == 1:
+        return f"all on {sent[0][1]}"
     if len(sent) > MOST_NAMED and len(set(split)) == 1:
         return f"an equal share on each of {len(sent)}"
     listed = [f"{share:.2g} on {name}" for share, name in sent[:MOST_NAMED]]

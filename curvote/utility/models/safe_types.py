@@ -15,6 +15,7 @@ from curvote.errors import UserError
 KNOWN_SAFE: Final = (
     "curvote.curve_classifier.CurveClassifier",
     "curvote.protocols.transfer.kept.TransferClassifier",
+    "curvote.protocols.utility.kept.RecordClassifier",
     "numpy.dtype",
     "sklearn.calibration._CalibratedClassifier",
     "sklearn.calibration._SigmoidCalibration",

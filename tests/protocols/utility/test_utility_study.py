@@ -64,7 +64,7 @@ def test_every_deployment_stands_there_in_words(rows: list[Row]) -> None:
     assert {OUTPUT.name, "equal split", "jointly"} <= said
     assert "joint_box on all jointly, decoded" in said
     assert "pm_01, 0.5 on x and 0.5 on y" in said
-    assert "pm_01, 1 on x" in said
+    assert "pm_01, all on x" in said
     free = {row["method"] for row in rows if row["epsilon"] is None}
     assert {floor.name for floor in FLOORS} < free
 
