@@ -6,23 +6,49 @@ import math
 
 import numpy as np
 
+from curvote.utility.evidence import binomial, bounded
 from curvote.utility.measured import Measured
-from curvote.validate import FloatArray
+
+CONFIDENCE = 0.95
 
 
 def over_records(measured: Measured, *, sample: bool) -> tuple[float, float]:
     """Return an interval of the mean agreement.
 
     Of these very records: exact evidence has none (both ends are the mean), brackets
-    are averaged, and drawn intervals are combined as independent ones (Zou & Donner
-    2008). With ``sample``, of the population that the records are drawn from:
-    `bernstein`, at the evidence's confidence or .95.
+    are averaged, and draws are counted together (`binomial.average`). With ``sample``,
+    of the population that the records are drawn from (`bounded.mean`), at the
+    evidence's confidence or .95.
     """
     if sample:
-        return bernstein(measured.lower, measured.upper, measured)
+        return _sampled(measured)
     if measured.evidence == "draws":
-        return _combined(measured)
+        return _drawn(measured)
     return float(measured.lower.mean()), float(measured.upper.mean())
+
+
+def _sampled(measured: Measured) -> tuple[float, float]:
+    """Return that of the population; a drawn share is an unbiased value of a record."""
+    drawn = measured.evidence == "draws"
+    values = (measured.agreement,) * 2 if drawn else (measured.lower, measured.upper)
+    low, high = (np.clip(each, 0.0, 1.0) for each in values)
+    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
+    down, up = bounded.mean(low, high, confidence)
+    mean = float(measured.agreement.mean())
+    return min(down, mean), max(up, mean)
+
+
+def _drawn(measured: Measured) -> tuple[float, float]:
+    """Return that of drawn shares; of others than plain counts by their intervals.
+
+    Those are combined as independent ones (Zou & Donner 2008).
+    """
+    counts, draws = measured.agreement * measured.queries, measured.queries
+    plain = np.allclose(counts, np.rint(counts), atol=1e-6)
+    if plain and (draws == draws[0]).all() and draws[0] > 0:
+        confidence = CONFIDENCE if measured.confidence is None else measured.confidence
+        return binomial.average(np.rint(counts), int(draws[0]), confidence)
+    return _combined(measured)
 
 
 def _combined(measured: Measured) -> tuple[float, float]:
@@ -30,31 +56,3 @@ def _combined(measured: Measured) -> tuple[float, float]:
     down = math.sqrt(np.sum((measured.agreement - measured.lower) ** 2)) / n
     up = math.sqrt(np.sum((measured.upper - measured.agreement) ** 2)) / n
     return max(0.0, float(middle - down)), min(1.0, float(middle + up))
-
-
-def bernstein(
-    lower: FloatArray, upper: FloatArray, measured: Measured
-) -> tuple[float, float]:
-    """Return the empirical Bernstein interval of independent records' mean.
-
-    Maurer & Pontil (2009), theorem 4, on each side. A drawn share is itself an
-    unbiased value in [0, 1] of a sampled record, so it needs nothing more; a bracket's
-    ends bound its own mean.
-    """
-    drawn = measured.evidence == "draws"
-    confidence = 0.95 if measured.confidence is None else measured.confidence
-    low, high = (measured.agreement,) * 2 if drawn else (lower, upper)
-    down, up = (
-        (float(low.mean()) - _reach(low, confidence)),
-        (float(high.mean()) + _reach(high, confidence)),
-    )
-    return max(0.0, down), min(1.0, up)
-
-
-def _reach(values: FloatArray, confidence: float) -> float:
-    n = len(values)
-    if n < 2:
-        return 1.0
-    log = math.log(4 / (1 - confidence))
-    spread = math.sqrt(2 * float(values.var(ddof=1)) * log / n)
-    return spread + 7 * log / (3 * (n - 1))
