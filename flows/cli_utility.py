@@ -10,7 +10,7 @@ import typer
 from flows.terminal import Json, ProjectOption, from_here, numbered, say_json
 
 if TYPE_CHECKING:
-    from flows.utility_asked import Found
+    from flows.quantifying.asked import Found
 
 Model = Annotated[
     str,
@@ -113,9 +113,9 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
-    from flows.utility_asked import checked, found
-    from flows.utility_model import Asked, find
-    from flows.utility_setting import ROWS, ROWS_AS_PUBLISHED, Options, ready
+    from flows.quantifying.asked import checked, found
+    from flows.quantifying.model import Asked, find
+    from flows.quantifying.setting import ROWS, ROWS_AS_PUBLISHED, Options, ready
 
     terms = checked(
         epsilon,
@@ -151,13 +151,13 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
 
 
 def _tell(said: Found, figure: Path, as_json: bool) -> None:
-    from flows import utility_said
+    from flows.quantifying import said as words
 
     if as_json:
-        say_json(utility_said.document(said))
+        say_json(words.document(said))
         return
-    utility_said.show(said)
-    from flows.utility_figure import draw
+    words.show(said)
+    from flows.quantifying.figure import draw
 
     typer.echo(f"\nfigure: {from_here(draw(said, figure))}")
 

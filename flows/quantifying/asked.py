@@ -21,7 +21,7 @@ from curvote.utility.measured import Measured
 from curvote.utility.models import asked
 from curvote.utility.recommendation import Recommendation, recommend
 from curvote.utility.rows import Row, rows_of
-from flows.utility_setting import SEED, Ready
+from flows.quantifying.setting import SEED, Ready
 
 READ: tuple[Read, ...] = ("raw", "decode", "retrain")
 Say = Callable[[str], None]

@@ -16,8 +16,8 @@ from curvote.errors import UserError
 from curvote.reporting import style
 from curvote.reproduce.drawing import log_axis
 from curvote.utility.deployments.deployment import OUTPUT
-from flows.utility_asked import Found, Line
-from flows.utility_said import equal_split
+from flows.quantifying.asked import Found, Line
+from flows.quantifying.said import equal_split
 
 DOTS = 160
 TITLE = 70  # characters of a line

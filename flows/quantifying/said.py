@@ -10,8 +10,8 @@ from rich.table import Table
 
 from curvote.utility.deployments.deployment import OUTPUT, Deployment
 from curvote.utility.rows import Row
+from flows.quantifying.asked import Found, Line
 from flows.tables import console
-from flows.utility_asked import Found, Line
 
 # The deployments of a total that the table shows; --json prints every one.
 SHOWN: Final = 3
