@@ -82,7 +82,6 @@ CLEAN: Final = Method(
     "The model on records without noise: no privacy.",
     Look("#9aa3ad", "", "-", width=1.2, above=2),
     rank=993,
-    study_only=True,
     reference=True,
 )
 FLOORS: Final = (WITHHOLD, DECODED, WITHOUT)
