@@ -22,9 +22,9 @@ from flows import (
     cli_pages,
     cli_predict,
     cli_reproduce,
-    cli_utility,
     environment,
 )
+from flows.quantifying.command import utility
 from flows.terminal import (
     Json,
     Pipeline,
@@ -234,7 +234,7 @@ for command in (
     cli_audit.audit,
     cli_predict.predict,
     cli_reproduce.reproduce,
-    cli_utility.utility,
+    utility,
 ):
     app.command()(command)
 for name, own in commands():

@@ -86,7 +86,8 @@ class Method:
 
     ``rank`` is its place in tables and legends, the same in all systems. ``study_only``
     marks what no real deployment could do, ``reference`` what others are held against.
-    What is ``spoken`` of stands beside the headline, in these words.
+    What is ``spoken`` of stands beside the headline, in these words. What is ``free``
+    costs no epsilon: nothing is sent.
     """
 
     name: str
@@ -97,3 +98,4 @@ class Method:
     study_only: bool = False
     reference: bool = False
     spoken: str = ""
+    free: bool = False

@@ -90,9 +90,9 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     A row has its coordinates, ``method``, ``metric`` and ``value``; the mean stands
     under the metric's own name, too, and so do those of metrics that stand beside it.
     A score that is known by an interval has a row of its own, with ``quantity``, the
-    metric's name, and its mean ends ``lower`` and ``upper``.
-    Standard errors are null with one replicate. Production has no rows: its truth is
-    not known.
+    metric's name, and its mean ends ``lower`` and ``upper``. What is free has epsilon
+    0, what has no privacy none. Standard errors are null with one replicate. Production
+    has no rows: its truth is not known.
     """
     parts = [part for _, part in parts_of(record.config)]
     systems = each_once(parts)
@@ -104,8 +104,11 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
     means = _means(table, [c for c in table.columns if c not in measured])
     beside = {m.name: m for one in systems for m in one.metrics if m.beside}
     labels = labels_of(record.config)
+    free = {m.name: {"epsilon": 0.0} for one in systems for m in one.methods if m.free}
     rows = [
-        {"pipeline": record.pipeline} | _row(dict(where), mean, more, labels)
+        {"pipeline": record.pipeline}
+        | _row(dict(where), mean, more, labels)
+        | free.get(dict(where)["method"], {})
         for where, mean in means.items()
         if mean.ends or dict(where)["metric"] not in beside
         for more in [_beside(means, dict(where), beside.values())]
@@ -183,13 +186,17 @@ def _order(
 
 
 def declared(record: RunRecord, rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of methods that the systems of a run declare.
+    """Return the rows of methods that the systems of a run declare, with their cells.
 
     Others, of names that settings make, stand in `scores --json` and in sections of
-    their own.
+    their own. What is free stands in cells without an epsilon.
     """
-    known = {method.name for one in systems_of(record) for method in one.methods}
-    return [row for row in rows if row["method"] in known]
+    known = {m.name: m for one in systems_of(record) for m in one.methods}
+    return [
+        {**row, "epsilon": None} if known[row["method"]].free else row
+        for row in rows
+        if row["method"] in known
+    ]
 
 
 def plain(value: Any) -> Any:

@@ -18,8 +18,9 @@ from curvote.chain.measure import SCORES
 from curvote.chain.registry import SYSTEMS
 
 ROOT = Path(__file__).parents[2]
-# The skeleton of the pages is all but what single systems show there.
-OWN = (ROOT / "curvote" / "reporting" / "sections",)
+# The skeleton of the pages is all but what single systems show there; a verb about
+# finished models has words of its own.
+OWN = (ROOT / "curvote" / "reporting" / "sections", ROOT / "flows" / "quantifying")
 GENERIC = (
     "curvote/run/**/*.py",
     "curvote/reporting/**/*.py",

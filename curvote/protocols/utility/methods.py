@@ -59,6 +59,7 @@ WITHHOLD: Final = Method(
     Look("#22262b", "", (0, (1, 2)), width=1.6, above=2),
     rank=990,
     reference=True,
+    free=True,
 )
 DECODED: Final = Method(
     "withhold decoded",
@@ -67,6 +68,7 @@ DECODED: Final = Method(
     Look("#56616c", "", (0, (4, 2)), width=1.4, above=2),
     rank=991,
     reference=True,
+    free=True,
 )
 WITHOUT: Final = Method(
     "without",
@@ -75,6 +77,7 @@ WITHOUT: Final = Method(
     Look("#8a6d3b", "", (0, (6, 2, 1, 2)), width=1.4, above=2),
     rank=992,
     reference=True,
+    free=True,
 )
 CLEAN: Final = Method(
     "clean answers",
