@@ -110,12 +110,12 @@ class Stage:
     stage itself has not, called NAME@VALUE; NAME@previous is that of the value before.
     ``axes`` are the coordinates of a cell that split it; ``params`` the dotted
     configuration keys it reads (its key holds just these); ``plugins`` maps a registry
-    to the configuration key that names the entry. ``message`` names what leaves the
-    clients here, in production; ``collected`` is the module that takes over where it
-    comes by envelope. ``index`` is what it is repeated over, where that is less than
-    all of its system's: the first of them. ``when`` says of settings and the values of
-    a cell's axes whether the stage is there at all (no other may read one that can be
-    missing), ``also`` returns keys that count for some settings only, ``libraries`` are
+    to the configuration key that names the entry, "" where any may be taken.
+    ``message`` names what leaves the clients here, in production; ``collected`` is the
+    module that takes over where it comes by envelope. ``index`` is what it is repeated
+    over, where that is less than all of its system's: the first of them. ``when`` says
+    of settings and the values of a cell's axes whether the stage is there at all (no
+    other may read one that can be missing), ``also`` returns keys that count for some settings only, ``libraries`` are
     those whose versions count beside the usual ones, ``block`` is how many repetitions
     are computed together at most, where each takes long, and ``raw`` says that it reads
     the source's files. ``side`` says who may read the tables, and so in which root of

@@ -18,7 +18,7 @@ from curvote.chain.axis import Cell
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
 from curvote.named_columns import grid_names
-from curvote.run import history, results
+from curvote.run import history, results, summary
 from curvote.run.project import Project
 from flows import environment, tracking
 from flows.mlflow_view import address
@@ -232,7 +232,7 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The results stand; the next run logs what is missing, once."""
-    monkeypatch.setattr(results, "summary", lambda *_: make_rows())
+    monkeypatch.setattr(summary, "summary", lambda *_: make_rows())
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
     history.save(project, make_record("missed", pipeline="missed"))
     database = project.state / "mlflow.db"

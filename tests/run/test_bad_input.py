@@ -15,6 +15,7 @@ from curvote.errors import InternalError, UserError
 from curvote.run import history, results
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
+from curvote.run.summary import summary
 
 COMMON = """\
 pipelines:
@@ -122,4 +123,4 @@ def test_scores_of_a_metric_that_nobody_declares_are_our_bug(
     other = replace(systems()[0], metrics=(Metric("accuracy", "right"),))
     monkeypatch.setattr(results, "system", lambda _: other)
     with pytest.raises(InternalError, match="scores of misclassification, none_passed"):
-        results.summary(done, record)
+        summary(done, record)

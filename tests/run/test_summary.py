@@ -16,6 +16,7 @@ from curvote.run import history, results
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project
 from curvote.run.store.artifacts import MANIFEST, write_json
+from curvote.run.summary import summary
 from tests import plain
 
 F1 = Metric("f1", "F1", beside="misclassification", spread=True)
@@ -50,7 +51,7 @@ def told(done: Project, monkeypatch: pytest.MonkeyPatch) -> Project:
 
 def test_a_second_measure_has_its_own_standard_error(told: Project) -> None:
     """It is the same as that of what it was made of; others have none, not zero."""
-    rows = results.summary(told, history.completed(told, "tiny"))
+    rows = summary(told, history.completed(told, "tiny"))
     assert {row["metric"] for row in rows} == {"misclassification"}
     for row in rows:
         if row["method"] == "mrma":
@@ -63,7 +64,7 @@ def test_a_second_measure_has_its_own_standard_error(told: Project) -> None:
 
 def test_a_note_stands_in_rows_of_its_own_metric_only(told: Project) -> None:
     """How often something happened is 0 where nobody tells it; it has no error."""
-    rows = results.summary(told, history.completed(told, "tiny"))
+    rows = summary(told, history.completed(told, "tiny"))
     assert all(0 <= row["none_passed"] <= 1 for row in rows)
     assert {row["none_passed"] for row in rows if row["method"] == "weak"} == {0}
     assert not any({"none_passed_se", "apart"} & set(row) for row in rows)
@@ -77,7 +78,7 @@ def test_one_replicate_has_no_standard_error(project: Project) -> None:
         other = replace(mrma, metrics=(*mrma.metrics, F1))
         patch.setattr(results, "system", lambda _: other)
         _with_f1(project)
-        rows = results.summary(project, history.completed(project, "tiny"))
+        rows = summary(project, history.completed(project, "tiny"))
     assert {row["se"] for row in rows} == {row["f1_se"] for row in rows} == {None}
     assert any(row["f1"] for row in rows)
 
@@ -91,9 +92,9 @@ def test_a_standard_error_of_its_own_stands_beside_something() -> None:
 def test_scores_need_only_what_was_scored(done: Project) -> None:
     """What it was computed from may be gone."""
     record = history.completed(done, "tiny")
-    before = results.summary(done, record)
+    before = summary(done, record)
     shutil.rmtree(done.artifacts)
     for folder in done.clients.iterdir():
         if folder.name != "report":
             shutil.rmtree(folder)
-    assert results.summary(done, record) == before
+    assert summary(done, record) == before

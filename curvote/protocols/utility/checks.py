@@ -16,6 +16,7 @@ Problems = Iterator[Problem]
 def checks(pipeline: Settings) -> Problems:
     """Yield what is wrong with roles, models, mechanisms and what they need."""
     yield from shared.roles(pipeline)
+    yield from shared.tested(pipeline)
     yield from study(pipeline)
     yield from _models(pipeline)
     yield from deployed(pipeline)
@@ -43,6 +44,8 @@ def study(pipeline: Settings) -> Problems:
 
 
 def _models(pipeline: Settings) -> Problems:
+    if not pipeline.models:
+        yield Problem("is missing: name a classifier by its path.", ("models",))
     labels = [model.label for model in pipeline.models]
     for index, model in enumerate(pipeline.models):
         if labels.index(model.label) < index:

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns as Rows
 from curvote.chain.stage import Facts, Here
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.protocols.labels.packing import unpacked
 from curvote.protocols.roles import played
 from curvote.protocols.utility.columns import Columns, columns_of, names_of
+from curvote.protocols.utility.curves.rule import Rule
 from curvote.utility.projected import directions, projected
 from curvote.utility.projections import Coordinates, principal
 from curvote.utility.setting import Setting, setting
@@ -37,7 +38,7 @@ def asked(here: Here) -> Setting:
     test, train, public = roles["test"], roles["train"], roles["public"]
     labels = own.clients["label"]
     return setting(
-        unpacked(here.rows("fit", "estimator")["model"][0]),
+        _model(here),
         own.records[test],
         sensitive=own.columns.sensitive,
         bounds=own.columns.bounds,
@@ -49,6 +50,14 @@ def asked(here: Here) -> Setting:
         client_side=params.get("deployments.client_side", False),
         clip=params["deployments.clip"],
     )
+
+
+def _model(here: Here) -> Any:
+    """Return the model that was fitted; of coefficients it is a rule of our own."""
+    model = unpacked(here.rows("fit", "estimator")["model"][0])
+    if "project" in here.inputs and not isinstance(model, Rule):
+        raise InternalError(f"{type(model).__name__} is no rule on coefficients")
+    return model
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,6 @@ from curvote.protocols.settings import Clients
 Share = Annotated[float, Field(gt=0, lt=1)]
 
 
-class Parties(Clients):
-    """``public`` records stand in for a prior, ``train`` makes, ``test`` judges."""
-
-    train: Whole
-    test: Whole
-
-
 class Record(Strict):
     """What the model reads of a record, and which of it is sensitive.
 
@@ -28,7 +21,7 @@ class Record(Strict):
     """
 
     features: list[str] = []
-    sensitive: Annotated[list[str], Field(min_length=1)] | Literal["all"]
+    sensitive: Annotated[list[str], Field(min_length=1)] | Literal["all"] = "all"
     bounds: dict[str, tuple[float, float]] = {}
     group: str | None = None
 
@@ -61,7 +54,7 @@ class Deployments(Strict):
     an agreement that is wanted; ``client_side`` says that clients can run the model.
     """
 
-    mechanisms: Annotated[list[str], Field(min_length=1)]
+    mechanisms: Annotated[list[str], Field(min_length=1)] = ["pm_01", "joint_box"]
     params: dict[str, dict[str, Any]] = {}
     reads: list[Literal["raw", "decode", "retrain"]] = ["raw", "decode"]
     components: list[Whole] = []
@@ -73,10 +66,14 @@ class Deployments(Strict):
 
 
 class Settings(Strict):
-    """What a quantification before collection reads."""
+    """What a quantification before collection reads.
 
-    clients: Parties
+    Clients who are ``public`` stand for a prior, ``train`` make the model, ``test`` are
+    those whose answers are looked at.
+    """
+
+    clients: Clients
     epsilon: Epsilons
-    record: Record
-    models: Annotated[list[Model], Field(min_length=1)]
-    deployments: Deployments
+    record: Record = Record()
+    models: list[Model] = []
+    deployments: Deployments = Deployments()

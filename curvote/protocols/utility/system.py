@@ -23,6 +23,8 @@ from curvote.protocols.utility.tables import RECOMMENDED as CHOSEN
 _HERE: Final = "curvote.protocols.utility.stages"
 _SIDE: Final = "client (study)"
 LIBRARIES: Final = ("scikit-learn", "scipy", "skops")
+# Which engine reads a model is the model's matter.
+ENGINES: Final = ("curvote.utility.engines.registry:ENGINES", "")
 MECHANISMS: Final = ("curvote.mechanisms.registry:MECHANISMS", "mechanism")
 
 
@@ -56,6 +58,7 @@ SURFACE = Stage(
     inputs=("ingest", "fit"),
     axes=("learner",),
     params=(*_SENT, *_WHO),
+    plugins=(ENGINES,),
     tables=(KNOWN, SCORES),
     side=_SIDE,
     libraries=LIBRARIES,
@@ -70,7 +73,7 @@ AGREE = Stage(
         *("epsilon", "mechanism", "deployments.reads", "deployments.params"),
         *("deployments.draws", *_SENT, *_WHO),
     ),
-    plugins=(MECHANISMS,),
+    plugins=(MECHANISMS, ENGINES),
     tables=(AGREED,),
     side=_SIDE,
     libraries=LIBRARIES,
@@ -86,6 +89,7 @@ REPORT = Stage(
         *_SENT,
         *_WHO,
     ),
+    plugins=(ENGINES,),
     tables=(SCORES, CHOSEN),
     side=_SIDE,
     libraries=LIBRARIES,

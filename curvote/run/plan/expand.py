@@ -267,9 +267,10 @@ def values_of(
 
 
 def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the modules that registries name for this cell."""
+    """Yield the modules that registries name for this cell; without a key all do."""
     for registry, key in stage.plugins:
         place, _, table = registry.partition(":")
-        entry, _, _ = str(dotted(values, key)).partition(":")
-        path: str = getattr(import_module(place), table)[entry]
-        yield path.partition(":")[0]
+        known: dict[str, str] = getattr(import_module(place), table)
+        entry, _, _ = str(dotted(values, key)).partition(":") if key else ("", "", "")
+        for path in [known[entry]] if key else known.values():
+            yield path.partition(":")[0]

@@ -13,7 +13,8 @@ from curvote.protocols.utility.checks import deployed, study
 
 def checks(pipeline: Settings) -> Iterator[Problem]:
     """Yield what is wrong with roles, encoding, learners and mechanisms."""
-    for check in (shared.roles, shared.two, representation, shared.taught):
+    every = shared.roles, shared.two, shared.tested, representation, shared.taught
+    for check in every:
         yield from check(pipeline)
     yield from study(pipeline)
     yield from deployed(pipeline)
