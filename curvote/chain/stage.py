@@ -115,12 +115,12 @@ class Stage:
     module that takes over where it comes by envelope. ``index`` is what it is repeated
     over, where that is less than all of its system's: the first of them. ``when`` says
     of settings and the values of a cell's axes whether the stage is there at all (no
-    other may read one that can be missing), ``also`` returns keys that count for some settings only, ``libraries`` are
-    those whose versions count beside the usual ones, ``block`` is how many repetitions
-    are computed together at most, where each takes long, and ``raw`` says that it reads
-    the source's files. ``side`` says who may read the tables, and so in which root of
-    the store they stand; a name has one side in all systems. A table of another side is
-    an InternalError.
+    other may read one that can be missing), ``also`` returns keys that count for some
+    settings only, ``libraries`` are those whose versions count beside the usual ones,
+    ``block`` is how many repetitions are computed together at most, where each takes
+    long, and ``raw`` says that it reads the source's files. ``side`` says who may read
+    the tables, and so in which root of the store they stand; a name has one side in all
+    systems. A table of another side is an InternalError.
     """
 
     name: str
