@@ -51,10 +51,8 @@ class Deployment:
 
     def words(self, names: tuple[str, ...]) -> str:
         """Return the deployment in words; ``names`` are the sensitive features'."""
-        sent = self._sent(names)
         how = {"decode": ", decoded", "retrain": ", retrained"}.get(self.read, "")
-        what = f" of {self.project}" if self.project else ""
-        return f"{sent}{what}{how}"
+        return f"{self._sent(names)}{how}"
 
     def _sent(self, names: tuple[str, ...]) -> str:
         if self.free:
@@ -62,6 +60,8 @@ class Deployment:
             return trained if self.read == "without" else "nothing sent"
         if self.mechanism == OUTPUT:
             return "randomised response on the answer"
+        if self.project:
+            return f"{self.mechanism} on {self.project}"
         if self.split is None:
             return f"{self.mechanism} on all jointly"
         return f"{self.mechanism}, {_shares(self.split, names)}"
