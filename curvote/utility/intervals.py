@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from curvote.entropy import SeededEntropy, permutation
 from curvote.utility.evidence import binomial, bounded
 from curvote.utility.measured import Measured
 
@@ -28,10 +29,15 @@ def over_records(measured: Measured, *, sample: bool) -> tuple[float, float]:
 
 
 def _sampled(measured: Measured) -> tuple[float, float]:
-    """Return that of the population; a drawn share is an unbiased value of a record."""
+    """Return that of the population; a drawn share is an unbiased value of a record.
+
+    Files are sorted by this or that, and stakes must not know the order: it is dealt
+    anew.
+    """
     drawn = measured.evidence == "draws"
     values = (measured.agreement,) * 2 if drawn else (measured.lower, measured.upper)
-    low, high = (np.clip(each, 0.0, 1.0) for each in values)
+    order = permutation(len(measured.agreement), SeededEntropy(0))
+    low, high = (np.clip(each[order], 0.0, 1.0) for each in values)
     confidence = CONFIDENCE if measured.confidence is None else measured.confidence
     down, up = bounded.mean(low, high, confidence)
     mean = float(measured.agreement.mean())

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from curvote.utility import intervals
 from curvote.utility.deployments.deployment import Deployment
 from curvote.utility.deployments.scan import measured
 from curvote.utility.intervals import over_records
@@ -118,3 +119,18 @@ def test_an_interval_of_these_records_is_none_of_a_population():
     wide = [over_records(of(rng.beta(2, 1, 200)), sample=True) for _ in range(100)]
     assert np.mean([low <= 2 / 3 <= high for low, high in wide]) >= 0.95
     assert over_records(of(np.array([0.5])), sample=True) == (0.0, 1.0)
+
+
+def sorted_sample(seed):
+    """Say whether the interval of a file sorted by its values holds the truth."""
+    values = np.sort(np.random.default_rng(seed).uniform(size=150) < 0.3)
+    down, up = over_records(of(values.astype(float)), sample=True)
+    return down <= 0.3 <= up
+
+
+def test_a_sorted_file_is_a_sample_like_any_other(monkeypatch):
+    """Where records keep the file's order, as in the twin, too few intervals hold."""
+    seeds = range(100)
+    assert np.mean([sorted_sample(seed) for seed in seeds]) >= 0.93
+    monkeypatch.setattr(intervals, "permutation", lambda n, _: np.arange(n))
+    assert np.mean([sorted_sample(seed) for seed in seeds]) < 0.8
