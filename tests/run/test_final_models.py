@@ -30,6 +30,7 @@ from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.roles import set_aside, split
 from curvote.protocols.transfer import stated
 from curvote.protocols.transfer.stages import score
+from curvote.protocols.utility.methods import CLEAN
 from curvote.reproduce.lookup import file_of, reproductions
 from curvote.run.config.file import Configured, PipelinesFile
 from curvote.run.config.source import Absent, raw_files
@@ -55,6 +56,16 @@ HANDFUL = {
         "clients={train: 300, test: 100}",
         "grid={source.n_classes: [3]}",
         "labels.decide=balanced",
+    ),
+    "utility-stroke": (
+        "epsilon=[4]",
+        "clients={train: 300, test: 50}",
+        "deployments={mechanisms: [pm_01], reads: [raw]}",
+    ),
+    "utility-phonemes": (
+        "epsilon=[4]",
+        "learners=[centroid]",
+        "deployments={mechanisms: [pm_01], reads: [raw]}",
     ),
     "transfer-simulated": (
         "epsilon=[1]",
@@ -236,11 +247,16 @@ def aside(view: RunView, place: tuple[int, ...]) -> NDArray[np.int64]:
 
 
 def scores_of(view: RunView) -> list[float]:
-    """Return the main method's stored scores in replicate 0: one, or each server's."""
-    table: pd.DataFrame = view.read("report", "scores")
-    metric = view.system.metrics[0].name
+    """Return the main method's stored scores in replicate 0: one, or each server's.
+
+    Of a model that is quantified they are those of its clean answers.
+    """
+    quantified = CLEAN in view.system.methods
+    table: pd.DataFrame = view.read("surface" if quantified else "report", "scores")
+    metric = (ACCURACY if quantified else view.system.metrics[0]).name
     first = table[(table["replicate"] == 0) & (table["metric"] == metric)]
-    main = next(name for name in view.system.main if name in {*first["method"]})
+    named = (CLEAN.name,) if quantified else view.system.main
+    main = next(name for name in named if name in {*first["method"]})
     return list(first[first["method"] == main]["value"])
 
 
