@@ -16,6 +16,7 @@ from curvote.protocols.stages.declared import DATA_SET, INGEST, ROLES
 from curvote.protocols.utility.checks import checks
 from curvote.protocols.utility.final import final
 from curvote.protocols.utility.methods import METHODS, METRICS, RECOMMENDED
+from curvote.protocols.utility.notes import notes
 from curvote.protocols.utility.settings import Settings as Own
 from curvote.protocols.utility.tables import AGREED, KNOWN, MODEL
 from curvote.protocols.utility.tables import RECOMMENDED as CHOSEN
@@ -109,5 +110,6 @@ SYSTEM = System(
     main=(RECOMMENDED.name,),
     checks=checks,
     final=final,
+    notes=notes,
     sections=(DATA_SET, *OWN_SECTIONS),
 )

@@ -24,20 +24,20 @@ def engine_for(
 ) -> tuple[Engine, str]:
     """Return the engine that reads the model, and why those before it refused.
 
-    The reasons are one sentence for each engine, "" where the first takes it.
+    The reasons are a sentence each, what several say once, "" where the first takes it.
     ``evidence`` "draws" asks for the black box at once. "exact" and "bracket" are a
     UserError with the reasons where the model could only be drawn.
     """
     if evidence == "draws":
         return engine(LAST), "Draws were asked for."
-    reasons: list[str] = []
+    reasons: dict[str, None] = {}
     for name in ENGINES:
         found = engine(name)
         reason = found.refusal(question)
         if reason is None and (name != LAST or evidence == "auto"):
             return found, " ".join(reasons)
         if reason is not None:
-            reasons.append(reason)
+            reasons[reason] = None
     raise UserError(
         f"No {evidence} answer is known for {type(question.model).__name__}:"
         f" {' '.join(reasons)} Let it be drawn (evidence 'draws' or 'auto')."

@@ -12,7 +12,7 @@ from curvote.mechanisms.making import make
 from curvote.protocols.utility.methods import FLOORS, OUTPUT, RECOMMENDED
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from curvote.run.results import views
+from curvote.run.results import notes, views
 from curvote.run.summary import summary
 from tests import plain, quantified
 
@@ -172,3 +172,20 @@ def test_clean_records_are_no_release(done: tuple[Project, RunRecord]) -> None:
     assert not list(project.artifacts.glob("*/*"))
     held = {path.parent.name for path in project.clients.glob("*/*")}
     assert {"fit", "surface", "agree"} <= held
+
+
+def test_a_model_that_cannot_change_its_mind_is_named(tmp_path: Path) -> None:
+    """Its agreement is 1 and means nothing; how each model was read is told, too."""
+    constant = {
+        "path": "sklearn.dummy.DummyClassifier",
+        "label": "constant",
+        "params": {"strategy": "most_frequent"},
+    }
+    models = [quantified.FEATURES["models"][0], constant]
+    deployments = {"mechanisms": ["pm_01"], "reads": ["raw"], "draws": 20}
+    given = quantified.FEATURES | {"models": models, "deployments": deployments}
+    project = plain.write(tmp_path, tiny=given | {"epsilon": [2]})
+    told = notes(project, plain.run(project))
+    assert "logistic: read by the engine linear." in told
+    assert [note for note in told if note.startswith("constant gives every record")]
+    assert not [note for note in told if note.startswith("logistic gives every record")]

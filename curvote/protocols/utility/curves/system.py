@@ -59,5 +59,6 @@ SYSTEM = System(
     main=whole.SYSTEM.main,
     checks=checks,
     final=rule,
+    notes=whole.SYSTEM.notes,
     sections=(*SECTIONS, *whole.OWN_SECTIONS),
 )
