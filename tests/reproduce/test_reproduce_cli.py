@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two of the pipelines, and nothing that really runs."""
     (tmp_path / "pipelines.yaml").write_text(PIPELINES)
     monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
+    import_module("flows.server")  # takes the real one, before it is replaced
     monkeypatch.setattr("flows.environment.prepare", lambda _: None)
     return tmp_path
 
