@@ -49,12 +49,11 @@ def _drawn(measured: Measured) -> tuple[float, float]:
 
     Those are combined as independent ones (Zou & Donner 2008).
     """
-    counts, draws = measured.agreement * measured.queries, measured.queries
-    plain = np.allclose(counts, np.rint(counts), atol=1e-6)
-    if plain and (draws == draws[0]).all() and draws[0] > 0:
-        confidence = CONFIDENCE if measured.confidence is None else measured.confidence
-        return binomial.average(np.rint(counts), int(draws[0]), confidence)
-    return _combined(measured)
+    if not measured.drawn:
+        return _combined(measured)
+    counts = np.rint(measured.agreement * measured.drawn)
+    confidence = CONFIDENCE if measured.confidence is None else measured.confidence
+    return binomial.average(counts, measured.drawn, confidence)
 
 
 def _combined(measured: Measured) -> tuple[float, float]:

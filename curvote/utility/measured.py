@@ -19,7 +19,8 @@ class Measured:
     ``right`` (n,) is the probability that the answer is the label, None without
     labels; ``bound`` and ``claimed`` (n,) are the box bound and the figure of the
     published procedure, None where there is none. ``queries`` (n,) counts answers of
-    the model. ``confidence`` is that of each interval, where evidence is drawn.
+    the model. ``confidence`` is that of each interval, where evidence is drawn;
+    ``drawn`` is how many plain draws stand behind each record's share, 0 if none do.
     """
 
     agreement: FloatArray
@@ -31,6 +32,7 @@ class Measured:
     bound: FloatArray | None = None
     claimed: FloatArray | None = None
     confidence: float | None = None
+    drawn: int = 0
 
     def of(self, which: NDArray[np.bool_] | NDArray[np.int64]) -> Measured:
         """Return some of the records."""
@@ -44,6 +46,7 @@ class Measured:
             None if self.bound is None else self.bound[which],
             None if self.claimed is None else self.claimed[which],
             self.confidence,
+            self.drawn,
         )
 
 
@@ -60,6 +63,7 @@ def measured_from(
         answers.evidence,
         answers.queries,
         confidence=confidence if answers.evidence == "draws" else None,
+        drawn=answers.drawn,
     )
 
 

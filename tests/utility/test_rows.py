@@ -1,5 +1,7 @@
 """Rows: the figures of a deployment over all records and groups, with intervals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,13 @@ def test_a_sorted_file_is_a_sample_like_any_other(monkeypatch):
     assert np.mean([sorted_sample(seed) for seed in seeds]) >= 0.93
     monkeypatch.setattr(intervals, "permutation", lambda n, _: np.arange(n))
     assert np.mean([sorted_sample(seed) for seed in seeds]) < 0.8
+
+
+def test_an_interval_counts_draws_and_not_what_the_model_was_asked():
+    """Decoding asks at 1,000 public records once, whatever the number of draws."""
+    shares = np.full(20, 0.7)
+    asked = np.full(20, 1000, dtype=np.int64)
+    figures = replace(of(shares, shares, shares, "draws"), queries=asked)
+    ends = [over_records(replace(figures, drawn=m), sample=False) for m in (50, 1000)]
+    few, many = (high - low for low, high in ends)
+    assert few == pytest.approx(many * np.sqrt(20), rel=0.1)

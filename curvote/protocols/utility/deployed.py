@@ -38,6 +38,7 @@ def table(found: Sequence[Found]) -> Columns:
         "deployment": _texts(written(deployment) for deployment, _, _ in found),
         "words": _texts(words for _, words, _ in found),
         "evidence": _texts(measured.evidence for _, _, measured in found),
+        "drawn": np.array([m.drawn for _, _, m in found], dtype=np.int64),
         "bounded": np.array([m.bound is not None for _, _, m in found]),
         **{name: _vectors(found, name) for name in VECTORS},
     }
@@ -68,4 +69,5 @@ def _measured(columns: Columns, row: int) -> Measured:
     own["bound"] = own["bound"] if columns["bounded"][row] else None
     own["queries"] = own["queries"].astype(np.int64)
     confidence = CONFIDENCE if evidence == "draws" else None
-    return Measured(**own, evidence=evidence, confidence=confidence)
+    drawn = int(columns["drawn"][row])
+    return Measured(**own, evidence=evidence, confidence=confidence, drawn=drawn)

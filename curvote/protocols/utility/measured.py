@@ -104,12 +104,12 @@ def _around(value: float, reach: float) -> Ends:
 def _reach(found: Measured, weights: FloatArray) -> float:
     """Return how far a weighted mean of shares may be off.
 
-    Nothing where they are exact; of a bracket what is undecided; of draws the bound of
-    Hoeffding (1963) at the confidence.
+    Nothing where they are exact; of plain draws the bound of Hoeffding (1963) at the
+    confidence; of anything else the widths of its intervals.
     """
-    if found.evidence != "draws":
+    if not found.drawn:
         return float(weights @ (found.upper - found.lower))
-    squares = float(np.sum(weights**2 / found.queries))
+    squares = float(np.sum(weights**2)) / found.drawn
     return sqrt(log(2 / (1 - CONFIDENCE)) * squares / 2)
 
 

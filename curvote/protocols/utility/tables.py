@@ -15,6 +15,7 @@ AGREED: Final = Table(
     "agreed",
     {
         **dict.fromkeys(("deployment", "words", "evidence"), TEXT),
+        "drawn": "int64",
         "bounded": "bool",
         **dict.fromkeys(
             ("agreement", "lower", "upper", "bound", "right", "queries"), VECTOR

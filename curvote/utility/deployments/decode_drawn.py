@@ -47,7 +47,7 @@ def drawn(
         counts[which] = [np.bincount(a, minlength=known.n_classes) for a in answers]
     low, high = interval(counts, number, draws.confidence)
     queries = np.full(setting.n, known.votes.shape[1], dtype=np.int64)
-    return Answers(counts / number, low, high, "draws", queries)
+    return Answers(counts / number, low, high, "draws", queries, number)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,8 @@ class Answers:
 
     ``lower <= share <= upper``: equal where the evidence is exact; certain in a
     bracket; at the confidence asked for where it is drawn. ``queries`` (n,) counts the
-    model's answers that were asked for.
+    model's answers that were asked for. Where ``share`` is a plain count of independent
+    draws, ``drawn`` is their number for each record, else 0.
     """
 
     share: FloatArray
@@ -57,6 +58,7 @@ class Answers:
     upper: FloatArray
     evidence: Evidence
     queries: NDArray[np.int64]
+    drawn: int = 0
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Drawn(Surface):
         counts = self.counts(channel, draws.number, draws.entropy)
         low, high = interval(counts, draws.number, draws.confidence)
         queries = np.full(len(counts), draws.number, dtype=np.int64)
-        return Answers(counts / draws.number, low, high, "draws", queries)
+        return Answers(counts / draws.number, low, high, "draws", queries, draws.number)
 
     def exactly(self, channel: Channel, most: int) -> Answers | None:
         """Return exact shares from all outputs of the noise; None if above ``most``."""
