@@ -8,13 +8,12 @@ import pytest
 
 from curvote.entropy import SeededEntropy
 from curvote.utility.deployments.deployment import Deployment
-from curvote.utility.deployments.scan import deployments, measured
+from curvote.utility.deployments.scan import measured
 from curvote.utility.engines.black_box import BlackBox
 from curvote.utility.engines.linear import LinearModel
 from curvote.utility.known import known, restored
 from curvote.utility.likeness import REACHES, weights
 from curvote.utility.setting import setting
-from curvote.utility.shortlist import shortlist
 from tests.utility.settings_of import people, people_known
 
 SETTING, KNOWN = people(), people_known()
@@ -106,22 +105,6 @@ def test_all_weigh_alike_where_nothing_tells():
     constant[:, 1:] = 1.0
     assert weights(replace(given, public=constant)) is None
     assert list(REACHES) == sorted(REACHES, reverse=True)
-
-
-def test_a_shortlist_keeps_what_is_always_there_and_the_best():
-    """Floors, equal splits read raw, and so many of each reading at each total."""
-    listed = deployments(SETTING, [1.0, 4.0], ["k_rr", "duchi", "duchi_vector"])
-    found = shortlist(SETTING, KNOWN, listed, keep=1)
-    assert [each for each in listed if each in found] == found
-    assert sum(each.free for each in found) == 3
-    equal = [each for each in found if each.split == (0.5, 0.5) and each.read == "raw"]
-    assert len(equal) == 4
-    for epsilon in (1.0, 4.0):
-        reads = [d.read for d in found if d.epsilon == epsilon and d not in equal]
-        assert sorted(reads) == ["decode", "raw", "raw", "retrain"]  # one is output
-    sent = [each for each in listed if each.mechanism not in {"withhold", "output"}]
-    best = max(sent, key=lambda each: measured(SETTING, KNOWN, each).agreement.mean())
-    assert best in shortlist(SETTING, KNOWN, listed, keep=3)
 
 
 def test_the_published_claim_stands_beside_where_it_is_asked_for():

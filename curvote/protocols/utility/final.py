@@ -28,4 +28,4 @@ def final(view: View) -> RecordClassifier:
 def rule(view: View) -> CurveClassifier:
     """Return the rule on coefficients of the first repetition, as one of raw curves."""
     model = unpacked(view.columns("fit", "estimator")["model"][0])
-    return linear(view, (model.coef, float(model.intercept)))
+    return linear(view, (model.weights, float(model.intercept)))

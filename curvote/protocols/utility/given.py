@@ -15,7 +15,7 @@ from curvote.errors import InternalError, UserError
 from curvote.protocols.labels.packing import unpacked
 from curvote.protocols.roles import played
 from curvote.protocols.utility.columns import Columns, columns_of, names_of
-from curvote.protocols.utility.curves.rule import Rule
+from curvote.utility.engines.linear import LinearModel
 from curvote.utility.projected import directions, projected
 from curvote.utility.projections import Coordinates, principal
 from curvote.utility.setting import Setting, setting
@@ -55,7 +55,7 @@ def asked(here: Here) -> Setting:
 def _model(here: Here) -> Any:
     """Return the model that was fitted; of coefficients it is a rule of our own."""
     model = unpacked(here.rows("fit", "estimator")["model"][0])
-    if "project" in here.inputs and not isinstance(model, Rule):
+    if "project" in here.inputs and not isinstance(model, LinearModel):
         raise InternalError(f"{type(model).__name__} is no rule on coefficients")
     return model
 

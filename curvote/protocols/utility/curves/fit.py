@@ -6,8 +6,8 @@ from curvote.chain.stage import Here, Rows
 from curvote.classes import signs
 from curvote.protocols.labels.packing import packed
 from curvote.protocols.roles import played
-from curvote.protocols.utility.curves.rule import Rule
 from curvote.server.learners.fitting import fit
+from curvote.utility.engines.linear import LinearModel
 
 
 def one(here: Here) -> Rows:
@@ -17,5 +17,7 @@ def one(here: Here) -> Rows:
     reports, labels = clients["z"][train], signs(clients["label"][train])
     fits = fit(learner["name"], reports[None], labels[None], **learner["params"])
     return {
-        "estimator": {"model": packed(Rule(fits.coef[0], float(fits.intercept[0])))}
+        "estimator": {
+            "model": packed(LinearModel(fits.coef[0], float(fits.intercept[0])))
+        }
     }
