@@ -17,6 +17,7 @@ from curvote.errors import UserError
 from curvote.named_columns import matrix
 from curvote.protocols.roles import played
 from curvote.representation.encoding import Encoded, Encoding
+from curvote.utility.engines.linear import LinearModel
 
 Array = NDArray[np.float64]
 # Coefficients beyond so many public scales from the public centre are clipped.
@@ -50,14 +51,11 @@ def sent(found: CurveClassifier) -> Sent:
 
     UserError: what is sent has no public bounds.
     """
-    from sklearn.linear_model import LogisticRegression
-
     encoding, coef = Encoding.from_json(found.encoding), np.asarray(found.coef)
     if encoding.feature_map == "inner_products":
         coef = encoding.projection.gram @ coef
-    model = LogisticRegression()
-    model.classes_, model.n_features_in_ = found.classes_, len(coef)
-    model.coef_, model.intercept_ = coef[None], np.array([found.intercept])
+    negative, positive = found.classes_
+    model = LinearModel(coef, float(found.intercept), (negative, positive))
     names = tuple(f"c{place}" for place in range(1, len(coef) + 1))
     return Sent(model, encoding, names, _bounds(encoding))
 

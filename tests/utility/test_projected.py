@@ -9,12 +9,11 @@ import pytest
 from sklearn.neural_network import MLPClassifier
 
 from curvote.entropy import SeededEntropy
-from curvote.errors import UserError
 from curvote.utility.channel import channel_of
 from curvote.utility.engines.base import Draws
 from curvote.utility.engines.choosing import engine_for
 from curvote.utility.known import known
-from curvote.utility.projected import coordinates_for, directions, projected
+from curvote.utility.projected import directions, projected
 from curvote.utility.projections import principal
 from curvote.utility.setting import Setting, setting
 from tests.utility import models_of
@@ -88,19 +87,6 @@ def agreement(seen: Setting, mechanism: str, epsilon: float) -> float:
     return float(np.mean(seen.answers(rows) == np.repeat(seen.reference, 40)))
 
 
-def test_number_of_components_follows_the_total(given):
-    """Few at a small total, more at a large one; far better than noised features."""
-    among, kept = (2, 4, 6, 8, 12), []
-    for epsilon in (6, 30, 150):
-        how = coordinates_for(given, among, epsilon=epsilon, entropy=SeededEntropy(1))
-        kept.append(len(how.bounds))
-        seen = projected(given, how)
-        noised = agreement(replace(given, reference=seen.reference), "pm_01", epsilon)
-        assert agreement(seen, "joint_box", epsilon) > noised + 0.05
-    assert kept == sorted(kept)
-    assert kept[0] < kept[-1]
-
-
 def test_directions_of_the_model_beat_components(given):
     """What the model looks at, at the same number of coordinates and total."""
     values = given.public[:, :-1]
@@ -112,17 +98,6 @@ def test_directions_of_the_model_beat_components(given):
             theirs, "joint_box", epsilon
         )
         assert gap > 0.02, gap
-
-
-def test_choice_is_made_of_public_records(given):
-    """Other clients change nothing."""
-    other = replace(given, records=digits(30, 9)[0], labels=None)
-    shared = {"among": (2, 6), "epsilon": 20.0}
-    mine = coordinates_for(given, **shared, entropy=SeededEntropy(1))
-    theirs = coordinates_for(other, **shared, entropy=SeededEntropy(1))
-    assert np.array_equal(mine.back, theirs.back)
-    with pytest.raises(UserError, match="public"):
-        coordinates_for(replace(given, public=None), **shared, entropy=SeededEntropy(1))
 
 
 @pytest.mark.parametrize(
