@@ -47,7 +47,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Known:
-    """Label moment (p,), the variance of its numbers, and the second moment."""
+    """Label moment (K - 1, p), the variance of its numbers, and the second moment."""
 
     label: Array
     noise: float
@@ -91,14 +91,14 @@ def kept(observed: Array, noise_energy: float) -> float:
 
 
 def solve(known: Known) -> Array:
-    """Return w (p,): ridge regression for the slopes, the intercept beside it.
+    """Return w (p,) of two classes: ridge regression, the intercept beside it.
 
     Slopes regress h_1 - c h_0 on C. A prior N(0, t C^-1) of theirs, with t from the
     energy that exceeds the noise, makes (C + ridge)^-1 (h_1 - c h_0) their posterior
     mean, ridge = noise tr(C) / excess. The intercept is h_0/M_00, shrunk, less
     c'slopes.
     """
-    label, noise, second = known.label, known.noise, known.second
+    (label,), noise, second = known.label, known.noise, known.second
     centre, d = second.centre, len(second.centre)
     moment = label[1:] - centre * label[0]
     own = noise * (1 + float(centre @ centre) / d)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.representation.direction import Whitening
 from curvote.server.directions import Sum, two_rounds
 
@@ -28,6 +28,5 @@ def decoded(
     """Return table ``classifier`` from both rounds' tables and what is public."""
     sums = Sum.of(first["direction"]), Sum.of(second["direction"])
     made = Whitening(whitening["matrix"], whitening["centre"])
-    given = from_params(public["d"], public["params"])
-    line = two_rounds(sums, made, given, public["epsilon"])
+    line = two_rounds(sums, made, given(public), public["epsilon"])
     return classifier(line, sums[0].n + sums[1].n)
