@@ -12,6 +12,7 @@ SYSTEMS = {
     "mrma_privunit": "curvote.protocols.mrma_privunit",
     "auto": "curvote.protocols.auto",
     "clean": "curvote.protocols.non_private",
+    "volunteers": "curvote.protocols.volunteers",
     "drift": "curvote.protocols.noise_check",
     "online": "curvote.protocols.online",
     "federated": "curvote.federation",
