@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from curvote.errors import UserError
 from curvote.mechanisms.privunit import mean_variance
 from curvote.representation.direction import Directions, Whitening, second_moment
-from curvote.shrinkage import NARROWEST, Known, Spread, shrunk, solve
+from curvote.shrinkage import NARROWEST, Known, Rule, Spread, shrunk, solve
 
 Array = NDArray[np.float64]
 Line = tuple[Array, float]
@@ -42,9 +42,11 @@ class Sum:
         return mean_variance(len(self.mean), epsilon) / self.n
 
 
-def one_round(total: Sum, given: Directions, epsilon: float) -> Line:
+def one_round(
+    total: Sum, given: Directions, epsilon: float, rule: Rule = solve
+) -> Line:
     """Return (coef (d,), intercept) of the classifier of z from one round's mean."""
-    return _line(solve(read(total, given, epsilon)), given.intercept)
+    return _line(rule(read(total, given, epsilon)), given.intercept)
 
 
 def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
@@ -61,7 +63,11 @@ def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
 
 
 def two_rounds(
-    sums: tuple[Sum, Sum], made: Whitening, given: Directions, epsilon: float
+    sums: tuple[Sum, Sum],
+    made: Whitening,
+    given: Directions,
+    epsilon: float,
+    rule: Rule = solve,
 ) -> Line:
     """Return (coef, intercept) of the classifier of z from two rounds' means.
 
@@ -76,7 +82,7 @@ def two_rounds(
     part = second.noise / (carried + second.noise)
     label = part * over @ first.label + (1 - part) * second.label
     both = Known(label, part * carried, second.second)
-    coef, constant = _line(solve(both), s)
+    coef, constant = _line(rule(both), s)
     slopes = made.matrix.T @ coef
     return slopes, constant - float(slopes @ made.centre)
 
