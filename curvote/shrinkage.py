@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,6 +53,10 @@ class Known:
     label: Array
     noise: float
     second: Spread
+
+
+# From what is known to w (p,), a classifier of u.
+Rule = Callable[[Known], Array]
 
 
 def shrunk(raw: Array, noise: float, public: Array) -> Spread:
@@ -100,13 +105,21 @@ def solve(known: Known) -> Array:
     """
     (label,), noise, second = known.label, known.noise, known.second
     centre, d = second.centre, len(second.centre)
+    more, _ = ridge(known)
     moment = label[1:] - centre * label[0]
-    own = noise * (1 + float(centre @ centre) / d)
-    ridge = own * float(np.trace(second.around)) / _excess(moment, own, LEAST_SLOPES)
-    slopes = np.linalg.solve(second.around + ridge * np.eye(d), moment)
+    slopes = np.linalg.solve(second.around + more * np.eye(d), moment)
     signal = _excess(label[:1], noise, LEAST_INTERCEPT)
     constant = label[0] / second.corner * signal / (signal + noise)
     return np.concatenate([[constant - centre @ slopes], slopes])
+
+
+def ridge(known: Known) -> tuple[float, float]:
+    """Return the ridge of `solve`, and the variance of a number of h_1 - c h_0."""
+    second, d = known.second, len(known.second.centre)
+    moment = known.label[1:] - second.centre * known.label[0]
+    own = known.noise * (1 + float(second.centre @ second.centre) / d)
+    least = _excess(moment, own, LEAST_SLOPES)
+    return own * float(np.trace(second.around)) / least, own
 
 
 def _excess(observed: Array, noise: float, least: float) -> float:

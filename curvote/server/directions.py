@@ -20,7 +20,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.privunit import mean_variance
 from curvote.representation.direction import Directions, Whitening, second_moment
 from curvote.server.discriminant import discriminant
-from curvote.shrinkage import NARROWEST, Known, Spread, shrunk, solve
+from curvote.shrinkage import NARROWEST, Known, Rule, Spread, shrunk, solve
 
 Array = NDArray[np.float64]
 # Of two classes (coef (d,), intercept); a line for each of K more, (K, d) and (K,).
@@ -46,9 +46,14 @@ class Sum:
         return mean_variance(len(self.mean), epsilon) / self.n
 
 
-def one_round(total: Sum, given: Directions, epsilon: float) -> Line:
-    """Return coef and intercept of the classifier of z from one round's mean."""
-    return _line(read(total, given, epsilon), given.intercept)
+def one_round(
+    total: Sum, given: Directions, epsilon: float, rule: Rule = solve
+) -> Line:
+    """Return coef and intercept of the classifier of z from one round's mean.
+
+    ``rule`` reads what is known of two classes.
+    """
+    return _line(read(total, given, epsilon), given.intercept, rule)
 
 
 def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
@@ -65,7 +70,11 @@ def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
 
 
 def two_rounds(
-    sums: tuple[Sum, Sum], made: Whitening, given: Directions, epsilon: float
+    sums: tuple[Sum, Sum],
+    made: Whitening,
+    given: Directions,
+    epsilon: float,
+    rule: Rule = solve,
 ) -> Line:
     """Return (coef, intercept) of the classifier of z from two rounds' means.
 
@@ -80,7 +89,7 @@ def two_rounds(
     part = second.noise / (carried + second.noise)
     moved = np.array([part * over @ row for row in first.label])
     both = Known(moved + (1 - part) * second.label, part * carried, second.second)
-    coef, constant = _line(both, s)
+    coef, constant = _line(both, s, rule)
     slopes = (made.matrix.T @ coef.T).T
     return slopes, constant - slopes @ made.centre
 
@@ -117,9 +126,9 @@ def _carry(made: Whitening, second: Array, intercepts: tuple[float, float]) -> A
     return np.asarray(over / np.sqrt(np.trace(over @ second @ over.T)))
 
 
-def _line(known: Known, s: float) -> Line:
+def _line(known: Known, s: float, rule: Rule) -> Line:
     """Return what is known of (s, z)'s moments as a classifier of z."""
     if len(known.label) > 1:
         return discriminant(known, s)
-    w = solve(known)
+    w = rule(known)
     return w[1:], float(w[0] * s)

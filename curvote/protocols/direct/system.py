@@ -34,7 +34,13 @@ PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", DIRECTIONS, params=TERMS)
 RELEASE = released(
     PRIVATIZE, "report", ("ingest", "project"), (*TERMS, "project.judge")
 )
-AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("privatize",), CLASSIFIER)
+AGGREGATE = served(
+    "aggregate",
+    f"{_HERE}.aggregate",
+    ("privatize",),
+    CLASSIFIER,
+    params=("direct.gate",),
+)
 SCORE = scored(
     f"{_HERE}.score",
     ("project", "aggregate"),
