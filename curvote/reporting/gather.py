@@ -69,7 +69,10 @@ def _scores(
     project: Project, record: RunRecord, x: Axis, metrics: Sequence[Metric]
 ) -> pd.DataFrame:
     """Return the scores; a second measure has rows of its own on a page."""
-    rows = columns(declared(record, summary(project, record)), x.name)
+    every = declared(record, summary(project, record))
+    of_each = {metric.name for metric in metrics if metric.each}
+    whole = [row for row in every if row["metric"] not in of_each]
+    rows = columns(whole, x.name)
     further = [
         {**row, "metric": name, "value": row[name], "se": row[se]}
         for name, se in (metric.columns for metric in metrics if metric.spread)

@@ -28,10 +28,16 @@ def stages_of(pipeline: Pipeline) -> tuple[Stage, ...]:
     """Return the chain of a pipeline's system, as the pipeline's mode has it."""
     own = system(pipeline.protocol)
     if not pipeline.production:
-        return own.stages
+        return tuple(_tabled(stage, pipeline) for stage in own.stages)
     if pipeline.intake is None:
         return own.production
     return tuple(replace(s, module=s.collected or s.module) for s in own.production)
+
+
+def _tabled(stage: Stage, pipeline: Pipeline) -> Stage:
+    """Return a stage with the tables that it makes for these settings."""
+    there = tuple(table for table in stage.tables if table.when(pipeline))
+    return stage if there == stage.tables else replace(stage, tables=there)
 
 
 def ends_of(pipeline: Pipeline) -> set[str]:
