@@ -44,6 +44,8 @@ CAUGHT_BY = {
     "vote_twice": {"exact", "statistical"},
     "direction_twice": {"exact", "statistical"},
     "label_beside": {"inputs", "law"},
+    "bins_from_data": {"others", "law"},
+    "two_features": {"exact", "support"},
     "half_noise_for_few": {"batches", "answers"},
     "exact_half_noise_for_few": {"batches", "answers"},
     "quiet_bin": {"interior", "answers"},
