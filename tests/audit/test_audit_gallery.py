@@ -46,6 +46,7 @@ CAUGHT_BY = {
     "label_beside": {"inputs", "law"},
     "bins_from_data": {"others", "law"},
     "two_features": {"exact", "support"},
+    "gradient_unclipped": {"statistical", "support"},
     "half_noise_for_few": {"batches", "answers"},
     "exact_half_noise_for_few": {"batches", "answers"},
     "quiet_bin": {"interior", "answers"},

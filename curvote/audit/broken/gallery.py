@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from curvote.audit.broken import (
     cells,
     choices,
+    gradients,
     labels,
     messages,
     noise,
@@ -113,6 +114,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "vote_twice": partial(_sent, messages.VoteTwice(), "mrma"),
     "direction_twice": partial(_sent, messages.DirectionTwice(), "direct"),
     "label_beside": partial(_sent, messages.LabelBeside(), "direct"),
+    "gradient_unclipped": partial(_sent, gradients.GradientUnclipped(), "sgd"),
     "half_noise_for_few": partial(_twin, paths.HalfNoiseForFew),
     "exact_half_noise_for_few": partial(_twin, paths.ExactHalfNoiseForFew),
     "quiet_bin": partial(_twin, paths.QuietBin),
