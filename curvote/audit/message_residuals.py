@@ -13,11 +13,13 @@ from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.privunit import PrivUnit
+from curvote.protocols.cells import messages as cells
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
 from curvote.protocols.sgd.messages import gradients
 from curvote.representation.direction import Whitening
+from curvote.representation.simplex import codes
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -36,12 +38,12 @@ def of(
         case ["direction"]:
             return _direction(task, known, sent, rng)
         case ["gradient"]:
-            mechanism = PrivUnit(epsilon=task.epsilon, d=gradients(task).size)
-            own = gradients(task).vectors(known.z, known.signs)
-            return residuals.of(mechanism, own, sent["gradient"], rng)
+            return _gradient(task, known, sent, rng)
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
+        case ["answer", "question"]:
+            return _answer(task, known, sent, rng)
         case ["label"]:
             return _label(task, known, sent["label"], rng)
         case _:
@@ -72,6 +74,17 @@ def _label(
     return residuals.of(mechanism, truth.astype(np.float64), told, rng)
 
 
+def _answer(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Of the answer, and of the question, which must not follow the record."""
+    count, question = len(task.params["threshold"]), sent["question"]
+    truth = cells.truth(task, known, question).astype(np.float64)
+    word = residuals.of(cells.mechanism(task), truth, sent["answer"], rng)
+    drawn = residuals.between(question / count, (question + 1) / count, rng)
+    return None if word is None else np.column_stack([word, drawn])
+
+
 def _direction(
     task: Task, known: Known, sent: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
@@ -83,6 +96,15 @@ def _direction(
     return residuals.of(
         mechanism, given.vectors(z, known.signs), sent["direction"], rng
     )
+
+
+def _gradient(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    given, n_classes = gradients(task), len(task.classes)
+    own = given.vectors(known.z, codes(known.labels, n_classes))
+    mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
+    return residuals.of(mechanism, own, sent["gradient"], rng)
 
 
 def _kept(
