@@ -6,6 +6,7 @@ SYSTEMS = {
     "direct_two": "curvote.protocols.direct_two",
     "votes": "curvote.protocols.votes",
     "majority": "curvote.protocols.majority",
+    "mrma_classes": "curvote.protocols.mrma_classes",
     "mrma_privunit": "curvote.protocols.mrma_privunit",
     "auto": "curvote.protocols.auto",
     "clean": "curvote.protocols.non_private",

@@ -48,3 +48,11 @@ def weak_rows(coef: Array, intercept: Array, n: int) -> Columns:
         "n": np.full(count, n),
         "flagged": np.zeros(count, dtype=bool),
     }
+
+
+def named(features: Array, coef: Array, intercept: Array) -> NDArray[np.int64]:
+    """Return the places (n,) that a line of two classes, or scores of K, name."""
+    scores = features @ coef.T + intercept
+    if len(coef) == 1:
+        return np.asarray(scores[:, 0] > 0).astype(np.int64)
+    return np.asarray(scores.argmax(axis=1))

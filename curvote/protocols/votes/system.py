@@ -13,8 +13,10 @@ from curvote.protocols.direct.system import FIXED
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
+from curvote.protocols.mrma import several
 from curvote.protocols.mrma.methods import BEST_SINGLE
 from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
+from curvote.protocols.questions import splits
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
@@ -53,8 +55,10 @@ _SCORE = scored(
 
 def _enough(pipeline: Given) -> Iterator[Problem]:
     voters = pipeline.clients.train + pipeline.clients.vote
-    if pipeline.votes.directions > voters:
-        message = f"more directions than the {voters} clients who judge them."
+    each = len(splits(several.number(pipeline.source)))
+    if pipeline.votes.directions * each > voters:
+        about = f" about each of {each} splits" if each > 1 else ""
+        message = f"more directions{about} than the {voters} clients who judge them."
         yield Problem(message, ("votes", "directions"))
 
 
@@ -78,7 +82,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(_VOTES, BEST_SINGLE, MAJORITY),
     main=("votes",),
-    checks=checks.every(checks.tested, _enough),
+    checks=checks.every(checks.tested, classes=_enough),
     short=("directions",),
     fixed=FIXED,
     final=finals.ensemble,
