@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from curvote.chain.stage import Columns
 from curvote.classes import places
+from curvote.classifier import places_named
 from curvote.errors import UserError
 from curvote.protocols.message import Known
 from curvote.server.averaging import average
@@ -71,6 +72,27 @@ def apart(rows: Columns, n_questions: int) -> list[Columns]:
 def in_turn(each: Sequence[NDArray[Any]]) -> NDArray[Any]:
     """Return what `apart` took apart: (n,) of each question as (n Q,) in turn."""
     return np.stack(each, axis=1).ravel()
+
+
+def turned(ensemble: Columns) -> Array:
+    """Return the weights (B,) of table ``ensemble``, below 0 where it reverses."""
+    turn = np.where(ensemble["reversed"], -1.0, 1.0)
+    return np.asarray(turn * ensemble["weight"])
+
+
+def wrong(
+    code: Array, tested: tuple[Array, NDArray[Any]], lines: Lines, weights: Array
+) -> float:
+    """Return how often what `combined` makes errs on ``tested`` features and places."""
+    return float(np.mean(said(code, tested[0], lines, weights) != tested[1]))
+
+
+def said(
+    code: Array, features: Array, lines: Lines, weights: Array
+) -> NDArray[np.int64]:
+    """Return the places (n,) that what `combined` makes says of ``features`` (n, d)."""
+    coef, intercept = combined(code, lines, weights)
+    return places_named(features @ coef.T + intercept)
 
 
 def combined(code: Array, lines: Lines, weights: Array) -> Lines:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from curvote.chain.system import Part
+from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.mrma import system as mrma
 from curvote.protocols.mrma_classes.messages import MESSAGES
 from curvote.protocols.mrma_classes.tables import CLASS_REPORTS
@@ -26,6 +27,9 @@ _AGGREGATE = replace(
     inputs=("project", *mrma.AGGREGATE.inputs),
 )
 _RELEASE = replace(mrma.RELEASE, tables=(CLASS_REPORTS,))
+_SCORE = replace(
+    mrma.SCORE, module=f"{_HERE}.score", tables=(*mrma.SCORE.tables, CONFUSION)
+)
 
 SYSTEM = replace(
     mrma.SYSTEM,
@@ -36,11 +40,10 @@ SYSTEM = replace(
         _TRAIN,
         _EVALUATE,
         _AGGREGATE,
-        replace(mrma.SCORE, module=f"{_HERE}.score"),
+        _SCORE,
         mrma.BASELINE,
     ),
     production=(*mrma.COMMON, _RELEASE, _TRAIN, mrma.RELEASE_VOTES, _AGGREGATE),
     messages=MESSAGES,
     parts=lambda settings: (Part(settings),),
-    final=None,
 )

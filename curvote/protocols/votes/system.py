@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from curvote.chain.axis import Settings as Given
 from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
-from curvote.protocols import checks, finals, outcomes
+from curvote.protocols import by_class, checks, finals, outcomes
 from curvote.protocols.direct.system import FIXED
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
@@ -50,6 +51,7 @@ _SCORE = scored(
     f"{_HERE}.score",
     ("project", "train", "aggregate"),
     params=("epsilon", *ROLES),
+    beside=(by_class.CONFUSION,),
 )
 
 
@@ -85,7 +87,7 @@ SYSTEM = System(
     checks=checks.every(checks.tested, classes=_enough),
     short=("directions",),
     fixed=FIXED,
-    final=finals.ensemble,
+    final=partial(finals.ensemble, code=splits),
     outcome=outcomes.voted,
     alarm=outcomes.alarm,
     sections=(UTILITIES, *SECTIONS),
