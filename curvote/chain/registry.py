@@ -6,6 +6,7 @@ SYSTEMS = {
     "direct_two": "curvote.protocols.direct_two",
     "votes": "curvote.protocols.votes",
     "majority": "curvote.protocols.majority",
+    "mrma_classes": "curvote.protocols.mrma_classes",
     "counts": "curvote.protocols.counts",
     "stump": "curvote.protocols.stump",
     "tree": "curvote.protocols.tree",
