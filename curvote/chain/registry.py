@@ -15,6 +15,7 @@ SYSTEMS = {
     "auto": "curvote.protocols.auto",
     "clean": "curvote.protocols.non_private",
     "volunteers": "curvote.protocols.volunteers",
+    "joined": "curvote.protocols.joined",
     "drift": "curvote.protocols.noise_check",
     "online": "curvote.protocols.online",
     "federated": "curvote.federation",

@@ -41,7 +41,11 @@ COUNTS = np.outer(_WEIGHTS, _WEIGHTS).ravel() / _WEIGHTS.sum() ** 2
 
 def gated(known: Known) -> Array:
     """Return w (p,): the rule of `solve`, or the majority's if that does as well."""
-    w = solve(known)
+    return guarded(known, solve(known))
+
+
+def guarded(known: Known, w: Array) -> Array:
+    """Return ``w`` (p,), or the majority's rule if that does as well."""
     sure = abs(known.label[0, 0]) > CLEAR * np.sqrt(known.noise)
     if sure and expected_gain(known, w) <= LEAST_GAIN:
         return np.eye(1, len(w))[0] * np.sign(known.label[0, 0])

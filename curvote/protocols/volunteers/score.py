@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from curvote.chain.stage import Here, Rows
-from curvote.protocols.scores import Test, score_rows
+from curvote.protocols.classifiers import named
+from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
 
 
 def one(here: Here) -> Rows:
     """Return the table ``scores`` with the row ``volunteers``."""
-    made = here.rows("aggregate", "classifier")
-    test = Test(*clients_of(here).judged("rescaled", "test"))
-    error = test.error(test.decisions(made["coef"], made["intercept"]))
-    return score_rows({"volunteers": float(error[0])})
+    features, truth = clients_of(here).told("rescaled", "test")
+    told = named(features, here.rows("aggregate", "classifier"))
+    return score_rows({"volunteers": float(np.mean(told != truth))})

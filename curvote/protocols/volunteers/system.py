@@ -57,7 +57,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(VOLUNTEERS,),
     main=("volunteers",),
-    checks=checks.every(checks.tested, enough),
+    checks=checks.every(checks.tested, enough, classes=checks.many),
     fixed=FIXED,
     final=finals.one,
     sections=SECTIONS,
