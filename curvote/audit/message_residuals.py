@@ -38,10 +38,9 @@ def of(
     match sorted(message.payload.model_fields):
         case ["label", "z"] | ["label", "question", "z"]:
             return _report(task, known, sent, rng)
-        case ["direction"]:
-            return _direction(task, known, sent, rng)
-        case ["gradient"]:
-            return _gradient(task, known, sent, rng)
+        case ["direction" | "gradient" as name]:
+            way = _direction if name == "direction" else _gradient
+            return way(task, known, sent, rng)
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
