@@ -7,7 +7,7 @@ from typing import Any
 
 from curvote.chain.axis import Settings
 from curvote.chain.system import Part
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import chosen, classes
 from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 from curvote.protocols.joined import asked
@@ -56,8 +56,9 @@ def choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
     n, d = pipeline.clients.train + pipeline.clients.vote, width(pipeline)
     both = asked.joins(pipeline)
     rule = choose if pipeline.protocol == AUTO and not both else arm_of
+    told = pipeline.liars, len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
-        choice = rule(n, d, epsilon, pipeline.liars)
+        choice = rule(n, d, epsilon, *told)
         yield epsilon, asked.chosen(pipeline, choice, d) if both else choice
 
 
