@@ -67,6 +67,11 @@ class Score:
         )
 
     @property
+    def grouped(self) -> str:
+        """Which group it is told of: "group 2", or "class sh"; empty of the whole."""
+        return f"{self.metric.each or 'group'} {self.group}" if self.group else ""
+
+    @property
     def step(self) -> int:
         """The place on the x-axis."""
         return step(self.cell, self.x)
@@ -99,7 +104,7 @@ class Score:
 
         The name is the method's where no other is given.
         """
-        group = f"group-{self.group}" if self.group else ""
+        group = self.grouped.replace(" ", "-", 1)
         own = {self.metric.name: self.value, f"{self.metric.name}_se": self.se}
         return {
             _allowed(".".join(filter(None, (metric, name, group)))): float(value)

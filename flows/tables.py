@@ -45,12 +45,13 @@ def print_scores(
 ) -> None:
     """Print scores with standard errors, a table a metric, a block a learner.
 
-    With ``name`` that metric alone, which may stand beside another; UserError where the
-    run has none of this name.
+    With ``name`` that metric alone, which may stand beside another, or be of each of
+    many groups; UserError where the run has none of this name.
     """
-    scores = scores_of(record, rows)
+    every = scores_of(record, rows)
+    scores = [score for score in every if not score.metric.each]
     if name is not None:
-        scores = list(_only(scores, name))
+        scores = list(_only(every, name))
     for metric in dict.fromkeys(score.metric for score in scores):
         percent = " in %" if metric.shown == "percent" else ""
         title = f"{record.pipeline}: {metric.name}{percent}"
@@ -90,7 +91,7 @@ def _rising(place: Cell) -> float:
 
 def _blocks(scores: Sequence[Score]) -> Iterator[tuple[dict[str, str], list[Score]]]:
     """Yield each narrowest line in words, with the scores that hold there."""
-    known = [(score.line.with_(group=score.group), score) for score in scores]
+    known = [(score.line.with_(group=score.grouped or None), score) for score in scores]
     lines = dict.fromkeys(line for line, _ in known)
     for line in lines:
         if not any(line != other and line.serves(other) for other in lines):
@@ -103,7 +104,7 @@ def _words(line: Cell) -> dict[str, str]:
     texts = {axis: value for axis, value in own if isinstance(value, str)}
     others = {axis: f"{axis} {value}" for axis, value in own if axis not in texts}
     setting = {"setting": line["setting"]} if line["setting"] else {}
-    group = {"group": f"group {line['group']}"} if line["group"] else {}
+    group = {"group": line["group"]} if line["group"] else {}
     return texts | setting | others | group
 
 

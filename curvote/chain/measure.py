@@ -39,7 +39,8 @@ class Metric:
     has it, with {value} in it, and ``words`` say what it is; in them and in ``label``
     {record} is what the data call a record. ``bound`` names the fact of the data that
     holds the best value possible, where it is known. One without a ``figure`` stands in
-    tables only, or in figures of its system's own.
+    tables only, or in figures of its system's own. One that is told of ``each`` class,
+    say, has a score for every group called so; pages have a section for it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Metric:
     bound: str = ""
     spread: bool = False
     figure: bool = True
+    each: str = ""
 
     def __post_init__(self) -> None:
         if self.spread and not self.beside:

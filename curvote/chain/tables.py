@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from curvote.errors import InternalError
 
@@ -23,7 +23,7 @@ Kind = str | Category
 SIDES: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("client", "record"),
     "client (study)": ("client", "record", "score", "classifier"),
-    "server": ("message", "classifier", "server", "arrival", "number"),
+    "server": ("message", "classifier", "server", "arrival", "number", "question"),
     "public": ("constant", "classifier", "number", "record"),
 }
 # The sides of the tables that a stage of a side may make: in "A -> B" those of B.
@@ -45,7 +45,8 @@ class Table:
     (n, ...), of one kind that depends on the data), a tuple of categories, or an Arrow
     type. ``unit`` is what a row stands for; one that contradicts the ``side``
     is an InternalError. What is ``optional`` may be missing, for some rows or for all.
-    ``shared`` tables may hold rows of all repetitions.
+    ``shared`` tables may hold rows of all repetitions. ``when`` says of settings
+    whether the table is there at all.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Table:
     unit: str = "message"
     shared: bool = False
     optional: tuple[str, ...] = ()
+    when: Callable[[Any], bool] = lambda settings: True
 
     def __post_init__(self) -> None:
         if self.unit not in SIDES.get(self.side, ()):

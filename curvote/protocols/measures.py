@@ -25,7 +25,15 @@ AGREEMENT: Final = Metric(
     said="agrees with what is clean in {value} of cases",
     words="How often noise changes nothing: a label, or a classifier's answer",
 )
-ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED)
+RECALL: Final = Metric(
+    "recall",
+    "recall",
+    better="higher",
+    words="Share of a class's new {record}s that are recognised",
+    figure=False,
+    each="class",
+)
+ERRORS: Final = (MISCLASSIFICATION, NONE_PASSED, RECALL)
 
 
 def _taught(settings: Settings) -> Sequence[Any]:

@@ -43,9 +43,9 @@ COUNTS = np.outer(_WEIGHTS, _WEIGHTS).ravel() / _WEIGHTS.sum() ** 2
 def gated(known: Known) -> Array:
     """Return w (p,): the rule of `solve`, or the majority's if that does as well."""
     w = solve(known)
-    sure = abs(known.label[0]) > CLEAR * np.sqrt(known.noise)
+    sure = abs(known.label[0, 0]) > CLEAR * np.sqrt(known.noise)
     if sure and expected_gain(known, w) <= LEAST_GAIN:
-        return np.eye(1, len(w))[0] * np.sign(known.label[0])
+        return np.eye(1, len(w))[0] * np.sign(known.label[0, 0])
     return w
 
 
@@ -54,13 +54,13 @@ def expected_gain(known: Known, w: Array) -> float:
 
     The mean over the posterior of (b, g), by a fixed quadrature.
     """
-    centre, side = known.second.centre, np.sign(known.label[0])
+    centre, side = known.second.centre, np.sign(known.label[0, 0])
     mean, spread = _slope(known, w[1:])
     length = float(np.sqrt(w[1:] @ known.second.around @ w[1:] / known.second.corner))
     if length == 0:
         return 0.0
     r = np.sqrt(known.second.corner)
-    share = (1 + known.label[0] / r + np.sqrt(known.noise) / r * PAIRS[0]) / 2
+    share = (1 + known.label[0, 0] / r + np.sqrt(known.noise) / r * PAIRS[0]) / 2
     k = ndtri(np.clip(share, RAREST, 1 - RAREST))
     density = np.exp(-(k**2) / 2) / np.sqrt(2 * np.pi)
     along = (mean + spread * PAIRS[1]) / (2 * density * length)
@@ -72,7 +72,7 @@ def expected_gain(known: Known, w: Array) -> float:
 def _slope(known: Known, w: Array) -> tuple[float, float]:
     """Return mean and standard deviation of w'g, given what was released."""
     second, d = known.second, len(w)
-    moment = known.label[1:] - second.centre * known.label[0]
+    moment = known.label[0, 1:] - second.centre * known.label[0, 0]
     more, own = ridge(known)
     kept = np.linalg.solve(second.around + more * np.eye(d), second.around)
     variance = max(own * float(w @ kept @ w), 0.0)

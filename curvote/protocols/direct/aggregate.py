@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.server.directions import Sum, one_round
 from curvote.server.gate import gated
 from curvote.shrinkage import Rule, solve
@@ -29,5 +29,5 @@ def rule_of(params: Params) -> Rule:
 def decoded(reports: Columns, public: Facts, rule: Rule = solve) -> Columns:
     """Return table ``classifier`` from table ``directions`` and what is public."""
     total = Sum.of(reports["direction"])
-    given = from_params(public["d"], public["params"])
-    return classifier(one_round(total, given, public["epsilon"], rule), total.n)
+    line = one_round(total, given(public), public["epsilon"], rule)
+    return classifier(line, total.n)

@@ -76,7 +76,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(_MEAN, _JOINT, MAJORITY),
     main=("mean", "joint"),
-    checks=checks.every(checks.tested, choosing.checks),
+    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
     parts=choosing.parts,
     short=("arm", "intercept"),
     fixed=FIXED,

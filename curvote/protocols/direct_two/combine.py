@@ -5,7 +5,7 @@ from __future__ import annotations
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.aggregate import rule_of
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.representation.direction import Whitening
 from curvote.server.directions import Sum, two_rounds
 from curvote.shrinkage import Rule, solve
@@ -35,6 +35,5 @@ def decoded(
     """Return table ``classifier`` from both rounds' tables and what is public."""
     sums = Sum.of(first["direction"]), Sum.of(second["direction"])
     made = Whitening(whitening["matrix"], whitening["centre"])
-    given = from_params(public["d"], public["params"])
-    line = two_rounds(sums, made, given, public["epsilon"], rule)
+    line = two_rounds(sums, made, given(public), public["epsilon"], rule)
     return classifier(line, sums[0].n + sums[1].n)

@@ -79,7 +79,8 @@ _SECTIONS = "curvote.reporting.sections"
 # What a page shows of clients who reduce curves to numbers and play roles; of votes on
 # classifiers; and of a cutoff.
 SECTIONS = tuple(
-    f"{_SECTIONS}.{name}" for name in ("curves", "data_set", "volunteers", "clients")
+    f"{_SECTIONS}.{name}"
+    for name in ("by_class", "curves", "data_set", "volunteers", "clients")
 )
 DATA_SET = f"{_SECTIONS}.data_set"
 UTILITIES = f"{_SECTIONS}.utilities"
@@ -138,10 +139,18 @@ def served(
 
 
 def scored(
-    place: str, inputs: Names, axes: Names = AXES, params: Names = (), **more: Any
+    place: str,
+    inputs: Names,
+    axes: Names = AXES,
+    params: Names = (),
+    beside: tuple[Table, ...] = (),
+    **more: Any,
 ) -> Stage:
-    """Return the last stage of a study: what only its true labels tell."""
-    tables, side = (SCORES,), "client (study)"
+    """Return the last stage of a study: what only its true labels tell.
+
+    It makes the table ``scores``, and others ``beside`` it.
+    """
+    tables, side = (SCORES, *beside), "client (study)"
     return Stage(
         "report", place, inputs, axes, params, tables=tables, side=side, **more
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ import pandas as pd
 
 from curvote.chain.measure import SCORES, Look
 from curvote.protocols.labels.methods import LABELS
+from curvote.reporting.cells import from_one
 from curvote.reporting.methods import method_of
 from curvote.run.results import RunView
 
@@ -78,4 +78,4 @@ def first_setting(views: Sequence[RunView]) -> list[RunView]:
 
 def near_one(views: Sequence[RunView]) -> RunView:
     """Return the cell nearest to epsilon 1, the first of several."""
-    return min(views, key=lambda view: abs(math.log(view.cell["epsilon"])))
+    return min(views, key=from_one)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 from curvote.protocols.transfer.methods import BALANCED
 from curvote.protocols.transfer.tables import CROSSED
 from curvote.reporting import style
+from curvote.reporting.matrix import matrix
 from curvote.reporting.section import Section
 from curvote.reporting.sections.transfer.shown import called
 from curvote.run.results import RunView
@@ -62,24 +62,14 @@ def _matrix(ax: Axes, table: pd.DataFrame, column: str, own: Sequence[str]) -> N
     tested = list(table["tested"].drop_duplicates())
     values = table.pivot_table(column, "server", "tested", sort=False)
     shares = 100 * values.reindex(index=order, columns=tested).to_numpy(float)
-    ax.imshow(shares, cmap="Blues", vmin=_LOW, vmax=_HIGH, aspect="auto")
-    for (row, place), share in np.ndenumerate(shares):
-        dark = share > (_LOW + 2 * _HIGH) / 3
+
+    def told(row: int, place: int) -> str:
         mark = "*" * (order[row] == tested[place] and tested[place] in own)
-        ax.text(
-            place,
-            row,
-            f"{share:.0f}{mark}",
-            ha="center",
-            va="center",
-            color="#ffffff" if dark else "#000000",
-        )
-    ax.set_xticks(range(len(tested)), tested)
-    ax.set_yticks(range(len(order)), order)
+        return f"{shares[row, place]:.0f}{mark}"
+
+    matrix(ax, shares, (order, tested), told, (_LOW, _HIGH))
     ax.set_xlabel("tested on")
     ax.set_ylabel("released by")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
 
 
 def gather(views: Sequence[RunView], _: pd.DataFrame) -> Crossed | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from curvote.chain.measure import Look
 from curvote.protocols.majority.methods import MAJORITY
+from curvote.reporting.cells import from_one, grid
 from curvote.run.results import RunView
 from curvote.transfer.task import Level, Task
 
@@ -33,22 +33,12 @@ def of_first(views: Sequence[RunView]) -> list[RunView]:
     return [view for view in views if grid(view) == grid(views[0])]
 
 
-def grid(view: RunView) -> str:
-    """Return the combination of a grid that a cell belongs to, without its protocol."""
-    setting = str(view.cell["setting"] or "")
-    return setting.removeprefix(str(view.cell["protocol"])).strip()
-
-
 def near_one(views: Sequence[RunView]) -> list[RunView]:
     """Return a cell of each setting: that at epsilon 1, or the nearest to it."""
     found: dict[tuple[Any, Any], RunView] = {}
-    for view in sorted(views, key=_far):
+    for view in sorted(views, key=from_one):
         found.setdefault((view.cell["protocol"], view.cell["setting"]), view)
     return [view for view in views if view in found.values()]
-
-
-def _far(view: RunView) -> float:
-    return abs(math.log(view.cell["epsilon"]))
 
 
 def called(view: RunView) -> str:
