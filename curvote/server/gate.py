@@ -11,7 +11,8 @@ E[y] and g = Cov(y, x) the server knows, by `curvote.shrinkage`,
     b ~ N(h_0/r, v/r^2),  r g ~ N(C (C + ridge)^-1 m, own C (C + ridge)^-1),
 
 with m = h_1 - c h_0. A rule w'(x - c) + a, w'S w = 1, agrees with y as two normal
-numbers of correlation w'g/(2 phi(k)) do, cut at a and k, Phi(k) = (1 + b)/2 (Owen 1956).
+numbers of correlation w'g/(2 phi(k)) do, cut at a and k, where Phi(k) = (1 + b)/2 (Owen
+1956).
 
 The errors it predicts are far too rosy where records are skewed or shifted. They serve
 to compare, and are never shown.
