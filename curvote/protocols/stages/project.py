@@ -13,10 +13,12 @@ from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.errors import UserError
 from curvote.protocols.roles import set_aside, split
 from curvote.representation.basis import (
+    COSINES,
     IDENTITY,
     VALUES,
     Projection,
     identity,
+    images,
     orthonormal,
     projection,
     roughness,
@@ -139,6 +141,8 @@ def _projection(grid: Array, params: Params) -> Projection:
         return identity(len(grid))
     if params["project.basis"] == VALUES:
         return values_on(grid)
+    if params["project.basis"] == COSINES:
+        return images(len(grid), params["project.size"])
     plain = projection(
         params["project.basis"],
         params["project.size"],
