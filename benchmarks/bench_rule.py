@@ -24,6 +24,7 @@ from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import FIRST, SHARES, vectors
 from curvote.representation.basis import Projection, orthonormal, projection
 from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
+from curvote.shrinkage import Rule, solve
 
 Array = NDArray[np.float64]
 Clients = tuple[Array, Array]
@@ -70,31 +71,38 @@ def drawn(rng: np.random.Generator) -> Setting:
     return Setting(kind, beta, float(rng.uniform(-1, 1)), d, n, epsilon)
 
 
-def learnt(arm: str, setting: Setting, clients: Clients, seed: int) -> Line:
-    """Return the classifier of one arm from real reports of these clients."""
-    given, epsilon = vectors(arm, setting.d, "standard", "auto"), setting.epsilon
+def learnt(
+    arm: str,
+    size: tuple[int, float],
+    clients: Clients,
+    seed: int,
+    rule: Rule = solve,
+) -> Line:
+    """Return the classifier of one arm from real reports; ``size`` is d, epsilon."""
+    given, epsilon = vectors(arm, size[0], "standard", "auto"), size[1]
     entropy, (z, labels) = SeededEntropy(seed), clients
     first = DirectionReporter.build(given, epsilon)
     if arm != "two":
         sent = first.release(z, labels, entropy, study=True)
-        return one_round(Sum.of(sent), given, epsilon)
+        return one_round(Sum.of(sent), given, epsilon, rule)
     k = round(FIRST * len(z))
     one = Sum.of(first.release(z[:k], labels[:k], entropy, study=True))
     made = whitening(one, given, epsilon)
     again = DirectionReporter.build(given.whitened, epsilon)
     two = again.release(made.apply(z[k:]), labels[k:], entropy, study=True)
-    return two_rounds((one, Sum.of(two)), made, given, epsilon)
+    return two_rounds((one, Sum.of(two)), made, given, epsilon, rule)
 
 
 def errors(setting: Setting, runs: int, seed: int) -> dict[str, float]:
     """Return the mean error of every arm, and of the majority."""
     onto, rng = setting.onto, np.random.default_rng(seed)
+    size = setting.d, setting.epsilon
     z, labels = setting.clients(rng, TEST, onto)
     found: dict[str, list[float]] = {arm: [] for arm in SHARES}
     for run in range(runs):
         clients = setting.clients(rng, setting.n, onto)
         for arm, mine in found.items():
-            coef, intercept = learnt(arm, setting, clients, 1000 * seed + run)
+            coef, intercept = learnt(arm, size, clients, 1000 * seed + run)
             told = np.where(z @ coef + intercept > 0, 1.0, -1.0)
             mine.append(float(np.mean(told != labels)))
     constant = float(min(np.mean(labels > 0), np.mean(labels < 0)))

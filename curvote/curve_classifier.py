@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from curvote.classes import Classes
-from curvote.classifier import Linear
+from curvote.classifier import Linear, places_named
 from curvote.errors import InternalError
 from curvote.named_columns import matrix
 from curvote.representation.encoding import Encoding
@@ -24,7 +24,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
     with the ``columns`` (T,) in any order, and returns the publisher's labels.
     ``encoding`` is `Encoding.to_json`; ``coef`` (d,) and ``intercept`` judge what its
-    ``judge`` names.
+    ``judge`` names, or (K, d) and (K,), a line for each of K > 2 classes.
     """
 
     def __init__(
@@ -32,8 +32,8 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
         columns: list[str],
         encoding: dict[str, Any],
         coef: Array,
-        intercept: float,
-        classes: tuple[str, str],
+        intercept: Any,
+        classes: tuple[str, ...],
     ) -> None:
         self.columns = columns
         self.encoding = encoding
@@ -52,24 +52,28 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
         """Build the classifier from an encoding and what the server averaged."""
         if line.feature_map != encoding.feature_map:
             raise InternalError(f"{line.feature_map} judged as {encoding.feature_map}")
-        names, public = list(columns), encoding.to_json()
-        return cls(names, public, line.coef, line.intercept, Classes(classes).two)
+        names, public, known = list(columns), encoding.to_json(), Classes(classes)
+        if line.coef.shape[:-1] != (len(known),) * (len(known) > 2):
+            raise InternalError(f"{line.coef.shape} for {len(known)} classes")
+        return cls(names, public, line.coef, line.intercept, tuple(known))
 
     @property
     def classes_(self) -> NDArray[Any]:
-        """The two labels, negative first."""
+        """The labels in the publisher's order: of two the negative one first."""
         return np.asarray(self.classes)
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def decision_function(self, X: Any) -> Array:
-        """Return f(x) for each record: above 0 is the positive class."""
+        """Return the scores of each record, (n,) or (n, K).
+
+        Of two classes above 0 is the positive one, of more the largest names the class.
+        """
         encoding = Encoding.from_json(self.encoding)
         line = Linear(self.coef, self.intercept, encoding.feature_map)
         return line.decision(encoding.features(matrix(X, self.columns)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(int)])
+        return np.asarray(self.classes_[places_named(self.decision_function(X))])

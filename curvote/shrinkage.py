@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,11 +48,15 @@ class Spread:
 
 @dataclass(frozen=True)
 class Known:
-    """Label moment (p,), the variance of its numbers, and the second moment."""
+    """Label moment (K - 1, p), the variance of its numbers, and the second moment."""
 
     label: Array
     noise: float
     second: Spread
+
+
+# From what is known to w (p,), a classifier of u.
+Rule = Callable[[Known], Array]
 
 
 def shrunk(raw: Array, noise: float, public: Array) -> Spread:
@@ -91,22 +96,30 @@ def kept(observed: Array, noise_energy: float) -> float:
 
 
 def solve(known: Known) -> Array:
-    """Return w (p,): ridge regression for the slopes, the intercept beside it.
+    """Return w (p,) of two classes: ridge regression, the intercept beside it.
 
     Slopes regress h_1 - c h_0 on C. A prior N(0, t C^-1) of theirs, with t from the
     energy that exceeds the noise, makes (C + ridge)^-1 (h_1 - c h_0) their posterior
     mean, ridge = noise tr(C) / excess. The intercept is h_0/M_00, shrunk, less
     c'slopes.
     """
-    label, noise, second = known.label, known.noise, known.second
+    (label,), noise, second = known.label, known.noise, known.second
     centre, d = second.centre, len(second.centre)
+    more, _ = ridge(known)
     moment = label[1:] - centre * label[0]
-    own = noise * (1 + float(centre @ centre) / d)
-    ridge = own * float(np.trace(second.around)) / _excess(moment, own, LEAST_SLOPES)
-    slopes = np.linalg.solve(second.around + ridge * np.eye(d), moment)
+    slopes = np.linalg.solve(second.around + more * np.eye(d), moment)
     signal = _excess(label[:1], noise, LEAST_INTERCEPT)
     constant = label[0] / second.corner * signal / (signal + noise)
     return np.concatenate([[constant - centre @ slopes], slopes])
+
+
+def ridge(known: Known) -> tuple[float, float]:
+    """Return the ridge of `solve`, and the variance of a number of h_1 - c h_0."""
+    second, d = known.second, len(known.second.centre)
+    moment = known.label[1:] - second.centre * known.label[0]
+    own = known.noise * (1 + float(second.centre @ second.centre) / d)
+    least = _excess(moment, own, LEAST_SLOPES)
+    return own * float(np.trace(second.around)) / least, own
 
 
 def _excess(observed: Array, noise: float, least: float) -> float:

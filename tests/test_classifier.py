@@ -39,7 +39,8 @@ def test_a_classifier_cannot_change() -> None:
 @pytest.mark.parametrize(
     ("coef", "intercept", "feature_map", "message"),
     [
-        (np.ones((2, 2)), 0.0, "rescaled", "coef has shape"),
+        (np.ones((2, 2, 2)), 0.0, "rescaled", "coef has shape"),
+        (np.ones((2, 2)), 0.0, "rescaled", "intercept has shape"),
         (np.ones(0), 0.0, "rescaled", "coef has shape"),
         (np.array([np.nan]), 0.0, "rescaled", "NaN"),
         (np.ones(2), np.inf, "rescaled", "infinite"),

@@ -13,6 +13,7 @@ from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.privunit import PrivUnit
+from curvote.protocols.cells import messages as cells
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
@@ -37,6 +38,8 @@ def of(
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
+        case ["answer", "question"]:
+            return _answer(task, known, sent, rng)
         case ["label"]:
             return _label(task, known, sent["label"], rng)
         case _:
@@ -65,6 +68,17 @@ def _label(
     if isinstance(mechanism, BinaryRR):
         return _kept(mechanism, truth, told, rng)
     return residuals.of(mechanism, truth.astype(np.float64), told, rng)
+
+
+def _answer(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Of the answer, and of the question, which must not follow the record."""
+    count, question = len(task.params["threshold"]), sent["question"]
+    truth = cells.truth(task, known, question).astype(np.float64)
+    word = residuals.of(cells.mechanism(task), truth, sent["answer"], rng)
+    drawn = residuals.between(question / count, (question + 1) / count, rng)
+    return None if word is None else np.column_stack([word, drawn])
 
 
 def _direction(

@@ -18,6 +18,7 @@ from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.entropy import Entropy
 from curvote.labels.task import Task as LabelTask
+from curvote.protocols.cells import messages as cells
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, message_of
 from curvote.task import Asked, Task
@@ -44,10 +45,12 @@ class MessageSubject(SentSubject):
 
     @property
     def deciding(self) -> tuple[int, ...]:
-        """The thresholds of a bit with the whole budget, or of a report's parts."""
-        split_ = set(self.message.payload.model_fields) == {"z", "label"}
-        if split_:
+        """The thresholds of a word with the whole budget, or of a report's parts."""
+        sent = set(self.message.payload.model_fields)
+        if sent == {"z", "label"}:
             return thresholds(Reporter.of(self.task))
+        if sent == {"question", "answer"}:
+            return thresholds(cells.mechanism(self.task))
         whole = response(len(self.task.classes))
         return thresholds(whole.made(epsilon=self.task.epsilon))
 

@@ -48,7 +48,9 @@ def placed(release: Release, people: People, seed: int) -> tuple[FloatArray, Lef
     if found is None:
         return np.full(len(people), np.nan), left
     before, after = (matrix(table) for table in (found[0], left.rows))
-    ranks = [np.lexsort(rows.T) for rows in (before, after)]
+    # Equal rows may be anybody's of those who sent them.
+    ties = np.random.default_rng(seed).permutation(len(people))
+    ranks = [np.lexsort((ties, *before.T)), np.lexsort(after.T)]
     place = np.empty(len(people))
     place[ranks[0]] = ranks[1]
     return place, left

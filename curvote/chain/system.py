@@ -50,6 +50,10 @@ class System:
 
     ``checks`` yields what is wrong with settings beyond their form, ``parts`` what they
     stand for where something is left to a rule, and ``spelled`` what stages read.
+    ``unasked`` says of another system and settings, as they stand in pipelines.yaml,
+    whether this one stands beside them though nobody named it: as a further protocol,
+    once for each combination of the grid.
+
     ``short`` names the keys of its section that an entry of `protocols` may call by
     their last name, ``fixed`` what such an entry sets by itself.
 
@@ -77,6 +81,7 @@ class System:
     checks: Callable[[Settings], Iterable[Problem]] = lambda _: ()
     parts: Callable[[Settings], Sequence[Part]] = lambda settings: (Part(settings),)
     spelled: Callable[[dict[str, Any]], dict[str, Any]] = lambda values: values
+    unasked: Callable[[System, Mapping[str, Any]], bool] = lambda other, values: False
     short: tuple[str, ...] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict, hash=False)
     final: Callable[[View], Any] | None = None

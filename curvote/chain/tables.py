@@ -23,7 +23,7 @@ Kind = str | Category
 SIDES: Final[Mapping[str, tuple[str, ...]]] = {
     "client": ("client", "record"),
     "client (study)": ("client", "record", "score", "classifier"),
-    "server": ("message", "classifier", "server", "arrival", "number"),
+    "server": ("message", "classifier", "server", "arrival", "number", "question"),
     "public": ("constant", "classifier", "number", "record"),
 }
 # The sides of the tables that a stage of a side may make: in "A -> B" those of B.

@@ -14,13 +14,14 @@ from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import signs
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.representation.direction import Directions
+from curvote.representation.simplex import are_codes
 
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class DirectionReporter:
-    """The randomizer of a whole record (z, y), which is one unit vector.
+    """The randomizer of a whole record (z, l), which is one unit vector.
 
     The record is epsilon-LDP because `PrivUnit` is, whatever unit vector it is given;
     z need not be bounded. ``vectors`` says which vector a record is.
@@ -35,21 +36,22 @@ class DirectionReporter:
         return cls(vectors, PrivUnit(epsilon=epsilon, d=vectors.size))
 
     def release(
-        self, z: Array, labels: Array, noise: Entropy, *, study: bool = False
+        self, z: Array, codes: Array, noise: Entropy, *, study: bool = False
     ) -> Array:
-        """Return noised vectors (n, size) for z (n, d) and labels (n,) in -1/+1.
+        """Return noised vectors (n, size) for z (n, d) and codes of classes.
 
+        ``codes`` are corners (n, K - 1) of the simplex, or -1/+1 (n,) of two classes.
         ``study`` draws by parts, in floating point (see `PrivUnit.simulate`). Values
-        that are not finite, other labels or other shapes are a UserError, and nothing
+        that are not finite, other codes or other shapes are a UserError, and nothing
         is drawn.
         """
         draw = self.mechanism.simulate if study else self.mechanism.randomize
-        return np.asarray(draw(self._vectors(z, labels), noise))
+        return np.asarray(draw(self._vectors(z, codes), noise))
 
     def log_ratio(
         self, one: tuple[Array, Array], other: tuple[Array, Array], at: Array
     ) -> Array:
-        """Return ln P(at | one) - ln P(at | other) of reports (z, y), (n,)."""
+        """Return ln P(at | one) - ln P(at | other) of reports (z, l), (n,)."""
         return self.mechanism.log_ratio(
             self._vectors(*one), self._vectors(*other), np.asarray(at)
         )
@@ -60,14 +62,25 @@ class DirectionReporter:
             return np.zeros(len(at), dtype=bool)
         return self.mechanism.possible(at)
 
-    def _vectors(self, z: Array, labels: Array) -> Array:
+    def _vectors(self, z: Array, codes: Array) -> Array:
         values = validate.finite(z=z)
         if values.ndim != 2 or values.shape[1] != self.vectors.d:
             raise UserError(
                 f"z has shape {values.shape}; a report holds {self.vectors.d} numbers:"
                 f" (n, {self.vectors.d})."
             )
-        truth = signs(labels)
-        if truth.shape != (len(values),):
-            raise UserError(f"{truth.size} labels for {len(values)} records.")
-        return self.vectors.vectors(values, truth)
+        return self.vectors.vectors(values, self._checked(codes, len(values)))
+
+    def _checked(self, codes: Array, n: int) -> Array:
+        """Return codes as they are; UserError: not ``n``, or a class that is not."""
+        n_classes = self.vectors.n_classes
+        if np.shape(codes) not in {(n,), (n, n_classes - 1)}:
+            raise UserError(
+                f"labels of shape {codes.shape}: {len(codes)} labels for {n} records of"
+                f" {n_classes} classes."
+            )
+        if n_classes == 2:
+            return np.asarray(signs(codes))
+        if not are_codes(codes, n_classes):
+            raise UserError(f"a label is the code of none of {n_classes} classes.")
+        return codes

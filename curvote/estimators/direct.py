@@ -57,7 +57,8 @@ class DirectClassifier(BothSides):
 
     Attributes:
     ----------
-    classes_, coef_ (1, d), intercept_ (1,), n_features_in_ : as in scikit-learn
+    classes_, coef_, intercept_, n_features_in_ : as in scikit-learn
+        (1, d) and (1,) of two classes, (K, d) and (K,) of more
     arm_ : the arm taken
     noise_, reason_ : the variance of a coordinate of the label moment's noise, and what
         the rule makes of it, whichever arm was asked for
@@ -89,6 +90,7 @@ class DirectClassifier(BothSides):
 
     protocol = "direct"
     of_curves = "standard"
+    many = True
 
     def __init__(
         self,

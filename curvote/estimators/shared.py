@@ -1,4 +1,4 @@
-"""What the scikit-learn classes share: rows in, a linear classifier of two classes."""
+"""What the scikit-learn classes share: rows in, a linear classifier out."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.classes import Classes
+from curvote.classifier import places_named
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
@@ -27,7 +28,7 @@ from curvote.representation.rescale import RESCALES
 from curvote.task import Task
 
 Array = NDArray[np.float64]
-Line = tuple[Array, float]
+Line = tuple[Array, Any]
 Places = NDArray[np.int64]
 
 COORDINATES = ("coefficients", "orthonormal")
@@ -39,6 +40,8 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
     protocol: ClassVar[str]
     # The rescaling of curves where none is named.
     of_curves: ClassVar[str]
+    # Whether more than two classes can be told apart.
+    many: ClassVar[bool] = False
 
     # What a subclass may take as parameters of its own.
     judge: str = "rescaled"
@@ -60,13 +63,13 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
+        tags.classifier_tags.multi_class = self.many
         tags.classifier_tags.poor_score = True
         tags.non_deterministic = self.random_state is None
         return tags
 
     def fit(self, X: Any, y: ArrayLike) -> Self:
-        """Simulate all rounds on X (n, T or n, d) and binary labels y (n,).
+        """Simulate all rounds on X (n, T or n, d) and labels y (n,).
 
         Each call asks every row again; ``spent_`` says what a row of all of them spent.
         """
@@ -74,26 +77,39 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        check_two(self.classes_)
+        check_number(self.classes_, many=self.many)
         encoding = self._encoding(X.shape[1], grid)
         names = Classes(map(str, self.classes_))
         stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
         coef, intercept = self._learn(stated, encoding.encode(X), codes)
-        self.coef_, self.intercept_ = coef[None, :], np.array([intercept])
+        self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept)
         return self
 
     def decision_function(self, X: Any) -> Array:
-        """Return f(x) for each row: above 0 is ``classes_[1]``."""
+        """Return the scores of each row: (n,) of two classes, else (n, K).
+
+        Of two classes above 0 is ``classes_[1]``, else the largest is the class.
+        """
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
         X, _ = curves(X, self.grid)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         features = self.task_.encoding.features(X)
-        return np.asarray(features @ self.coef_[0] + self.intercept_[0])
+        if len(self.coef_) == 1:
+            return np.asarray(features @ self.coef_[0] + self.intercept_[0])
+        return np.asarray(features @ self.coef_.T + self.intercept_)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the predicted class of each row."""
-        positive = self.decision_function(X) > 0
-        return np.asarray(self.classes_[positive.astype(int)])
+        places = places_named(self.decision_function(X))
+        return np.asarray(self.classes_[places])
+
+    @property
+    def predict_proba(self) -> Any:
+        """Nothing: no probability that was read from noised reports is calibrated."""
+        raise AttributeError(
+            "predict_proba is absent: scores are read from noised reports, whose noise"
+            " makes them no calibrated probabilities. Use predict or decision_function."
+        )
 
     def _draws(self) -> tuple[np.random.Generator, Entropy]:
         """Count a fit, and return what splits the rows and where noise comes from.
@@ -141,9 +157,9 @@ def curves(X: Any, grid: ArrayLike | None) -> tuple[Any, Array | None]:
     return X, None if grid is None else np.asarray(grid, dtype=np.float64)
 
 
-def check_two(classes: NDArray[Any]) -> None:
-    """Refuse labels that are not of two classes."""
-    if len(classes) > 2:
+def check_number(classes: NDArray[Any], *, many: bool) -> None:
+    """Refuse labels of one class, or of more than two unless ``many`` are taken."""
+    if len(classes) > 2 and not many:
         raise UserError(
             f"Only binary classification is supported: {len(classes)} classes."
         )

@@ -16,6 +16,7 @@ from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.encoding_checks import representation
+from curvote.protocols.majority.messages import check_number
 from curvote.protocols.message import messages
 from curvote.protocols.roles import too_many
 from curvote.representation.rescale import UNBOUNDED
@@ -49,6 +50,14 @@ def two(pipeline: Settings) -> Problems:
     if len(named) > 2:
         message = f"{pipeline.protocol} tells two classes apart, not {len(named)}."
         yield Problem(message, ("source", "classes"))
+
+
+def many(pipeline: Settings) -> Problems:
+    """Ask for no more classes than a label tells apart."""
+    try:
+        check_number(len(lookup.classes(pipeline.source) or ()))
+    except UserError as error:
+        yield Problem(str(error), ("source", "classes"))
 
 
 def every(*checks: Check, classes: Check = two) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from curvote.curve_classifier import CurveClassifier
 
 Array = NDArray[np.float64]
-Line = tuple[Array, float]
+Line = tuple[Array, Any]
 FIRST: Place = (0,)
 
 

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, model_validator
 
 from curvote.chain.settings import Count, Epsilons, Numbers, Strict, Whole
+
+# One message for one fault: of a number what numbers must be, of a word which is known.
+Size = Annotated[
+    Annotated[Literal["auto"], Tag("a-word")] | Annotated[Whole, Tag("a-number")],
+    Discriminator(lambda given: "a-word" if isinstance(given, str) else "a-number"),
+]
 
 
 class Clients(Strict):
@@ -21,6 +27,8 @@ class Clients(Strict):
 class Representation(Strict):
     """How a curve becomes d numbers in [-1, 1]; everything here is public.
 
+    ``size`` is d; `auto` leaves it to a public rule, epsilon by epsilon
+    (`curvote.protocols.sizes`), and stages read what the rule takes.
     ``bounds`` says where those of ``min_max`` come from: stated here (``lower`` and
     ``upper``), the public ones of the data set, or the data (which is not private).
     A ``public`` centre is the data set's, too; a public scale lets the farther of a
@@ -28,7 +36,7 @@ class Representation(Strict):
     """
 
     basis: str
-    size: Whole | None = None
+    size: Size | None = None
     order: Whole = 4
     coordinates: Literal["coefficients", "orthonormal"] = "coefficients"
     rescale: str = "tanh"

@@ -42,10 +42,14 @@ class Clients:
 
     def judged(self, feature_map: str, role: str) -> tuple[Array, Array]:
         """Return the (features, labels -1/+1) that a classifier is judged on."""
+        features, places = self.told(feature_map, role)
+        return features, signs(places)
+
+    def told(self, feature_map: str, role: str) -> tuple[Array, Index]:
+        """Return the same, with labels as places of classes."""
         rows = self.roles[role]
         own = self.coefficients[rows], self.z[rows]
-        features = judged(feature_map, *own, self.gram)
-        return features, signs(self.labels[rows])
+        return judged(feature_map, *own, self.gram), self.labels[rows]
 
 
 def clients_of(here: Here) -> Clients:

@@ -20,7 +20,7 @@ from curvote.reporting.outside import outside
 from curvote.reporting.section import Section
 from curvote.run import audited
 from curvote.run.config.parts import parts_of, reasons
-from curvote.run.config.settings import labels_of
+from curvote.run.config.settings import named, stated
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.release import production
@@ -124,7 +124,7 @@ def _sections(every: Sequence[RunView], scores: pd.DataFrame) -> Iterator[Sectio
 
 def _settings(record: RunRecord) -> list[str]:
     """Say what else was varied; what stands below is that of the first setting."""
-    names = [name for name in labels_of(record.config) if name]
+    names = [name for own, _ in stated(record.config) if (name := named(own))]
     if not names:
         return []
     listed = "; ".join(names)

@@ -1,12 +1,13 @@
 """One vector that holds feature and label: what clients of protocol ``direct`` report.
 
-With u = (s, z)/|(s, z)|, p = d + 1, a client's record (z, y) becomes the unit vector
-y u, or, since |u u' - I/p|^2 = 1 - 1/p for every u,
+With u = (s, z)/|(s, z)|, p = d + 1, and l the code of its class
+(`curvote.representation.simplex`; of two classes l is their sign), a client's record
+becomes the unit vector l (x) u, or, since |u u' - I/p|^2 = 1 - 1/p for every u,
 
-    (sqrt(a) y u, sqrt(1 - a) vec(u u' - I/p) / sqrt(1 - 1/p))
+    (sqrt(a) l (x) u, sqrt(1 - a) vec(u u' - I/p) / sqrt(1 - 1/p))
 
 of constant length, which a mechanism for directions hides as one. The mean of reports
-estimates E[y u], the label moment, and E[u u'], the second moment.
+estimates E[l u'], the label moment, and E[u u'], the second moment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SQUARE = {"standard": 1.0, "none": 1.0, "tanh": 0.4, "max_abs": 0.4, "min_max": 
 
 @dataclass(frozen=True)
 class Moments:
-    """Means over clients: of y u (p,), and of u u' less I/p in two parts.
+    """Means over clients: of l u' (K - 1, p), and of u u' less I/p in two parts.
 
     ``diagonal`` (p - 1,) and ``off`` (p (p - 1)/2,) are coordinates that keep lengths.
     Without a second moment in the report both are empty.
@@ -42,20 +43,22 @@ class Moments:
 
 @dataclass(frozen=True)
 class Directions:
-    """How z (n, d) and labels become unit vectors, and what their mean says.
+    """How z (n, d) and codes of classes become unit vectors, and what their mean says.
 
     ``intercept`` is s, beside z; ``share`` is a, the part of the squared length that
     the label moment gets, 0 < a <= 1 (1: nothing else is reported). ``square`` is what
-    the public takes for the mean square of a z.
+    the public takes for the mean square of a z; there are ``n_classes`` K >= 2.
     """
 
     d: int
     intercept: float
     share: float = 1.0
     square: float = 1.0
+    n_classes: int = 2
 
     def __post_init__(self) -> None:
         validate.at_least(1, d=self.d)
+        validate.at_least(2, n_classes=self.n_classes)
         validate.positive(intercept=self.intercept)
         validate.positive(square=self.square)
         if not 0 < self.share <= 1:
@@ -73,9 +76,15 @@ class Directions:
         return self.d + 1
 
     @property
+    def of_label(self) -> int:
+        """How many numbers of a report are of the label moment."""
+        return (self.n_classes - 1) * self.p
+
+    @property
     def size(self) -> int:
         """Length of a report."""
-        return self.p if self.share == 1 else self.p + self.p * (self.p + 1) // 2 - 1
+        second = self.p * (self.p + 1) // 2 - 1
+        return self.of_label + second * (self.share < 1)
 
     @property
     def stretch(self) -> float:
@@ -88,19 +97,23 @@ class Directions:
         u /= np.abs(u).max(axis=1, keepdims=True)  # or the squares may overflow
         return np.asarray(u / np.linalg.norm(u, axis=1, keepdims=True))
 
-    def vectors(self, z: Array, labels: Array) -> Array:
-        """Return what each client reports before noise, (n, size), of length 1."""
+    def vectors(self, z: Array, codes: Array) -> Array:
+        """Return what each client reports before noise, (n, size), of length 1.
+
+        ``codes`` are (n, K - 1), or the signs (n,) of two classes.
+        """
         u = self.units(z)
-        first = np.sqrt(self.share) * labels[:, None] * u
+        scaled = np.sqrt(self.share) * codes.reshape(len(u), self.n_classes - 1)
+        first = (scaled[:, :, None] * u[:, None, :]).reshape(len(u), self.of_label)
         if self.share == 1:
-            return np.asarray(first)
+            return first
         return np.hstack([first, _second(u) / self.stretch])
 
     def moments(self, mean: Array) -> Moments:
         """Return the moments that the mean of reports (size,) estimates."""
-        p = self.p
-        label = mean[:p] / np.sqrt(self.share)
-        second = mean[p:] * (0 if self.share == 1 else self.stretch)
+        p, end = self.p, self.of_label
+        label = mean[:end].reshape(-1, p) / np.sqrt(self.share)
+        second = mean[end:] * (0 if self.share == 1 else self.stretch)
         return Moments(label, second[: p - 1], second[p - 1 :])
 
 

@@ -16,14 +16,16 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Facts, Place
+from curvote.chain.system import Part
 from curvote.classes import Classes
 from curvote.errors import InternalError, UserError
 from curvote.protocols.message import message_of, messages
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES
 from curvote.run.config.file import Configured
-from curvote.run.config.schema import Pipeline, pipeline_of
-from curvote.run.config.settings import dotted, named, settings
+from curvote.run.config.parts import parts, parts_of
+from curvote.run.config.schema import Pipeline
+from curvote.run.config.settings import dotted
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
@@ -60,7 +62,8 @@ def tasks(project: Project, configured: Configured) -> list[Asked]:
     return _once(
         task
         for setting in configured.settings
-        for task in rehearsals(setting.pipeline, _computed(project, setting.pipeline))
+        for part in parts(setting.pipeline)
+        for task in rehearsals(part.settings, _computed(project, part.settings))
     )
 
 
@@ -68,21 +71,17 @@ def tasks_of(project: Project, record: RunRecord) -> list[Asked]:
     """Return the tasks that `tasks` gives for the configuration of a run."""
     return _once(
         task
-        for labels, own in settings(record.config)
-        for task in rehearsals(
-            pipeline_of(own), _stored(project, record, named(labels))
-        )
+        for setting, part in parts_of(record.config)
+        for task in rehearsals(part.settings, _stored(project, record, setting, part))
     )
 
 
-def rehearsals(setting: Pipeline, read: Read) -> Iterator[Asked]:
-    """Yield each task that one setting of a pipeline leads to.
+def rehearsals(part: Pipeline, read: Read) -> Iterable[Asked]:
+    """Return each task that one part of a pipeline leads to.
 
     ``read`` returns the facts of a stage before the first message.
     """
-    own = system(setting.protocol)
-    for part in own.parts(setting):
-        yield from (own.asked or _asked)(part.settings, read)
+    return (system(part.protocol).asked or _asked)(part, read)
 
 
 def _asked(pipeline: Pipeline, read: Read) -> Iterator[Asked]:
@@ -121,9 +120,7 @@ def _computed(project: Project, pipeline: Pipeline) -> Read:
     if isinstance(raw, Absent):
         names = ", ".join(raw.names)
         raise UserError(f"a raw file is not here: `curvote data fetch {names}` first.")
-    parts = system(pipeline.protocol).parts(pipeline)
-    every = (stage for part in parts for stage in stages_of(part.settings))
-    stages = {stage.name: stage for stage in every}
+    stages = {stage.name: stage for stage in stages_of(pipeline)}
     values = values_of(pipeline, Cell())
     values["raw.paths"] = {file.name: file.path for file in raw}
 
@@ -138,9 +135,11 @@ def _computed(project: Project, pipeline: Pipeline) -> Read:
     return read
 
 
-def _stored(project: Project, record: RunRecord, setting: str | None) -> Read:
+def _stored(
+    project: Project, record: RunRecord, setting: str | None, part: Part
+) -> Read:
     """Return what gives a stage's facts as a run stored them."""
-    cell = Cell.of({"setting": setting})
+    cell = Cell.of({"setting": setting, **dict(part.pairs)})
     return lambda stage: find(project, record, stage, cell).facts
 
 

@@ -1,15 +1,17 @@
 """From the mean of noised directions to a linear classifier, knowing the noise.
 
 A report of `curvote.representation.direction` is unbiased and its variance v in each
-coordinate is known, so the mean of n reports is the label moment h = E[y u] and the
-second moment M = E[u u'] plus noise of variance v/n. Least squares would be M^-1 h;
-what is done to h and M first (`curvote.shrinkage`) keeps noise from being inverted or
-believed.
+coordinate is known, so the mean of n reports is the label moment H = E[l u'] and the
+second moment M = E[u u'] plus noise of variance v/n. Of two classes least squares would
+be M^-1 H'; what is done to H and M first (`curvote.shrinkage`) keeps noise from being
+inverted or believed. Of more classes least squares hides those in the middle (Hastie,
+Tibshirani & Buja 1994), so `curvote.server.discriminant` reads H.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +19,12 @@ from numpy.typing import NDArray
 from curvote.errors import UserError
 from curvote.mechanisms.privunit import mean_variance
 from curvote.representation.direction import Directions, Whitening, second_moment
-from curvote.shrinkage import NARROWEST, Known, Spread, shrunk, solve
+from curvote.server.discriminant import discriminant
+from curvote.shrinkage import NARROWEST, Known, Rule, Spread, shrunk, solve
 
 Array = NDArray[np.float64]
-Line = tuple[Array, float]
+# Of two classes (coef (d,), intercept); a line for each of K more, (K, d) and (K,).
+Line = tuple[Array, Any]
 
 
 @dataclass(frozen=True)
@@ -42,9 +46,14 @@ class Sum:
         return mean_variance(len(self.mean), epsilon) / self.n
 
 
-def one_round(total: Sum, given: Directions, epsilon: float) -> Line:
-    """Return (coef (d,), intercept) of the classifier of z from one round's mean."""
-    return _line(solve(read(total, given, epsilon)), given.intercept)
+def one_round(
+    total: Sum, given: Directions, epsilon: float, rule: Rule = solve
+) -> Line:
+    """Return coef and intercept of the classifier of z from one round's mean.
+
+    ``rule`` reads what is known of two classes.
+    """
+    return _line(read(total, given, epsilon), given.intercept, rule)
 
 
 def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
@@ -61,7 +70,11 @@ def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
 
 
 def two_rounds(
-    sums: tuple[Sum, Sum], made: Whitening, given: Directions, epsilon: float
+    sums: tuple[Sum, Sum],
+    made: Whitening,
+    given: Directions,
+    epsilon: float,
+    rule: Rule = solve,
 ) -> Line:
     """Return (coef, intercept) of the classifier of z from two rounds' means.
 
@@ -74,11 +87,11 @@ def two_rounds(
     over = _carry(made, first.second.matrix, (given.intercept, s))
     carried = first.noise * float((over**2).sum()) / given.p
     part = second.noise / (carried + second.noise)
-    label = part * over @ first.label + (1 - part) * second.label
-    both = Known(label, part * carried, second.second)
-    coef, constant = _line(solve(both), s)
-    slopes = made.matrix.T @ coef
-    return slopes, constant - float(slopes @ made.centre)
+    moved = np.array([part * over @ row for row in first.label])
+    both = Known(moved + (1 - part) * second.label, part * carried, second.second)
+    coef, constant = _line(both, s, rule)
+    slopes = (made.matrix.T @ coef.T).T
+    return slopes, constant - slopes @ made.centre
 
 
 def read(total: Sum, given: Directions, epsilon: float) -> Known:
@@ -113,5 +126,9 @@ def _carry(made: Whitening, second: Array, intercepts: tuple[float, float]) -> A
     return np.asarray(over / np.sqrt(np.trace(over @ second @ over.T)))
 
 
-def _line(w: Array, s: float) -> Line:
+def _line(known: Known, s: float, rule: Rule) -> Line:
+    """Return what is known of (s, z)'s moments as a classifier of z."""
+    if len(known.label) > 1:
+        return discriminant(known, s)
+    w = rule(known)
     return w[1:], float(w[0] * s)

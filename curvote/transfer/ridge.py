@@ -36,6 +36,6 @@ def ridge(sides: Sequence[Side], shares: Array, public: Array) -> Refine:
     label = float(shares**2 @ errors)
 
     def refine(rows: Array) -> Array:
-        return np.stack([solve(Known(row, label, second)) for row in rows])
+        return np.stack([solve(Known(row[None], label, second)) for row in rows])
 
     return refine

@@ -71,7 +71,9 @@ def width(pipeline: Settings) -> int:
 
 def _chosen(pipeline: Settings, epsilon: float, choice: Choice) -> Part:
     own = _named(pipeline, choice.protocol, choice.arm)
-    settings = own.model_copy(update={"epsilon": [epsilon]})
+    gate = own.direct.gate or pipeline.protocol == AUTO
+    direct = own.direct.model_copy(update={"gate": gate})
+    settings = own.model_copy(update={"epsilon": [epsilon], "direct": direct})
     return Part(settings, (("epsilon", epsilon),), choice.method, choice.reason)
 
 

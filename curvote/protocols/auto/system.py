@@ -14,7 +14,7 @@ SYSTEM = System(
     settings=Settings,
     stages=(),
     metrics=ERRORS,
-    checks=checks.every(checks.tested, choosing.checks),
+    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
     parts=choosing.parts,
     fixed=FIXED,
 )

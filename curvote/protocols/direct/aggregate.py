@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.server.directions import Sum, one_round
+from curvote.server.gate import gated
+from curvote.shrinkage import Rule, solve
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -15,11 +17,17 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def one(here: Here) -> Rows:
     """Return the table ``classifier``: one row."""
-    return {"classifier": decoded(here.rows("privatize", "directions"), here.facts)}
+    reports, rule = here.rows("privatize", "directions"), rule_of(here.params)
+    return {"classifier": decoded(reports, here.facts, rule)}
 
 
-def decoded(reports: Columns, public: Facts) -> Columns:
+def rule_of(params: Params) -> Rule:
+    """Return how what is known becomes a classifier: through the gate, or not."""
+    return gated if params["direct.gate"] else solve
+
+
+def decoded(reports: Columns, public: Facts, rule: Rule = solve) -> Columns:
     """Return table ``classifier`` from table ``directions`` and what is public."""
     total = Sum.of(reports["direction"])
-    given = from_params(public["d"], public["params"])
-    return classifier(one_round(total, given, public["epsilon"]), total.n)
+    line = one_round(total, given(public), public["epsilon"], rule)
+    return classifier(line, total.n)

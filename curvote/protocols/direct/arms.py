@@ -24,7 +24,9 @@ FIRST = 0.3
 PUBLISHED = ("intercept", "share", "square")
 
 
-def vectors(arm: str, d: int, rescale: str, intercept: float | str) -> Directions:
+def vectors(
+    arm: str, d: int, rescale: str, intercept: float | str, n_classes: int = 2
+) -> Directions:
     """Return how records become vectors; ``intercept`` is "auto" or s itself.
 
     Both constants were chosen on simulated data alone (docs/choosing.md). A second
@@ -33,7 +35,7 @@ def vectors(arm: str, d: int, rescale: str, intercept: float | str) -> Direction
     share, square = SHARES[validate.one_of(SHARES, arm=arm)], SQUARE[rescale]
     check_width(d, share)
     s = INTERCEPT * np.sqrt(d * square) if isinstance(intercept, str) else intercept
-    return Directions(d, float(s), share, square)
+    return Directions(d, float(s), share, square, n_classes)
 
 
 def check_width(d: int, share: float) -> None:
@@ -50,14 +52,24 @@ def to_params(given: Directions) -> dict[str, float]:
     return {name: float(getattr(given, name)) for name in PUBLISHED}
 
 
-def from_params(d: int, params: Mapping[str, Any]) -> Directions:
+def from_params(d: int, params: Mapping[str, Any], n_classes: int = 2) -> Directions:
     """Return the vectors that a task publishes; UserError: it lacks a constant."""
     missing = [name for name in PUBLISHED if name not in params]
     if missing:
         raise UserError(f"the task states no {', '.join(missing)} of its vectors.")
-    return Directions(d, **{name: params[name] for name in PUBLISHED})
+    named = {name: params[name] for name in PUBLISHED}
+    return Directions(d, **named, n_classes=n_classes)
 
 
 def handed_on(facts: Facts) -> Facts:
-    """Return what decoding must know of a round of reports."""
-    return {name: facts[name] for name in ("d", "epsilon", "params")}
+    """Return what decoding must know of a round of reports.
+
+    Releases of earlier versions say nothing of their classes: they had two.
+    """
+    named = {name: facts[name] for name in ("d", "epsilon", "params")}
+    return named | {"n_classes": facts.get("n_classes", 2)}
+
+
+def given(facts: Facts) -> Directions:
+    """Return the vectors of a round, from what was handed on."""
+    return from_params(facts["d"], facts["params"], facts["n_classes"])

@@ -23,11 +23,13 @@ from curvote.protocols.direct.arms import (
     vectors,
 )
 from curvote.protocols.fields import check_fields
+from curvote.protocols.majority.messages import check_number
 from curvote.protocols.message import Known, Message, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import Directions
 from curvote.representation.encoding import Encoding
+from curvote.representation.simplex import codes
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -53,6 +55,7 @@ class Direction(Message):
     what: str = "one noised direction, made of its numbers and its label"
     mechanism: str = PrivUnit.name
     detail: str = "the whole of it"
+    binary: bool = False
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the vectors, as arm and intercept make them."""
@@ -68,9 +71,10 @@ class Direction(Message):
 
     def admit(self, task: Task) -> None:
         """Refuse another mechanism, constants out of range and candidates."""
-        check_fields(task, params=self.fields)
+        check_fields(task, params=self.fields, binary=self.binary)
+        check_number(len(task.classes))
         validate.one_of((PrivUnit.name,), mechanism=task.mechanism)
-        given = from_params(task.encoding.d, task.params)
+        given = self._vectors(task)
         check_width(given.d, given.share)
 
     def worst_loss(self, task: Task) -> float:
@@ -108,10 +112,10 @@ class Direction(Message):
         return DirectionReporter.build(self._vectors(task), task.epsilon)
 
     def _vectors(self, task: Task) -> Directions:
-        return from_params(task.encoding.d, task.params)
+        return from_params(task.encoding.d, task.params, len(task.classes))
 
     def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return known.z, known.signs
+        return known.z, codes(known.labels, len(task.classes))
 
 
 def rehearsed(stated: Task, arm: str) -> Task:

@@ -5,9 +5,12 @@ Serves every protocol that ends in the table ``classifier``.
 
 from __future__ import annotations
 
+import numpy as np
+
 from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.protocols.classifiers import named
 from curvote.protocols.majority.elect import wrong
-from curvote.protocols.scores import Test, score_rows
+from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
 
 
@@ -19,8 +22,6 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 def one(here: Here) -> Rows:
     """Return the table ``scores``: the arm and the majority."""
     clients, made = clients_of(here), here.rows("aggregate", "classifier")
-    test = Test(*clients.judged("rescaled", "test"))
-    own = test.error(test.decisions(made["coef"], made["intercept"]))
-    return score_rows(
-        {"majority": wrong(here, clients), here.facts["method"]: float(own[0])}
-    )
+    features, truth = clients.told("rescaled", "test")
+    own = float(np.mean(named(features, made) != truth))
+    return score_rows({"majority": wrong(here, clients), here.facts["method"]: own})

@@ -14,10 +14,13 @@ class Direct(Strict):
     """How clients of protocol ``direct`` report, and the constant beside their z.
 
     ``auto`` takes the arm that N, d and epsilon call for; ``intercept`` is public.
+    ``gate`` lets the server name the majority where the rule that it decoded gains
+    nothing (`curvote.server.gate`); protocol `auto` always does.
     """
 
     arm: Literal["auto", "mean", "joint", "two"] = "auto"
     intercept: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
+    gate: bool = False
 
 
 class Settings(Shared):

@@ -34,7 +34,13 @@ PRIVATIZE = drawn("privatize", f"{_HERE}.privatize", DIRECTIONS, params=TERMS)
 RELEASE = released(
     PRIVATIZE, "report", ("ingest", "project"), (*TERMS, "project.judge")
 )
-AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("privatize",), CLASSIFIER)
+AGGREGATE = served(
+    "aggregate",
+    f"{_HERE}.aggregate",
+    ("privatize",),
+    CLASSIFIER,
+    params=("direct.gate",),
+)
 SCORE = scored(
     f"{_HERE}.score",
     ("project", "aggregate"),
@@ -70,7 +76,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(_MEAN, _JOINT, MAJORITY),
     main=("mean", "joint"),
-    checks=checks.every(checks.tested, choosing.checks),
+    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
     parts=choosing.parts,
     short=("arm", "intercept"),
     fixed=FIXED,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.aggregate import rule_of
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.representation.direction import Whitening
 from curvote.server.directions import Sum, two_rounds
+from curvote.shrinkage import Rule, solve
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -19,15 +21,19 @@ def one(here: Here) -> Rows:
     first = here.rows("privatize", "directions")
     second = here.rows("refine", "directions")
     made = here.rows("whiten", "whitening")
-    return {"classifier": decoded(first, second, made, here.facts)}
+    rule = rule_of(here.params)
+    return {"classifier": decoded(first, second, made, here.facts, rule)}
 
 
 def decoded(
-    first: Columns, second: Columns, whitening: Columns, public: Facts
+    first: Columns,
+    second: Columns,
+    whitening: Columns,
+    public: Facts,
+    rule: Rule = solve,
 ) -> Columns:
     """Return table ``classifier`` from both rounds' tables and what is public."""
     sums = Sum.of(first["direction"]), Sum.of(second["direction"])
     made = Whitening(whitening["matrix"], whitening["centre"])
-    given = from_params(public["d"], public["params"])
-    line = two_rounds(sums, made, given, public["epsilon"])
+    line = two_rounds(sums, made, given(public), public["epsilon"], rule)
     return classifier(line, sums[0].n + sums[1].n)

@@ -62,7 +62,8 @@ class Refinement(Direction):
         return super()._vectors(task).whitened
 
     def _record(self, task: Task, known: Known) -> tuple[Array, Array]:
-        return self._whitening(task).apply(known.z), known.signs
+        z, code = super()._record(task, known)
+        return self._whitening(task).apply(z), code
 
     def _whitening(self, task: Task) -> Whitening:
         return Whitening(

@@ -60,7 +60,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(_TWO, MAJORITY),
     main=("two",),
-    checks=checks.every(checks.tested, choosing.checks),
+    checks=checks.every(checks.tested, choosing.checks, classes=checks.many),
     parts=choosing.parts,
     fixed=FIXED,
     final=finals.one,

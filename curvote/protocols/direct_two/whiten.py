@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.server.directions import Sum, whitening
 
 
@@ -19,6 +19,6 @@ def one(here: Here) -> Rows:
 
 def whitened(reports: Columns, public: Facts) -> Columns:
     """Return table ``whitening`` from the first round's table ``directions``."""
-    given = from_params(public["d"], public["params"])
-    made = whitening(Sum.of(reports["direction"]), given, public["epsilon"])
+    total = Sum.of(reports["direction"])
+    made = whitening(total, given(public), public["epsilon"])
     return {"matrix": made.matrix, "centre": made.centre}

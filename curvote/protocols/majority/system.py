@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from curvote.chain.axis import Settings
 from curvote.chain.system import System
-from curvote.datasets import lookup
-from curvote.errors import Problem, UserError
 from curvote.protocols import checks
 from curvote.protocols.majority.final import final, outcome
-from curvote.protocols.majority.messages import MESSAGES, check_number
+from curvote.protocols.majority.messages import MESSAGES
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.majority.tables import ELECTED, LABELS
 from curvote.protocols.measures import ERRORS
@@ -34,14 +29,6 @@ _RELEASE = released(_PRIVATIZE, "report", ("ingest", "project"), ("project.judge
 _SCORE = scored(f"{_HERE}.score", ("project",), params=("epsilon", *ROLES))
 
 
-def _few(pipeline: Settings) -> Iterator[Problem]:
-    """Ask for no more classes than a label tells apart."""
-    try:
-        check_number(len(lookup.classes(pipeline.source) or ()))
-    except UserError as error:
-        yield Problem(str(error), ("source", "classes"))
-
-
 SYSTEM = System(
     name="majority",
     settings=Shared,
@@ -51,7 +38,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(MAJORITY,),
     main=("majority",),
-    checks=checks.every(checks.tested, classes=_few),
+    checks=checks.every(checks.tested, classes=checks.many),
     final=final,
     outcome=outcome,
     sections=SECTIONS,

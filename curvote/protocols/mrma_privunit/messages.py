@@ -22,6 +22,7 @@ class TrainingDirection(Direction):
 
     senders: Senders = TRAINING
     who: str = "training client"
+    binary: bool = True
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
         """Return the constants of the one arm, with the configured intercept."""

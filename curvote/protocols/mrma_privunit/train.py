@@ -6,7 +6,7 @@ import numpy as np
 
 from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import weak_rows
-from curvote.protocols.direct.arms import from_params, handed_on
+from curvote.protocols.direct.arms import given, handed_on
 from curvote.server.directions import Sum, one_round
 from curvote.server.weak import draw
 
@@ -22,7 +22,7 @@ def one(here: Here) -> Rows:
     reports = here.rows("privatize", "directions")["direction"]
     count, size = params["train.count"], params["train.size"]
     drawn = reports[draw(here.generator("draw"), len(reports), count, size)]
-    given = from_params(public["d"], public["params"])
-    lines = [one_round(Sum.of(own), given, public["epsilon"]) for own in drawn]
+    known, epsilon = given(public), public["epsilon"]
+    lines = [one_round(Sum.of(own), known, epsilon) for own in drawn]
     coef, intercept = zip(*lines, strict=True)
     return {"weak": weak_rows(np.array(coef), np.array(intercept), size)}

@@ -47,4 +47,5 @@ def public(task: Task) -> Facts:
         "epsilon": task.epsilon,
         "mechanism": task.mechanism,
         "params": dict(task.params),
+        "n_classes": len(task.classes),
     }

@@ -10,12 +10,12 @@ from typing import Any
 
 import yaml
 
-from curvote.chain.lookup import system
 from curvote.errors import Problem, UserError, Where, closest, did_you_mean
 from curvote.run.config import schema
 from curvote.run.config.form import validated
 from curvote.run.config.meaning import meaning_problems, unknown
 from curvote.run.config.overrides import refuse_in_production
+from curvote.run.config.parts import parts
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
 from curvote.run.config.yaml_lines import line_of, load
@@ -258,8 +258,7 @@ def _checked(
         if problems:
             raise UserError.several(problems)
     # Releases go by the concrete protocol; production leaves nothing open.
-    (first, *_) = system(pipeline.protocol).parts(pipeline)
-    return first.settings if pipeline.production else pipeline
+    return next(parts(pipeline)).settings if pipeline.production else pipeline
 
 
 def _override(values: dict[str, Any], text: str) -> None:

@@ -30,7 +30,10 @@ def _problems(
 
 
 # pydantic names the branch of a union in the path; the file has no such key.
-_UNION_TAGS = {"float", "list[float]", "function-after", "constrained-float"}
+_UNION_TAGS = {
+    *("float", "list[float]", "function-after", "constrained-float"),
+    *("a-word", "a-number"),
+}
 
 
 def _message(model: type[BaseModel], detail: Any, inside: Where) -> str:

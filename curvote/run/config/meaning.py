@@ -13,6 +13,7 @@ from curvote.datasets.lookup import module, remote
 from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.privacy import refuse_delta
+from curvote.protocols.sizes import sized
 from curvote.run.config.schema import Pipeline
 
 
@@ -23,10 +24,21 @@ def meaning_problems(pipeline: Pipeline) -> list[Problem]:
         problems += _repeats(pipeline)
     right = not problems
     if right:  # a system's own checks need a source that is right
-        problems += system(pipeline.protocol).checks(pipeline)
+        problems += _checks(pipeline)
         told = {problem.where for problem in problems}
         problems += (each for each in _empty(pipeline) if each.where not in told)
     return [*problems, *_production(pipeline, right)]
+
+
+def _checks(pipeline: Pipeline) -> list[Problem]:
+    """Return what the system finds wrong with what it is asked, at any size."""
+    own = system(pipeline.protocol)
+    try:
+        asked = [part.settings for part in sized(pipeline)]
+    except UserError as error:
+        return [*error.problems]
+    every = (problem for settings in asked for problem in own.checks(settings))
+    return list(dict.fromkeys(every))
 
 
 def unknown(name: str) -> Iterator[Problem]:
@@ -88,7 +100,14 @@ def _production(pipeline: Pipeline, right: bool) -> Iterator[Problem]:
         yield from _study_only(pipeline)
         return
     own = system(pipeline.protocol)
-    if right and any(part.reason for part in own.parts(pipeline)):
+    open_size = [part for part in sized(pipeline) if part.reason] if right else []
+    if open_size:
+        message = (
+            "a release states its size, so that no later rule makes another one of it:"
+            f" {open_size[0].method} is what the rule takes today."
+        )
+        yield Problem(message, ("project", "size"))
+    elif right and any(part.reason for part in own.parts(pipeline)):
         message = (
             "a release names its arm, so that no later rule makes another one of it:"
             " `curvote advise` says which."

@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from curvote.chain.axis import Cell
 from curvote.chain.lookup import system
 from curvote.chain.system import Part
-from curvote.run.config.schema import pipeline_of
+from curvote.protocols.sizes import sized
+from curvote.run.config.schema import Pipeline, pipeline_of
 from curvote.run.config.settings import named, settings
+
+
+def parts(pipeline: Pipeline) -> Iterator[Part]:
+    """Yield what settings stand for: sizes first, then what the system makes of each.
+
+    A size that is left to a rule and cannot be told is a UserError.
+    """
+    for first in sized(pipeline):
+        for part in system(first.settings.protocol).parts(first.settings):
+            yield _both(first, part)
+
+
+def _both(first: Part, then: Part) -> Part:
+    """Return ``then`` with what was left to a rule before it."""
+    return replace(
+        then,
+        pairs=tuple((dict(first.pairs) | dict(then.pairs)).items()),
+        method=", ".join(filter(None, (first.method, then.method))),
+        reason="; ".join(filter(None, (first.reason, then.reason))),
+    )
 
 
 def parts_of(config: Mapping[str, Any]) -> Iterator[tuple[str | None, Part]]:
     """Yield (setting's name, part) of a run's configuration, setting after setting."""
     for labels, own in settings(config):
         pipeline = pipeline_of(own)
-        for part in system(pipeline.protocol).parts(pipeline):
+        for part in parts(pipeline):
             yield named(labels), part
 
 
@@ -25,11 +47,11 @@ def part_of(config: Mapping[str, Any], cell: Cell) -> Part:
     return belonging(parts_of(config), cell)
 
 
-def belonging(parts: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
+def belonging(among: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
     """Return which of the parts of a configuration a cell belongs to."""
     return next(
         part
-        for setting, part in parts
+        for setting, part in among
         if setting == cell["setting"]
         and (cell["protocol"] in (None, part.settings.called))
         and set(part.pairs) <= set(cell.pairs)
@@ -39,8 +61,11 @@ def belonging(parts: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
 def reasons(config: Mapping[str, Any]) -> list[str]:
     """Return what was left to a rule, and what it took, a line for each cell."""
     return [
-        f"{part.settings.called}, {Cell(part.pairs).words}: {part.method}"
-        f" ({part.reason})"
+        f"{_where(part)}: {part.method} ({part.reason})"
         for _, part in parts_of(config)
         if part.reason
     ]
+
+
+def _where(part: Part) -> str:
+    return ", ".join(filter(None, (part.settings.called, Cell(part.pairs).words)))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import product
 from typing import Any
 
-from curvote.chain.lookup import system
-from curvote.chain.registry import SYSTEMS
+from curvote.chain.lookup import system, systems
+from curvote.chain.registry import DEFAULT, SYSTEMS
+from curvote.chain.system import System
 from curvote.errors import UserError
 
 Values = dict[str, Any]
+# The labels of a setting by axis, and its configuration.
+Labelled = tuple[dict[str, str], Values]
 
 # The axis of the protocols: a table's column by itself, so it stands without its name.
 PROTOCOL = "protocol"
@@ -19,15 +22,23 @@ PROTOCOL = "protocol"
 FIXED = ("mode", "replicates", "seed", "schedule", "ledger", "intake", "grid")
 
 
-def settings(values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Values]]:
+def settings(values: Mapping[str, Any]) -> Iterator[Labelled]:
     """Yield (axis -> label, configuration) for each combination of the axes.
 
     The first axis are the ``protocols``: names, or ``{name, label, dotted keys...}``.
     An axis of the ``grid`` is a dotted key with a list of values (``project.size: [4,
     5, 6]``), or any name with labels, each of which sets some dotted keys. Without
     axes the only setting has no labels. An axis that is not so, or that sets what a run
-    has only once, is a UserError.
+    has only once, is a UserError. What stands beside others unasked (`System`) is one
+    more protocol at the end.
     """
+    asked = list(stated(values))
+    yield from asked
+    yield from _unasked(asked)
+
+
+def stated(values: Mapping[str, Any]) -> Iterator[Labelled]:
+    """Yield those of `settings` that the configuration itself names."""
     grid = {name: _axis(name, given) for name, given in _grid(values).items()}
     axes = _protocols(values) | grid
     for chosen in product(*(axis.items() for axis in axes.values())):
@@ -36,6 +47,38 @@ def settings(values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Values
             for path, value in changes.items():
                 _set(own, path, value, _place(name, label))
         yield dict(zip(axes, (label for label, _ in chosen), strict=True)), own
+
+
+def _unasked(asked: Sequence[Labelled]) -> Iterator[Labelled]:
+    """Yield a setting for each system that stands beside some of these unasked.
+
+    Of the settings that only their protocols tell apart it takes after the first.
+    """
+    known = {_beside(labels, str(own.get(PROTOCOL))) for labels, own in asked}
+    for labels, own in asked:
+        for one in _companions(own):
+            place = _beside(labels, one.name)
+            if place not in known:
+                known.add(place)
+                yield dict(place), _as(one, own)
+
+
+def _companions(own: Values) -> Iterator[System]:
+    name = str(own.get(PROTOCOL, DEFAULT))
+    if name in SYSTEMS:
+        yield from (one for one in systems() if one.unasked(system(name), own))
+
+
+def _beside(labels: Mapping[str, str], protocol: str) -> tuple[tuple[str, str], ...]:
+    return tuple(({PROTOCOL: ""} | dict(labels) | {PROTOCOL: protocol}).items())
+
+
+def _as(one: System, values: Values) -> Values:
+    """Return the configuration under which a system does the same clients."""
+    own = deepcopy(values) | {PROTOCOL: one.name, "label": one.name}
+    for path, value in one.fixed.items():
+        put(own, path, value)
+    return own
 
 
 def named(labels: Mapping[str, str]) -> str | None:

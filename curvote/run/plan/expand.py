@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import product
@@ -16,6 +16,7 @@ from curvote.chain.system import Part, System
 from curvote.datasets.lookup import remote
 from curvote.protocols.message import messages
 from curvote.run.config.file import Configured, Setting
+from curvote.run.config.parts import parts
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
 from curvote.run.config.source import Raw, unpublished
@@ -62,10 +63,12 @@ def _expand_one(
     name: str, setting: Setting, raw: tuple[Raw, ...], standing: Standing | None
 ) -> Iterator[Step]:
     made: dict[tuple[str, Cell], Step] = {}
-    for part in system(setting.pipeline.protocol).parts(setting.pipeline):
+    every = list(parts(setting.pipeline))
+    apart = _apart(every)
+    for part in every:
         pipeline, stages = part.settings, stages_of(part.settings)
         last = max((i for i, s in enumerate(stages) if s.message), default=-1)
-        for place, stage, cell in _places(stages, setting.name, part):
+        for place, stage, cell in _places(stages, setting.name, part, apart):
             if not stage.axes and (stage.name, cell) in made:
                 continue  # what every part shares
             inputs = dict(_inputs(made, stage, cell, pipeline))
@@ -76,8 +79,31 @@ def _expand_one(
             yield step
 
 
+def _apart(every: Sequence[Part]) -> set[str]:
+    """Return the stages without axes that each part needs for itself.
+
+    They read values in which parts differ, or what such a stage makes.
+    """
+    read: dict[str, dict[str, Any]] = {}
+    found: set[str] = set()
+    shared = [
+        (part.settings, stage)
+        for part in every
+        for stage in stages_of(part.settings)
+        if not stage.axes and len(every) > 1
+    ]
+    for settings, stage in shared:
+        params = _read(stage, settings, values_of(settings, Cell()))
+        if read.setdefault(stage.name, params) != params:
+            found.add(stage.name)
+    for _, stage in shared:
+        if found & {*stage.inputs}:
+            found.add(stage.name)
+    return found
+
+
 def _places(
-    stages: Sequence[Stage], setting: str | None, part: Part
+    stages: Sequence[Stage], setting: str | None, part: Part, apart: Container[str]
 ) -> Iterator[tuple[int, Stage, Cell]]:
     """Yield (place in the chain, stage, cell); a successive axis turns slowest."""
     numbered = list(enumerate(stages))
@@ -87,14 +113,13 @@ def _places(
         for turn in combinations(axes, part.settings):
             for place, stage in numbered:
                 if {axis.name for axis in slow} & {*stage.axes} == {*turn}:
-                    for cell in _cells(own, stage, setting, part):
+                    alone = part.pairs if stage.name in apart else ()
+                    here = Cell.of({"setting": setting, **dict(alone)})
+                    for cell in _cells(own, stage, here, part):
                         yield place, stage, cell.with_(**turn)
 
 
-def _cells(
-    own: System, stage: Stage, setting: str | None, part: Part
-) -> Iterator[Cell]:
-    here = Cell.of({"setting": setting})
+def _cells(own: System, stage: Stage, here: Cell, part: Part) -> Iterator[Cell]:
     if not stage.axes and SCORES not in stage.tables:  # scores are one system's
         yield here
         return
@@ -154,7 +179,7 @@ def _step(
     raw: tuple[Raw, ...],
 ) -> Step:
     values = values_of(pipeline, cell)
-    params = {n: dotted(values, n) for n in (*stage.params, *stage.also(pipeline))}
+    params = _read(stage, pipeline, values)
     index, sizes, places = _repeated(pipeline, stage, params, inputs)
     components: dict[str, Any] = {
         "stage": stage.name,
@@ -180,6 +205,13 @@ def _step(
         private=pipeline.production,
         unpublished=unpublished(pipeline),
     )
+
+
+def _read(
+    stage: Stage, pipeline: Pipeline, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the values of the keys that a stage reads."""
+    return {n: dotted(values, n) for n in (*stage.params, *stage.also(pipeline))}
 
 
 def _repeated(

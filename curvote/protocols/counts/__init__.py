@@ -1,0 +1,1 @@
+"""Naive Bayes from noised counts: each client tells its bin of one number."""

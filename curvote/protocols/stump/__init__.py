@@ -1,0 +1,1 @@
+"""One number and one threshold: of all, those that noised answers find best."""

@@ -1,0 +1,1 @@
+"""A public recursive grid, whose leaves learn their class from noised answers."""

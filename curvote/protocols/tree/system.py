@@ -1,0 +1,22 @@
+"""`tree` as data: a public grid, a noised cell and class a client, a class a leaf."""
+
+from __future__ import annotations
+
+from curvote.chain.measure import Look, Method
+from curvote.protocols.cells.declared import system
+from curvote.protocols.tree.messages import MESSAGES
+from curvote.protocols.tree.settings import Settings
+
+_TREE = Method(
+    "tree",
+    "tree",
+    "Each client tells its cell of a public recursive grid and its class, as one "
+    "noised word; each cell gets the class that most in it have.",
+    Look("#637939", "^", width=1.6),
+    rank=123,
+)
+
+
+SYSTEM = system(
+    _TREE, Settings, MESSAGES, ("cells", lambda p: int(p.tree.cells)), "seed"
+)

@@ -1,0 +1,36 @@
+"""When volunteers alone stand beside a study that never named them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from curvote.chain.axis import REPLICATE
+from curvote.protocols.measures import MISCLASSIFICATION
+from curvote.protocols.settings import Clients
+
+if TYPE_CHECKING:
+    from curvote.chain.system import System
+
+
+def beside(other: System, values: Mapping[str, Any]) -> bool:
+    """Say whether settings of a study of ``other`` set volunteers aside.
+
+    ``values`` may not have been checked yet. It must measure errors of classifiers of
+    z, a repetition at a time.
+    """
+    fields = other.settings.model_fields
+    clients = fields["clients"].annotation if "clients" in fields else None
+    alike = clients is Clients and "project" in fields
+    measured = MISCLASSIFICATION in other.metrics and other.index == (REPLICATE,)
+    return alike and measured and _count(values) > 0 and _is_study(values)
+
+
+def _count(values: Mapping[str, Any]) -> int:
+    clients = values.get("clients")
+    count = clients.get("public") if isinstance(clients, Mapping) else None
+    return count if isinstance(count, int) else 0
+
+
+def _is_study(values: Mapping[str, Any]) -> bool:
+    return values.get("mode", "study") == "study"
