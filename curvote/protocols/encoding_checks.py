@@ -13,7 +13,7 @@ from curvote.protocols.settings import Representation
 from curvote.representation import basis, cosines
 from curvote.representation.rescale import RESCALES, rescale
 
-BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES, basis.COSINES]
+BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES, cosines.COSINES]
 
 
 def representation(pipeline: Settings) -> Iterator[Problem]:
@@ -25,7 +25,7 @@ def representation(pipeline: Settings) -> Iterator[Problem]:
             hint = did_you_mean(name, known)
             yield Problem(f"{name!r} is not known.{hint}", ("project", key))
     yield from _size(project)
-    if project.basis == basis.COSINES:
+    if project.basis == cosines.COSINES:
         yield from _square(pipeline)
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
@@ -60,7 +60,8 @@ def _square(pipeline: Settings) -> Iterator[Problem]:
     points = dataset.width(parameters)
     if points is not None:
         try:
-            cosines.frequencies(points, pipeline.project.size or 1)
+            size = pipeline.project.size
+            cosines.frequencies(points, size if isinstance(size, int) else 1)
         except UserError as error:
             yield from error.problems
 

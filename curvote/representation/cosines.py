@@ -20,7 +20,7 @@ COSINES = "cosines"
 
 
 def side_of(points: int) -> int:
-    """Return the height and width of an image of so many pixels; UserError: no square."""
+    """Return the height of an image of so many pixels; UserError: it is no square."""
     side = isqrt(points)
     if side < 1 or side * side != points:
         raise UserError(

@@ -13,7 +13,6 @@ from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.errors import UserError
 from curvote.protocols.roles import set_aside, split
 from curvote.representation.basis import (
-    COSINES,
     IDENTITY,
     VALUES,
     Projection,
@@ -24,6 +23,7 @@ from curvote.representation.basis import (
     roughness,
     values_on,
 )
+from curvote.representation.cosines import COSINES
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES, from_data, volunteer_constants
 

@@ -19,7 +19,8 @@ from curvote.reporting.sections import curves_figure
 from curvote.reporting.sections.clients import roles_of
 from curvote.reporting.sections.sample import CurveSample
 from curvote.reporting.source_words import record_of
-from curvote.representation.basis import COSINES, IDENTITY
+from curvote.representation.basis import IDENTITY
+from curvote.representation.cosines import COSINES
 from curvote.representation.rescale import RESCALES
 from curvote.run.config.source import given
 from curvote.run.results import RunView
