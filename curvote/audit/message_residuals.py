@@ -17,6 +17,7 @@ from curvote.protocols.cells import messages as cells
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
+from curvote.protocols.sgd.messages import gradients
 from curvote.representation.direction import Whitening
 from curvote.task import Task
 from curvote.validate import FloatArray
@@ -35,6 +36,10 @@ def of(
             return _report(task, known, sent, rng)
         case ["direction"]:
             return _direction(task, known, sent, rng)
+        case ["gradient"]:
+            mechanism = PrivUnit(epsilon=task.epsilon, d=gradients(task).size)
+            own = gradients(task).vectors(known.z, known.signs)
+            return residuals.of(mechanism, own, sent["gradient"], rng)
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)

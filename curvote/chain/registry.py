@@ -9,6 +9,7 @@ SYSTEMS = {
     "counts": "curvote.protocols.counts",
     "stump": "curvote.protocols.stump",
     "tree": "curvote.protocols.tree",
+    "sgd": "curvote.protocols.sgd",
     "mrma_privunit": "curvote.protocols.mrma_privunit",
     "auto": "curvote.protocols.auto",
     "clean": "curvote.protocols.non_private",

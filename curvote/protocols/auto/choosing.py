@@ -7,7 +7,7 @@ from typing import Any
 
 from curvote.chain.axis import Settings
 from curvote.chain.system import Part
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import chosen, classes
 from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 
@@ -53,8 +53,9 @@ def choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
         return
     n, d = pipeline.clients.train + pipeline.clients.vote, width(pipeline)
     rule = choose if pipeline.protocol == AUTO else arm_of
+    told = pipeline.liars, len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
-        yield epsilon, rule(n, d, epsilon, pipeline.liars)
+        yield epsilon, rule(n, d, epsilon, *told)
 
 
 def width(pipeline: Settings) -> int:
