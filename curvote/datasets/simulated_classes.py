@@ -43,7 +43,7 @@ class Parameters(Strict):
     name: Literal["simulated-classes"] = "simulated-classes"
     n_classes: Annotated[int, Field(ge=2, le=128, strict=True)] = 10
     d: Whole = 8
-    distance: Annotated[FiniteFloat, Field(gt=0)] = 6.0
+    distance: Annotated[FiniteFloat, Field(gt=0)] = 6.3
 
 
 files, size = frames.no_files, frames.no_size
