@@ -19,6 +19,7 @@ from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
 from curvote.protocols.sgd.messages import gradients
 from curvote.representation.direction import Whitening
+from curvote.representation.simplex import codes
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -37,9 +38,7 @@ def of(
         case ["direction"]:
             return _direction(task, known, sent, rng)
         case ["gradient"]:
-            mechanism = PrivUnit(epsilon=task.epsilon, d=gradients(task).size)
-            own = gradients(task).vectors(known.z, known.signs)
-            return residuals.of(mechanism, own, sent["gradient"], rng)
+            return _gradient(task, known, sent, rng)
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
@@ -97,6 +96,15 @@ def _direction(
     return residuals.of(
         mechanism, given.vectors(z, known.signs), sent["direction"], rng
     )
+
+
+def _gradient(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    given, n_classes = gradients(task), len(task.classes)
+    own = given.vectors(known.z, codes(known.labels, n_classes))
+    mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
+    return residuals.of(mechanism, own, sent["gradient"], rng)
 
 
 def _kept(
