@@ -9,6 +9,7 @@ from typing import Final
 from curvote.chain.axis import Settings
 from curvote.errors import Problem
 from curvote.protocols.choice import Choice
+from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.joined.worth import worth
 
 JOINED: Final = "joined"
@@ -22,7 +23,7 @@ def joins(pipeline: Settings) -> bool:
 
 def arm_for(arm: str | None) -> str | None:
     """Return the arm to join with: volunteers whiten as a first round would."""
-    return "joint" if arm == "two" else arm
+    return "joint" if arm in PROTOCOLS else arm
 
 
 def chosen(pipeline: Settings, choice: Choice, d: int) -> Choice:
