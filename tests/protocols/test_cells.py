@@ -26,8 +26,8 @@ from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.config.file import PipelinesFile
 from curvote.run.results import final_model, outcomes, views
-from curvote.run.summary import scores
 from curvote.run.store.arrow import to_arrow
+from curvote.run.summary import scores
 from curvote.task import Task
 from tests import plain, production
 from tests.exchange import FAR, NAME, Server, answers
