@@ -33,13 +33,14 @@ def stepped(
 
     ``reports`` (n, size) are those of round ``number``, counted from 1; no report
     leaves the coefficients where they are. x has p numbers and a length about 1, so a
-    step is p ``rate``/sqrt(number) mean gradients, shortened by the noise that is known
-    to be in them.
+    step is ``rate``/sqrt(number) mean gradients times the number of coefficients, and
+    is shortened by the noise that is known to be in them.
     """
     if not len(reports):
         return given
-    noise = given.p * mean_variance(given.size, epsilon) / len(reports)
-    step = rate * given.p / np.sqrt(number * (1 + DOUBT * noise))
+    count = given.coef.size
+    noise = count * mean_variance(given.size, epsilon) / len(reports)
+    step = rate * count / np.sqrt(number * (1 + DOUBT * noise))
     return replace(given, coef=given.coef + step * given.gradient(reports.mean(axis=0)))
 
 

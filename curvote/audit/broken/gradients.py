@@ -10,6 +10,7 @@ from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.protocols.message import Known
 from curvote.protocols.sgd.messages import Gradient, gradients
+from curvote.representation.simplex import codes
 from curvote.task import Task
 
 # No gradient of a record in [-1, 1]^d is so long.
@@ -22,6 +23,7 @@ class GradientUnclipped(Gradient):
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return noised gradients, as much longer as none was clipped."""
         sent, given = super().draw(task, known, entropy)["gradient"], gradients(task)
-        loose = replace(given, clip=_FAR).vectors(known.z, known.signs)
-        length = _FAR / given.clip * np.linalg.norm(loose[:, : given.p], axis=1)
+        of_label = codes(known.labels, given.n_classes)
+        loose = replace(given, clip=_FAR).vectors(known.z, of_label)
+        length = _FAR / given.clip * np.linalg.norm(loose[:, :-1], axis=1)
         return {"gradient": sent * np.maximum(length, 1)[:, None]}

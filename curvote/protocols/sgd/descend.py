@@ -25,8 +25,8 @@ GRADIENT: Final = Gradient()
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
-    """Return the task of the first round, as the server reads it, and the rate."""
-    return facts_of(GRADIENT, inputs, params) | {"rate": params["sgd.rate"]}
+    """Return what all rounds share of their tasks, as the server reads it."""
+    return facts_of(GRADIENT, inputs, params)
 
 
 def one(here: Here) -> Rows:
@@ -40,9 +40,9 @@ def one(here: Here) -> Rows:
     for number, batch in _batches(rows, here.params["sgd.rounds"]):
         order = here.generator("shuffle", block=number).permutation(len(batch))
         known = clients.known(batch[order])
-        sent.append(_reported(here, at(task, given), known, number))
+        sent.append(_reported(here, at(task, given.coef), known, number))
         reports = sent[-1]["gradient"]
-        given = stepped(given, reports, task.epsilon, here.facts["rate"], number)
+        given = stepped(given, reports, task.epsilon, here.params["sgd.rate"], number)
     return {"gradients": {k: np.concatenate([s[k] for s in sent]) for k in sent[0]}}
 
 

@@ -18,12 +18,14 @@ from curvote.errors import UserError
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import INTERCEPT
 from curvote.protocols.fields import check_fields
-from curvote.protocols.message import Known, Message, Setting
+from curvote.protocols.majority.messages import check_number
+from curvote.protocols.message import Known, Message, Read, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders
 from curvote.representation.direction import SQUARE
 from curvote.representation.encoding import Encoding
 from curvote.representation.gradient import Gradients
+from curvote.representation.simplex import codes
 from curvote.task import Task
 
 Array = NDArray[np.float64]
@@ -50,19 +52,26 @@ class Gradient(Message):
     detail: str = "the whole of it, in the one round that its client is asked in"
 
     def terms(self, setting: Setting, encoding: Encoding) -> dict[str, Any]:
-        """Return the constants of gradients, at coefficients of 0."""
-        return terms_of(encoding, setting("sgd.clip"), np.zeros(encoding.d + 1))
+        """Return the constants of gradients; coefficients come with the classes."""
+        return terms_of(encoding, setting("sgd.clip"))
+
+    def task(self, stated: Task, read: Read) -> Task:
+        """Return the first round's task: at coefficients of 0."""
+        return at(stated, start(stated.encoding.d, len(stated.classes)))
 
     def rehearsal(self, stated: Task) -> Task:
         """Return a task at coefficients at which some gradients are clipped."""
-        coef = np.linspace(-4, 4, stated.encoding.d + 1)
-        return replace(stated, **terms_of(stated.encoding, 0.25, coef))
+        given = replace(stated, **terms_of(stated.encoding, 0.25))
+        zero = start(stated.encoding.d, len(stated.classes))
+        return at(given, np.linspace(-4, 4, zero.size).reshape(zero.shape))
 
     def admit(self, task: Task) -> None:
         """Refuse another mechanism, constants out of range and candidates."""
-        check_fields(task, params=PUBLISHED)
+        check_fields(task, params=PUBLISHED, binary=False)
+        check_number(len(task.classes))
         validate.one_of((PrivUnit.name,), mechanism=task.mechanism)
-        gradients(task)
+        if gradients(task).n_classes != len(task.classes):
+            raise UserError(f"coef is not of {len(task.classes)} classes.")
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one vector."""
@@ -76,7 +85,7 @@ class Gradient(Message):
         """Return the noised gradients, (n, size)."""
         noise, study = stream(entropy, "feature_noise"), is_study(entropy)
         release = self._reporter(task).release
-        return {"gradient": release(known.z, known.signs, noise, study=study)}
+        return {"gradient": release(*_record(task, known), noise, study=study)}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
         """Say for each message whether the mechanism can have given it."""
@@ -86,7 +95,7 @@ class Gradient(Message):
         self, task: Task, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the privacy loss of the vector, that is of the whole record."""
-        pair = (one.z, one.signs), (other.z, other.signs)
+        pair = _record(task, one), _record(task, other)
         return self._reporter(task).log_ratio(*pair, messages["gradient"])
 
     def gather(self, task: Task, messages: Columns) -> Columns:
@@ -110,21 +119,26 @@ def from_params(d: int, params: Mapping[str, Any]) -> Gradients:
     return Gradients(d, **{name: params[name] for name in PUBLISHED})
 
 
-def terms_of(encoding: Encoding, clip: float, coef: Array) -> dict[str, Any]:
-    """Return the fields of the task that asks for gradients at some coefficients."""
+def terms_of(encoding: Encoding, clip: float) -> dict[str, Any]:
+    """Return the fields of a task that asks for gradients, but for coefficients."""
     square = SQUARE[encoding.rescale]
-    named = {
-        "intercept": float(INTERCEPT * np.sqrt(encoding.d * square)),
-        "clip": float(clip),
-        "square": square,
-        "coef": coef.tolist(),
-    }
+    s = float(INTERCEPT * np.sqrt(encoding.d * square))
+    named = {"intercept": s, "clip": float(clip), "square": square}
     return {"mechanism": PrivUnit.name, "params": named}
 
 
-def at(task: Task, given: Gradients) -> Task:
-    """Return the task of another round: the same at other coefficients."""
-    return replace(task, params={**task.params, "coef": given.coef.tolist()})
+def start(d: int, n_classes: int) -> Array:
+    """Return the coefficients (K - 1, p) of the first round: none is known."""
+    return np.zeros((n_classes - 1, d + 1))
+
+
+def at(task: Task, coef: Array) -> Task:
+    """Return the task of a round: the same at coefficients (K - 1, p)."""
+    return replace(task, params={**task.params, "coef": coef.tolist()})
+
+
+def _record(task: Task, known: Known) -> tuple[Array, Array]:
+    return known.z, codes(known.labels, len(task.classes))
 
 
 MESSAGES = {"gradient": Gradient()}

@@ -34,7 +34,13 @@ _DESCEND = drawn(
     GRADIENTS,
     params=("sgd.clip", "sgd.rate", "sgd.rounds"),
 )
-_AGGREGATE = served("aggregate", f"{_HERE}.aggregate", ("descend",), CLASSIFIER)
+_AGGREGATE = served(
+    "aggregate",
+    f"{_HERE}.aggregate",
+    ("descend",),
+    CLASSIFIER,
+    params=("sgd.rate",),
+)
 _SCORE = scored(f"{_HERE}.score", ("project", "aggregate"), params=("epsilon", *ROLES))
 
 
@@ -64,7 +70,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(_SGD, MAJORITY),
     main=("sgd",),
-    checks=checks.every(checks.tested, _enough),
+    checks=checks.every(checks.tested, _enough, classes=checks.many),
     short=("rounds", "rate", "clip"),
     fixed=FIXED,
     final=finals.one,
