@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,26 @@ from curvote.chain.system import System
 from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.labels.task import Task as LabelTask
+from curvote.mechanisms.base import Mechanism
 from curvote.protocols.message import messages
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 MORE = 4  # classes, where more than two are tried
+
+
+def asked_by(cls: type[Mechanism], epsilon: float, n_classes: int) -> dict[str, Any]:
+    """Return what a mechanism is built with here, beside epsilon.
+
+    Three numbers for each class where it asks both for numbers and for classes.
+    """
+    known = signature(cls).parameters.values()
+    needed = [one.name for one in known if one.default is one.empty]
+    given = params(epsilon, n_classes)
+    if {"d", "n_classes"} <= {*needed}:
+        given["d"] *= n_classes
+    return {name: given[name] for name in needed if name != "epsilon"}
 
 
 def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:

@@ -19,7 +19,12 @@ Array = NDArray[np.float64]
 
 
 class Vectors(Protocol):
-    """How records (z, y) become unit vectors (n, size)."""
+    """How records (z, l) become unit vectors (n, size)."""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        ...
 
     @property
     def d(self) -> int:
@@ -31,13 +36,8 @@ class Vectors(Protocol):
         """Length of a report."""
         ...
 
-    @property
-    def n_classes(self) -> int:
-        """How many classes there are."""
-        ...
-
     def vectors(self, z: Array, codes: Array) -> Array:
-        """Return a unit vector a record, for z (n, d) and codes of classes."""
+        """Return a unit vector a record, for z (n, d) and codes of their classes."""
         ...
 
 

@@ -45,6 +45,8 @@ CAUGHT_BY = {
     "direction_twice": {"exact", "statistical"},
     "label_beside": {"inputs", "law"},
     "gradient_unclipped": {"statistical", "support"},
+    "bins_from_data": {"others", "law"},
+    "two_features": {"exact", "support"},
     "half_noise_for_few": {"batches", "answers"},
     "exact_half_noise_for_few": {"batches", "answers"},
     "quiet_bin": {"interior", "answers"},

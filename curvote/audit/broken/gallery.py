@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.audit.broken import (
+    cells,
     choices,
     gradients,
     labels,
@@ -135,6 +136,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "labels_both_rounds": partial(_code, labels.BothRounds(), "labels_two"),
     "labels_label_in_features": partial(_code, labels.LabelInFeatures(), "labels"),
     "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
+    **cells.twins(),
     **tables.twins(),
     **servers.twins(),
 }
