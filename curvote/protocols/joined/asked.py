@@ -44,10 +44,10 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
     if not pipeline.clients.public:
         message = "labels of volunteers are asked for, but clients.public is 0."
         yield Problem(message, _LABELS)
-    if "two" in (pipeline.direct.arm, pipeline.protocol.removeprefix("direct_")):
+    if pipeline.direct.arm in PROTOCOLS or pipeline.protocol in PROTOCOLS.values():
         message = (
-            "volunteers are joined with one round of reports: they centre and whiten"
-            " as its first one would; name arm joint."
+            "volunteers are joined with reports of arm mean or joint: they centre and"
+            " whiten as a first round would; name one of these."
         )
         yield Problem(message, _LABELS)
     if pipeline.liars:
