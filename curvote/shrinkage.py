@@ -116,7 +116,7 @@ def solve(known: Known) -> Array:
 def ridge(known: Known) -> tuple[float, float]:
     """Return the ridge of `solve`, and the variance of a number of h_1 - c h_0."""
     second, d = known.second, len(known.second.centre)
-    moment = known.label[1:] - second.centre * known.label[0]
+    moment = known.label[0, 1:] - second.centre * known.label[0, 0]
     own = known.noise * (1 + float(second.centre @ second.centre) / d)
     least = _excess(moment, own, LEAST_SLOPES)
     return own * float(np.trace(second.around)) / least, own

@@ -31,12 +31,17 @@ def required(epsilon: float) -> dict[str, Any]:
 
 
 def build(name: str, epsilon: float, **params: Any) -> Mechanism:
-    """Build a mechanism of the registry with the parameters that it asks for."""
+    """Build a mechanism of the registry with the parameters that it asks for.
+
+    ``d`` is for each class where both d and classes are asked for.
+    """
     facts = inspect.signature(making.kind(name)).parameters.items()
     asked = {param for param, fact in facts if fact.default is fact.empty}
-    given = required(epsilon)
-    needed = {param: given[param] for param in asked - {"epsilon", *params}}
-    return make(name, epsilon=epsilon, **needed, **params)
+    given = required(epsilon) | params
+    needed = {param: given[param] for param in asked - {"epsilon"}} | params
+    if {"d", "n_classes"} <= asked:
+        needed["d"] *= needed["n_classes"]
+    return make(name, epsilon=epsilon, **needed)
 
 
 def accepted(mechanism: ScalarMechanism, x: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +37,7 @@ from curvote.mechanisms.finite import FiniteMechanism
 from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
 from curvote.mechanisms.making import kind, make
+from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.mechanisms.subset_selection import SubsetSelection
 from curvote.privacy import Budget
@@ -65,9 +65,12 @@ class MechanismSubject(Subject):
     @property
     def stands_for(self) -> str:
         """The mechanism that it is, where it is built as in ``examples``."""
-        name, known = self.mechanism.name, examples.params(self.budget.epsilon)
-        usual = all(known.get(k) == value for k, value in self.params.items())
-        return name if usual and isinstance(self.mechanism, kind(name)) else ""
+        name, budget = self.mechanism.name, self.budget
+        if not isinstance(self.mechanism, kind(name)):
+            return ""
+        usual = examples.asked_by(kind(name), budget.epsilon, examples.MORE)
+        same = all(usual.get(k) == value for k, value in self.params.items())
+        return name if same else ""
 
     @property
     def deciding(self) -> tuple[int, ...]:
@@ -92,6 +95,8 @@ class MechanismSubject(Subject):
         places.append(np.full(shape, high + 2 * (high - low)))  # to be clipped
         if shape:
             places.insert(3, np.where(np.arange(shape[0]) == 0, high, low))
+        if isinstance(self.mechanism, OneOf):
+            places.insert(1, _last_block(self.mechanism))
         return [place for place in places if channel.takes(self.mechanism, place)]
 
     def draw(self, x: FloatArray, n: int, entropy: Entropy) -> NDArray[Any]:
@@ -209,6 +214,12 @@ def _label_gap(
     return law.cells(seen, np.arange(4.0), pair.shares(mechanism), alpha)
 
 
+def _last_block(mechanism: OneOf) -> FloatArray:
+    """Return a record of the last class; other inputs are mostly of the first."""
+    up = np.full((1, mechanism.length), mechanism.high)
+    return mechanism.joined(np.array([mechanism.n_classes - 1]), up).ravel()
+
+
 def _domain(mechanism: Mechanism) -> tuple[float, float, tuple[int, ...]]:
     if isinstance(mechanism, VectorMechanism):
         return mechanism.low, mechanism.high, (mechanism.d,)
@@ -221,10 +232,7 @@ def built(
     name: str, epsilon: float, n_classes: int = examples.MORE
 ) -> MechanismSubject:
     """Return the shipped mechanism ``name`` as a subject, built as in ``examples``."""
-    known = inspect.signature(kind(name)).parameters.values()
-    needed = [one.name for one in known if one.default is one.empty]
-    given = examples.params(epsilon, n_classes)
-    params = {param: given[param] for param in needed if param != "epsilon"}
+    params = examples.asked_by(kind(name), epsilon, n_classes)
     return subject_of(make(name, epsilon=epsilon, **params), name, params)
 
 

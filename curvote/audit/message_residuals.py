@@ -20,7 +20,9 @@ from curvote.protocols.direct.arms import from_params
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
 from curvote.protocols.questions import answers, one_against_rest
+from curvote.protocols.sgd.messages import gradients
 from curvote.representation.direction import Whitening
+from curvote.representation.simplex import codes
 from curvote.task import Task
 from curvote.validate import FloatArray
 
@@ -36,8 +38,9 @@ def of(
     match sorted(message.payload.model_fields):
         case ["label", "z"] | ["label", "question", "z"]:
             return _report(task, known, sent, rng)
-        case ["direction"]:
-            return _direction(task, known, sent, rng)
+        case ["direction" | "gradient" as name]:
+            way = _direction if name == "direction" else _gradient
+            return way(task, known, sent, rng)
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
@@ -118,6 +121,15 @@ def _direction(
     return residuals.of(
         mechanism, given.vectors(z, known.signs), sent["direction"], rng
     )
+
+
+def _gradient(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    given, n_classes = gradients(task), len(task.classes)
+    own = given.vectors(known.z, codes(known.labels, n_classes))
+    mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
+    return residuals.of(mechanism, own, sent["gradient"], rng)
 
 
 def _kept(

@@ -24,6 +24,7 @@ from curvote.mechanisms.gaussian import Gaussian
 from curvote.mechanisms.grid import ONE
 from curvote.mechanisms.joint_box import JointBox
 from curvote.mechanisms.labels import PackedMechanism
+from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.mechanisms.sampled import Sampled
 from curvote.validate import FloatArray
@@ -121,23 +122,39 @@ def _direction(
     mechanism: PrivUnit, x: FloatArray, out: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """The height above the input's equator, and one coordinate of the tangent."""
-    u, v = mechanism.clip(x)[0], out * mechanism.m
+    return _in_cap(mechanism, mechanism.clip(x)[0], out * mechanism.m, 0, rng)
+
+
+@of.register
+def _one_of(
+    mechanism: OneOf, x: FloatArray, out: FloatArray, rng: np.random.Generator
+) -> FloatArray:
+    """The same; those of another class follow those of the input's own."""
+    (own, u), (named, v) = map(mechanism.parted, (mechanism.clip(x)[0], out))
+    turns = (named - own) % mechanism.n_classes
+    return _in_cap(mechanism, u, v * mechanism.m, turns, rng)
+
+
+def _in_cap(
+    mechanism: PrivUnit, u: FloatArray, v: FloatArray, turns: Any, rng: Any
+) -> FloatArray:
+    """Return residuals of v on the sphere that lies ``turns`` after that of u."""
+    d, p, share = mechanism.length, mechanism.p, mechanism.cap.share
     height = np.clip(np.einsum("ij,ij->i", u, v), -1, 1)
-    above, p, share = _above(height, mechanism.d), mechanism.p, mechanism.cap.share
-    inside = height >= mechanism.cap.gamma
-    side = np.where(
-        inside, p * above / share, p + (1 - p) * (above - share) / (1 - share)
-    )
+    above = _above(height, d)
+    inside = (height >= mechanism.cap.gamma) & (turns == 0)
+    rest = (above + turns - share) / (mechanism.spheres - share)
+    side = np.where(inside, p * above / share, p + (1 - p) * rest)
     # The reflection that takes u to the first axis takes the tangent to the others.
-    axis = np.eye(mechanism.d)[0]
+    axis = np.eye(d)[0]
     mirror = u - axis
     square = np.einsum("ij,ij->i", mirror, mirror)[:, None]
     along = np.einsum("ij,ij->i", mirror, v)[:, None]
     turned = v - 2 * mirror * along / np.where(square == 0, 1, square)
     tangent = turned[:, 1:] / np.linalg.norm(turned[:, 1:], axis=1, keepdims=True)
-    if mechanism.d == 2:
+    if d == 2:
         return np.column_stack([side, coin(tangent[:, 0] > 0, 0.5, rng)])
-    return np.column_stack([side, _above(tangent[:, 0], mechanism.d - 1)])
+    return np.column_stack([side, _above(tangent[:, 0], d - 1)])
 
 
 def _above(height: FloatArray, d: int) -> FloatArray:

@@ -58,23 +58,24 @@ class Cap:
         return np.asarray(np.copysign(np.sqrt(square), 0.5 - above))
 
 
-def _mean_height(gamma: float, d: int, epsilon: float) -> float:
+def _mean_height(gamma: float, d: int, epsilon: float, spheres: int) -> float:
     """Return E<v, u> where v is e^epsilon times as likely inside the cap."""
     cap, gain = Cap(gamma, d), -math.expm1(-epsilon)
-    return cap.first * gain / (1 - (1 - cap.share) * gain)
+    return cap.first / spheres * gain / (1 - (1 - cap.share / spheres) * gain)
 
 
-def best_cap(epsilon: float, d: int) -> Cap:
+def best_cap(epsilon: float, d: int, spheres: int = 1) -> Cap:
     """Return the cap of the largest E<v, u>, that is, of the least variance.
 
     The derivative of E<v, u> in gamma has the sign of E<v, u> - gamma, so the best
-    gamma is the mean height itself. The cap's share is ``SMALLEST_SHARE`` at least.
+    gamma is the mean height itself. The cap's share is ``SMALLEST_SHARE`` at least, of
+    all ``spheres`` together where v lies on one of several and <v, u> is 0 on others.
     """
-    square = special.betainccinv(0.5, (d - 1) / 2, 2 * SMALLEST_SHARE)
+    square = special.betainccinv(0.5, (d - 1) / 2, 2 * SMALLEST_SHARE * spheres)
     highest = math.sqrt(square)
-    if _mean_height(highest, d, epsilon) >= highest:
+    if _mean_height(highest, d, epsilon, spheres) >= highest:
         return Cap(highest, d)
     gamma = optimize.brentq(
-        lambda gamma: _mean_height(gamma, d, epsilon) - gamma, 0.0, highest
+        lambda gamma: _mean_height(gamma, d, epsilon, spheres) - gamma, 0.0, highest
     )
     return Cap(float(gamma), d)

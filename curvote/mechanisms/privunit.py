@@ -49,13 +49,17 @@ class PrivUnit(VectorMechanism):
 
     name = "privunit"
     unbiased = True
+    # Of which v may lie on any: more than one in a subclass.
+    spheres = 1
 
     def __init__(self, *, epsilon: float, d: int) -> None:
         super().__init__(epsilon=epsilon, d=validate.at_least(2, d=d))
-        self.cap = best_cap(self.epsilon, self.d)
+        self.length = self.d // self.spheres
+        self.cap = best_cap(self.epsilon, self.length, self.spheres)
         gain = -np.expm1(-self.epsilon)
-        kept = 1 - (1 - self.cap.share) * gain
-        self.margin = float(4 * self.d * CAP_ERROR * gain / kept)
+        kept = 1 - (1 - self.share) * gain
+        error = self.length * CAP_ERROR / self.spheres
+        self.margin = float(4 * error * gain / kept)
         self.threshold_in = WORDS
         rest = Fraction(self.epsilon) - Fraction(self.margin)
         self.threshold_out = _threshold_out(rest)
@@ -64,21 +68,26 @@ class PrivUnit(VectorMechanism):
         self._outside = _threshold_out(Fraction(float(rest))) / WORDS
 
     @property
+    def share(self) -> float:
+        """The cap's share of the candidates."""
+        return self.cap.share / self.spheres
+
+    @property
     def kept(self) -> float:
         """The share of the candidates that are kept, Z."""
         inside, outside = self._weights
-        return inside * self.cap.share + outside * (1 - self.cap.share)
+        return inside * self.share + outside * (1 - self.share)
 
     @property
     def p(self) -> float:
         """The probability that the answer is in the cap."""
-        return self.cap.share / self.kept
+        return self.share / self.kept
 
     @property
     def m(self) -> float:
         """The mean of <v, u>: answers have length 1/m."""
         inside, outside = self._weights
-        return (inside - outside) * self.cap.first / self.kept
+        return (inside - outside) * (self.cap.first / self.spheres) / self.kept
 
     @property
     def _weights(self) -> tuple[float, float]:
@@ -86,23 +95,23 @@ class PrivUnit(VectorMechanism):
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the rows normalised, and how many were no unit vectors."""
-        rows = self._records(values)
-        largest = np.abs(rows).max(axis=1, keepdims=True)
-        scaled = rows / np.where(largest == 0, 1, largest)
-        scaled[largest[:, 0] == 0, 0] = 1
-        length = np.linalg.norm(scaled, axis=1, keepdims=True)
-        unit = np.isclose(largest, 1 / length, rtol=UNIT_ERROR, atol=0)
-        return scaled / length, int(np.count_nonzero(~unit))
+        units, changed = normalised(self._records(values))
+        return units, int(np.count_nonzero(changed))
 
     def law(self, x: ArrayLike) -> None:
         """Return None: a cap of the sphere is no mixture of products of intervals."""
 
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
-        out, size = np.empty(values.shape), max(1, _CHUNK // self.d)
-        for start in range(0, len(values), size):
-            block = slice(start, start + size)
-            out[block] = self._reject(values[block], entropy)
+        out = self._units(values, entropy)
         out /= self.m
+        return out
+
+    def _units(self, u: FloatArray, entropy: Entropy) -> FloatArray:
+        """Return the answers at length 1, in the form that u has."""
+        out, size = np.empty(u.shape), max(1, _CHUNK // self.length)
+        for start in range(0, len(u), size):
+            block = slice(start, start + size)
+            out[block] = self._reject(u[block], entropy)
         return out
 
     def _reject(self, u: FloatArray, entropy: Entropy) -> FloatArray:
@@ -110,23 +119,36 @@ class PrivUnit(VectorMechanism):
         found, waiting = np.empty(u.shape), np.arange(len(u))
         most = int(2 / self.kept) + 1
         while waiting.size:
-            each = min(most, max(1, _CHUNK // (self.d * waiting.size)))
-            shape = (waiting.size, each, self.d)
-            candidates = normals(waiting.size * each * self.d, entropy).reshape(shape)
-            words = entropy.words(waiting.size * each).reshape(shape[:2])
+            each = min(most, max(1, _CHUNK // (self.length * waiting.size)))
+            candidates = self._candidates((waiting.size, each), entropy)
+            words = entropy.words(waiting.size * each).reshape(waiting.size, each)
             kept = self._kept(candidates, u[waiting], words)
             done = kept.any(axis=1)
             first = candidates[done, kept[done].argmax(axis=1)]
-            found[waiting[done]] = first / np.linalg.norm(first, axis=1, keepdims=True)
+            found[waiting[done]] = self._unit(first)
             waiting = waiting[~done]
         return found
 
+    def _candidates(self, shape: tuple[int, int], entropy: Entropy) -> FloatArray:
+        """Return normal vectors (n, each, d), of words alone."""
+        numbers = shape[0] * shape[1] * self.length
+        return normals(numbers, entropy).reshape(*shape, self.length)
+
+    def _unit(self, candidates: FloatArray) -> FloatArray:
+        """Return the candidates (n, d) at length 1."""
+        length = np.linalg.norm(candidates, axis=1, keepdims=True)
+        return np.asarray(candidates / length)
+
     def _kept(self, candidates: FloatArray, u: FloatArray, words: Words) -> Any:
         """Say for each candidate, (n, each), whether its word keeps it."""
+        inside = self._inside(candidates, u)
+        return inside | (words < np.uint64(self.threshold_out))
+
+    def _inside(self, candidates: FloatArray, u: FloatArray) -> Any:
+        """Say for each candidate, (n, each), whether it is in the cap around u."""
         lengths = np.sqrt(np.einsum("ijk,ijk->ij", candidates, candidates))
         heights = np.einsum("ijk,ik->ij", candidates, u)
-        inside = heights >= self.cap.gamma * lengths
-        return inside | (words < np.uint64(self.threshold_out))
+        return heights >= self.cap.gamma * lengths
 
     def simulate(self, values: ArrayLike, entropy: Entropy) -> FloatArray:
         """Return draws of the same law by its parts, in floating point: studies only.
@@ -135,13 +157,9 @@ class PrivUnit(VectorMechanism):
         distribution function, the tangent uniform. Its low bits may betray the input.
         """
         u, _ = self.clip(values)
-        threshold = min(int(self.p * WORDS), WORDS - 1)
-        inside = entropy.words(len(u)) < np.uint64(threshold)
-        heights = self.cap.heights(inside, uniforms(len(u), entropy))[:, None]
-        tangent = normals(u.size, entropy).reshape(u.shape)
-        tangent -= np.sum(tangent * u, axis=1, keepdims=True) * u
-        tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
-        return np.asarray((heights * u + np.sqrt(1 - heights**2) * tangent) / self.m)
+        inside = happens(self.p, len(u), entropy)
+        heights = self.cap.heights(inside, uniforms(len(u), entropy))
+        return around(u, heights, entropy) / self.m
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Say for each record whether it has the length 1/m, up to rounding."""
@@ -191,6 +209,31 @@ def _threshold_out(epsilon: Fraction) -> int:
     ratio = epsilon.as_integer_ratio()
     _, high = exact.exp_bounds(*ratio, exact.WORD_BITS + spare)
     return -(-high // (1 << spare))
+
+
+def normalised(rows: FloatArray) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return rows at length 1, and which had another; a zero row is the first axis."""
+    largest = np.abs(rows).max(axis=1, keepdims=True)
+    scaled = rows / np.where(largest == 0, 1, largest)
+    scaled[largest[:, 0] == 0, 0] = 1
+    length = np.linalg.norm(scaled, axis=1, keepdims=True)
+    unit = np.isclose(largest, 1 / length, rtol=UNIT_ERROR, atol=0)
+    return scaled / length, ~unit[:, 0]
+
+
+def around(u: FloatArray, heights: FloatArray, entropy: Entropy) -> FloatArray:
+    """Return directions at ``heights`` (n,) above u (n, d), with a uniform tangent."""
+    heights = heights[:, None]
+    tangent = normals(u.size, entropy).reshape(u.shape)
+    tangent -= np.sum(tangent * u, axis=1, keepdims=True) * u
+    tangent /= np.linalg.norm(tangent, axis=1, keepdims=True)
+    return np.asarray(heights * u + np.sqrt(1 - heights**2) * tangent)
+
+
+def happens(probability: float, n: int, entropy: Entropy) -> NDArray[np.bool_]:
+    """Return ``n`` events of a probability, to 2^-53: studies only."""
+    threshold = min(int(probability * WORDS), WORDS - 1)
+    return np.asarray(entropy.words(n) < np.uint64(threshold))
 
 
 def uniforms(n: int, entropy: Entropy) -> FloatArray:

@@ -22,6 +22,7 @@ MECHANISMS = {
     "rr_on_bins": "curvote.mechanisms.rr_on_bins:RROnBins",
     "sampled": "curvote.mechanisms.sampled:Sampled",
     "privunit": "curvote.mechanisms.privunit:PrivUnit",
+    "one_of": "curvote.mechanisms.one_of:OneOf",
     "joint_box": "curvote.mechanisms.joint_box:JointBox",
     "gaussian": "curvote.mechanisms.gaussian:Gaussian",
 }

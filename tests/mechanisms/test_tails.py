@@ -15,6 +15,7 @@ from curvote.mechanisms import make, making, names, per_coordinate
 from curvote.mechanisms.base import Mechanism, ScalarMechanism, VectorMechanism
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.laplace import Laplace
+from curvote.mechanisms.one_of import OneOf
 from curvote.protocols.message import check, messages
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
@@ -25,7 +26,7 @@ REPORTS = [
     name
     for name in names()
     if issubclass(making.kind(name), ScalarMechanism | VectorMechanism)
-    and making.kind(name) is not BinaryRR
+    and making.kind(name) not in {BinaryRR, OneOf}
 ]
 
 

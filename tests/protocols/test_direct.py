@@ -34,6 +34,7 @@ PARAMS: dict[str, Any] = {
     "protocol": "direct",
     "label": "direct",
     "direct.intercept": "auto",
+    "direct.gate": False,
     "epsilon": 8.0,
 }
 # What Gaussian numbers g become: as they are, or correlated and off centre.

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from curvote.classes import Classes
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
@@ -36,7 +37,9 @@ def tasks() -> dict[str, Task]:
     """Return the task of every message and arm."""
     first = {arm: stated(arm) for arm in SHARES}
     refinement = messages("direct_two")["refinement"]
-    return first | {"refinement": refinement.rehearsal(first["two"])}
+    more = replace(first["joint"], classes=Classes("abcde"))
+    asked = {"refinement": refinement.rehearsal(first["two"]), "five classes": more}
+    return first | asked
 
 
 def known(n: int, value: float = 0.3, label: float = 1.0) -> Known:
@@ -116,7 +119,7 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
     "wrong",
     [
         known(2, label=0.5),
-        known(2, label=2.0),
+        known(2, label=5.0),
         known(2, value=np.nan),
         replace(known(2), labels=np.ones(3)),
     ],

@@ -1,112 +1,99 @@
-"""The functional discriminant: conjugate gradients from the centroid on."""
+"""Several classes from noised moments: Fisher's rule where there is no noise."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from curvote.errors import UserError
-from curvote.server import learners
-from tests.problems import FloatArray, assert_same, noisy, random_gram
+from curvote.classifier import places_named
+from curvote.client.direction import DirectionReporter
+from curvote.entropy import SeededEntropy
+from curvote.representation.direction import Directions
+from curvote.representation.simplex import codes
+from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
 
-
-def pooled(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return the midpoint, the mean difference and S of one problem."""
-    up, down = x[y > 0], x[y < 0]
-    scatter = np.cov(up.T) * (len(up) - 1) + np.cov(down.T) * (len(down) - 1)
-    middle = (up.mean(axis=0) + down.mean(axis=0)) / 2
-    return middle, up.mean(axis=0) - down.mean(axis=0), scatter / (len(x) - 2)
-
-
-@pytest.mark.parametrize("extra", [0, 1, 30])
-def test_all_steps_solve_the_system(extra: int) -> None:
-    """From d steps on (S G) psi = mu holds: G psi is the linear discriminant's slope.
-
-    Further steps change nothing, and neither does the Gram matrix.
-    """
-    x, y = noisy(10, 50, 40, 4)
-    fits = learners.fit("cg", x, y, gram=random_gram(1, 4), steps=4 + extra)
-    for b in range(len(x)):
-        middle, difference, covariance = pooled(x[b], y[b])
-        slope = np.linalg.solve(covariance, difference)
-        np.testing.assert_allclose(fits.coef[b], slope, rtol=1e-7, atol=1e-9)
-        np.testing.assert_allclose(fits.intercept[b], -slope @ middle, 1e-7, 1e-9)
-    assert not fits.flagged.any()
+Array = NDArray[np.float64]
+Data = tuple[Array, NDArray[np.int64]]
+CLASSES, D = 5, 4
+GIVEN = Directions(D, 0.9, 0.8, n_classes=CLASSES)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 3])
-def test_early_stopping_is_optimal_in_the_krylov_space(steps: int) -> None:
-    """After m steps psi is the best of span{mu, .., (SG)^(m-1) mu} in the S-norm.
-
-    That is what conjugate gradients mean: the error is orthogonal to the space in the
-    inner product of the operator, <u, S G v> = u'G S G v.
-    """
-    x, y = noisy(11, 20, 40, 4)
-    gram = random_gram(2, 4)
-    fits = learners.fit("cg", x, y, gram=gram, steps=steps)
-    for b in range(len(x)):
-        _, difference, covariance = pooled(x[b], y[b])
-        powers = [np.linalg.matrix_power(covariance @ gram, k) for k in range(steps)]
-        space = np.stack([power @ difference for power in powers], axis=1)
-        operator = gram @ covariance @ gram
-        weight = np.linalg.solve(
-            space.T @ operator @ space, space.T @ gram @ difference
-        )
-        expected = gram @ space @ weight
-        np.testing.assert_allclose(fits.coef[b], expected, rtol=1e-6, atol=1e-9)
+def gaussians(n: int, shares: Array | None = None, seed: int = 3) -> Data:
+    """Return z and labels: five normal classes that share a slanted scatter."""
+    rng = np.random.default_rng(seed)
+    means = np.random.default_rng(7).standard_normal((CLASSES, D)) * 1.2
+    labels = rng.choice(CLASSES, size=n, p=shares)
+    slant = np.eye(D) + 0.4 * np.ones((D, D))
+    x = means[labels] + rng.standard_normal((n, D)) @ slant
+    return (x - x.mean(axis=0)) / x.std(axis=0), labels
 
 
-def test_centroid_points_along_the_mean_difference() -> None:
-    """One step: coef is a positive multiple of G mu, the boundary halves the way."""
-    x, y = noisy(12, 50, 30, 4)
-    gram = random_gram(3, 4)
-    fits = learners.fit("centroid", x, y, gram=gram)
-    assert_same(fits, learners.fit("cg", x, y, gram=gram, steps=1))
-    for b in range(len(x)):
-        middle, difference, _ = pooled(x[b], y[b])
-        ratio = fits.coef[b] / (gram @ difference)
-        assert ratio.min() > 0
-        np.testing.assert_allclose(ratio, ratio[0])
-        np.testing.assert_allclose(
-            fits.coef[b] @ middle + fits.intercept[b], 0, 1, 1e-9
-        )
+def error(line: Line, data: Data) -> float:
+    """Return how often a classifier is wrong."""
+    z, labels = data
+    return float(np.mean(places_named(z @ line[0].T + line[1]) != labels))
 
 
-def test_the_scale_of_the_gram_matrix_does_not_matter() -> None:
-    """Integrals in seconds or in hours: the same classifier."""
-    x, y = noisy(13, 20, 30, 4)
-    gram = random_gram(4, 4)
-    for steps in (1, 3, 5):
-        small = learners.fit("cg", x, y, gram=gram * 1e-40, steps=steps)
-        assert_same(small, learners.fit("cg", x, y, gram=gram, steps=steps))
+def learnt(data: Data, epsilon: float, given: Directions = GIVEN) -> Line:
+    """Return what one round of reports says."""
+    z, labels = data
+    reporter = DirectionReporter.build(given, epsilon)
+    own = codes(labels, given.n_classes)
+    sent = reporter.release(z, own, SeededEntropy(11), study=True)
+    return one_round(Sum.of(sent), given, epsilon)
 
 
-def test_degenerate_classes_are_flagged() -> None:
-    """Without spread the mean difference serves; without difference, the majority."""
-    spread = np.array([[0.0, 0], [0, 0], [0, 2], [0, 2]])
-    same = np.array([[1.0, 2], [3, 4], [1, 2], [3, 4]])
-    labels = [[-1, -1, 1, 1]] * 2
-    fits = learners.fit("cg", np.stack([spread, same]), labels)
-    assert fits.flagged.all()
-    assert fits.coef[0, 0] == 0 < fits.coef[0, 1]
-    assert fits.coef[0] @ [0, 1] + fits.intercept[0] == 0
-    assert fits.coef[1].tolist() == [0, 0]
-    assert fits.intercept[1] == -1
+@pytest.mark.parametrize("shares", [None, np.array([0.4, 0.3, 0.1, 0.1, 0.1])])
+def test_without_noise_it_is_nearly_fishers_rule(shares: Array | None) -> None:
+    """At epsilon 60 it errs at most 2 points more often than Fisher's rule."""
+    data = gaussians(20_000, shares)
+    best = LinearDiscriminantAnalysis().fit(*data).score(*data)
+    assert error(learnt(data, 60), data) <= 1 - best + 0.02
 
 
-@pytest.mark.parametrize(
-    ("params", "message"),
-    [
-        ({"steps": 0}, "steps is 0"),
-        ({"gram": np.eye(3)}, "must be symmetric"),
-        ({"gram": [[1, 1], [0, 1]]}, "must be symmetric"),
-        ({"gram": [[1, 2], [2, 1]]}, "not positive definite"),
-        ({"gram": [[np.nan, 0], [0, 1]]}, "NaN"),
-    ],
-)
-def test_wrong_parameters_are_refused(params: dict[str, Any], message: str) -> None:
-    """Steps below one and matrices no basis can have are user errors."""
-    with pytest.raises(UserError, match=message):
-        learners.fit("cg", *noisy(14, 1, 10, 2), **params)
+def test_a_class_in_the_middle_is_not_hidden() -> None:
+    """Five classes on a line: least squares would never name the second or fourth."""
+    rng = np.random.default_rng(2)
+    labels = rng.integers(CLASSES, size=30_000)
+    x = labels[:, None] * 3.0 + rng.standard_normal((len(labels), 1))
+    data = (x - x.mean()) / x.std(), labels
+    given = Directions(1, 0.9, 0.8, n_classes=CLASSES)
+    line = learnt(data, 40, given)
+    named = places_named(data[0] @ line[0].T + line[1])
+    recalls = [np.mean(named[labels == k] == k) for k in range(CLASSES)]
+    assert min(recalls) > 0.6
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1, 3])
+def test_it_errs_less_with_more_budget_and_never_much_more_than_guessing(
+    epsilon: float,
+) -> None:
+    """Noise alone leaves four fifths wrong; at epsilon 3 most are right."""
+    found = error(learnt(gaussians(10_000), epsilon), gaussians(10_000, seed=4))
+    assert found < {0.05: 0.86, 1: 0.6, 3: 0.45}[epsilon]
+
+
+def test_two_rounds_read_several_classes() -> None:
+    """What a first round whitened is told in the coordinates of z."""
+    (z, labels), epsilon = gaussians(20_000), 20
+    own = codes(labels, CLASSES)
+    first, second = z[:6_000], z[6_000:]
+    noise = SeededEntropy(13)
+    reports = DirectionReporter.build(GIVEN, epsilon)
+    start = Sum.of(reports.release(first, own[:6_000], noise, study=True))
+    made = whitening(start, GIVEN, epsilon)
+    later = DirectionReporter.build(GIVEN.whitened, epsilon)
+    sent = later.release(made.apply(second), own[6_000:], noise, study=True)
+    line = two_rounds((start, Sum.of(sent)), made, GIVEN, epsilon)
+    best = LinearDiscriminantAnalysis().fit(z, labels).score(z, labels)
+    assert error(line, (z, labels)) <= 1 - best + 0.04
+
+
+def test_a_rare_class_keeps_a_share() -> None:
+    """However few reports name a class, its score is finite."""
+    shares = np.array([0.9, 0.04, 0.03, 0.02, 0.01])
+    line = learnt(gaussians(3_000, shares), 1)
+    assert np.isfinite(line[0]).all()
+    assert np.isfinite(line[1]).all()
