@@ -9,6 +9,7 @@ from typing import Any
 from curvote import validate
 from curvote.privacy import Budget
 from curvote.protocols.choice import Choice, choose
+from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.message import messages
 from curvote.protocols.outside import Outside, crowd
 from curvote.theory.direct import Expectation, expect_direct
@@ -146,7 +147,7 @@ def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -
 
 def _crowd(choice: Choice, n: int) -> int:
     """Return among how many messages the least hidden client's is."""
-    protocol = "direct_two" if choice.arm == "two" else choice.protocol
+    protocol = PROTOCOLS.get(choice.arm or "", choice.protocol)
     sizes = {"train": n, "vote": 0}
     candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
     return min(
