@@ -62,7 +62,7 @@ def shipped_names() -> list[str]:
     the command that a lone client calls.
     """
     drawn = drawing_names()
-    whole = [f"{way}.{name}" for way in _WHOLE for name in examples.names()]
+    whole = [f"{way}.{name}" for way in _WHOLE for name in examples.released()]
     return [*drawn, *wide_names(), *whole, *servers.names()]
 
 

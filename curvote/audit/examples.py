@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from inspect import signature
 from typing import Any
 
 import numpy as np
 
 from curvote.chain.lookup import systems
+from curvote.chain.system import System
 from curvote.classes import Classes
 from curvote.errors import UserError
 from curvote.labels.task import Task as LabelTask
@@ -51,12 +53,25 @@ def params(epsilon: float, n_classes: int = MORE) -> dict[str, Any]:
 def asked() -> list[tuple[str, str]]:
     """Return (protocol, message) of all that clients are asked for in production.
 
-    What is simulated only sends messages of one of these. Messages about tables are
-    examined form by form (`curvote.audit.servers.examples`), those tied to a public
-    record are `codes`.
+    Messages about tables are examined form by form (`curvote.audit.servers.examples`),
+    those tied to a public record are `codes`.
     """
-    real = [one for one in systems() if one.production]
-    sent = [(one.name, it) for one in real for it in one.messages.items()]
+    return _alone([one for one in systems() if one.production])
+
+
+def studied() -> list[tuple[str, str]]:
+    """Return those of messages that only studies send, of a kind of their own.
+
+    What else is simulated only sends messages of a kind that is `asked`.
+    """
+    kinds = tuple({type(messages(protocol)[asks]) for protocol, asks in asked()})
+    only = _alone([one for one in systems() if not one.production])
+    return [one for one in only if not isinstance(messages(one[0])[one[1]], kinds)]
+
+
+def _alone(every: Iterable[System]) -> list[tuple[str, str]]:
+    """Return the messages of systems that are about one record, tied to none."""
+    sent = [(one.name, it) for one in every for it in one.messages.items()]
     alone = [(system, *it) for system, it in sent if not it[1].tied]
     return [(system, name) for system, name, kind in alone if not kind.whole]
 
@@ -75,8 +90,17 @@ def names() -> list[str]:
 
     ``protocol.message@4`` is about so many.
     """
-    every = [(*one, k) for one in asked() for k in (2, MORE) if _takes(*one, k)]
-    return [name_of(*one) for one in every]
+    return [*released(), *_named(studied())]
+
+
+def released() -> list[str]:
+    """Return those that are released: in an envelope, or as the row of a table."""
+    return _named(asked())
+
+
+def _named(every: Iterable[tuple[str, str]]) -> list[str]:
+    taken = [(*one, k) for one in every for k in (2, MORE) if _takes(*one, k)]
+    return [name_of(*one) for one in taken]
 
 
 def _takes(protocol: str, asks: str, n_classes: int) -> bool:

@@ -7,7 +7,7 @@ from typing import cast
 
 import numpy as np
 
-from curvote.audit import examples, interior, message_residuals, split
+from curvote.audit import examples, interior, message_residuals, others, split
 from curvote.audit.answers import thresholds
 from curvote.audit.label_subject import of_label
 from curvote.audit.row import Finding
@@ -47,7 +47,7 @@ class MessageSubject(SentSubject):
     def deciding(self) -> tuple[int, ...]:
         """The thresholds of a word with the whole budget, or of a report's parts."""
         sent = set(self.message.payload.model_fields)
-        if sent == {"z", "label"}:
+        if sent >= {"z", "label"}:
             return thresholds(Reporter.of(self.task))
         if sent == {"question", "answer"}:
             return thresholds(cells.mechanism(self.task))
@@ -60,8 +60,8 @@ class MessageSubject(SentSubject):
         return self.task.mechanism in {"privunit", "joint_box"}
 
     def own_checks(self) -> list[Finding]:
-        """Check every legal split of the budget, where the task names one."""
-        return [split.check(self.task, self.message)]
+        """Check every legal split of the budget, and what others' records move."""
+        return [split.check(self.task, self.message), others.check(self)]
 
     def inputs(self, rng: np.random.Generator) -> list[Known]:
         """Return corners first, then their neighbours and a random record."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,32 @@ from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import signs
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.representation.direction import Directions
 from curvote.representation.simplex import are_codes
 
 Array = NDArray[np.float64]
+
+
+class Vectors(Protocol):
+    """How records (z, l) become unit vectors (n, size)."""
+
+    @property
+    def n_classes(self) -> int:
+        """How many classes there are."""
+        ...
+
+    @property
+    def d(self) -> int:
+        """Length of z."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Length of a report."""
+        ...
+
+    def vectors(self, z: Array, codes: Array) -> Array:
+        """Return a unit vector a record, for z (n, d) and codes of their classes."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -27,11 +49,11 @@ class DirectionReporter:
     z need not be bounded. ``vectors`` says which vector a record is.
     """
 
-    vectors: Directions
+    vectors: Vectors
     mechanism: PrivUnit
 
     @classmethod
-    def build(cls, vectors: Directions, epsilon: float) -> DirectionReporter:
+    def build(cls, vectors: Vectors, epsilon: float) -> DirectionReporter:
         """Spend all of ``epsilon`` on the one vector."""
         return cls(vectors, PrivUnit(epsilon=epsilon, d=vectors.size))
 

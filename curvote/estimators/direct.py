@@ -125,7 +125,7 @@ class DirectClassifier(BothSides):
 
     def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
         n, d = encoded.z.shape
-        rule = arm_of(n, d, self.epsilon)
+        rule = arm_of(n, d, self.epsilon, n_classes=len(stated.classes))
         wanted = validate.one_of((AUTO, *SHARES), arm=self.arm)
         self.arm_ = str(rule.arm) if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason

@@ -106,7 +106,7 @@ class Directions:
         scaled = np.sqrt(self.share) * codes.reshape(len(u), self.n_classes - 1)
         first = (scaled[:, :, None] * u[:, None, :]).reshape(len(u), self.of_label)
         if self.share == 1:
-            return first
+            return np.asarray(first)
         return np.hstack([first, _second(u) / self.stretch])
 
     def moments(self, mean: Array) -> Moments:

@@ -87,7 +87,7 @@ class Partitions:
     @property
     def cells(self) -> int:
         """The number of cells of each, C."""
-        return self.threshold.shape[1] + 1
+        return int(self.threshold.shape[1]) + 1
 
     @property
     def columns(self) -> dict[str, NDArray[Any]]:

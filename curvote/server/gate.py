@@ -46,7 +46,11 @@ COUNTS = np.outer(_WEIGHTS, _WEIGHTS).ravel() / _WEIGHTS.sum() ** 2
 
 def gated(known: Known) -> Array:
     """Return w (p,): the rule of `solve`, or the majority's if that does as well."""
-    w = solve(known)
+    return guarded(known, solve(known))
+
+
+def guarded(known: Known, w: Array) -> Array:
+    """Return ``w`` (p,), or the majority's rule if that does as well."""
     clear = CLEAREST if Slopes.of(known).seen > SEEN else CLEAR
     sure = abs(known.label[0, 0]) > clear * np.sqrt(known.noise)
     if sure and expected_gain(known, w) <= 0:

@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.audit.broken import (
+    cells,
     choices,
+    gradients,
     labels,
     messages,
     noise,
@@ -112,6 +114,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "vote_twice": partial(_sent, messages.VoteTwice(), "mrma"),
     "direction_twice": partial(_sent, messages.DirectionTwice(), "direct"),
     "label_beside": partial(_sent, messages.LabelBeside(), "direct"),
+    "gradient_unclipped": partial(_sent, gradients.GradientUnclipped(), "sgd"),
     "half_noise_for_few": partial(_twin, paths.HalfNoiseForFew),
     "exact_half_noise_for_few": partial(_twin, paths.ExactHalfNoiseForFew),
     "quiet_bin": partial(_twin, paths.QuietBin),
@@ -133,6 +136,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "labels_both_rounds": partial(_code, labels.BothRounds(), "labels_two"),
     "labels_label_in_features": partial(_code, labels.LabelInFeatures(), "labels"),
     "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
+    **cells.twins(),
     **tables.twins(),
     **servers.twins(),
 }

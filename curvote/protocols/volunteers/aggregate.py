@@ -15,5 +15,5 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 def one(here: Here) -> Rows:
     """Return the table ``classifier``."""
     records = here.rows("publish", "public_records")
-    line = logistic(records["z"], records["label"])
+    line = logistic(records["z"], records["label"], here.facts["n_classes"])
     return {"classifier": classifier(line, len(records["label"]))}

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from curvote.chain.stage import Here, Rows
-from curvote.protocols.scores import Test, score_rows
+from curvote.protocols import by_class
+from curvote.protocols.classifiers import named
+from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
 
 
 def one(here: Here) -> Rows:
-    """Return the table ``scores`` with the row ``volunteers``."""
-    made = here.rows("aggregate", "classifier")
-    test = Test(*clients_of(here).judged("rescaled", "test"))
-    error = test.error(test.decisions(made["coef"], made["intercept"]))
-    return score_rows({"volunteers": float(error[0])})
+    """Return the table ``scores``: ``volunteers``; of K > 2 classes more."""
+    features, truth = clients_of(here).told("rescaled", "test")
+    said = named(features, here.rows("aggregate", "classifier"))
+    classes = here.inputs["project"].facts["classes"]
+    rows = score_rows({"volunteers": float(np.mean(said != truth))})
+    return by_class.told(rows, "volunteers", truth, said, classes)

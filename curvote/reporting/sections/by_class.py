@@ -16,9 +16,9 @@ from curvote.protocols.by_class import CONFUSION
 from curvote.reporting import style
 from curvote.reporting.cells import from_one, grid
 from curvote.reporting.data import percent
-from curvote.reporting.matrix import matrix
 from curvote.reporting.methods import method_of
 from curvote.reporting.section import Section
+from curvote.reporting.sections.matrix import matrix
 from curvote.run.results import RunView
 
 MOST = 40  # classes in a table

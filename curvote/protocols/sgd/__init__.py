@@ -1,0 +1,1 @@
+"""Locally private gradient descent: one clipped gradient a client."""

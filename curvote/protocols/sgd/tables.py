@@ -1,0 +1,11 @@
+"""The table of noised gradients."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.tables import VECTOR, Table
+
+GRADIENTS: Final = Table(
+    "gradients", {"round": "int64", "gradient": VECTOR}, unit="message"
+)

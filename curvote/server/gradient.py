@@ -1,0 +1,51 @@
+"""Gradient descent on noised, clipped gradients, one of each client.
+
+Bassily, Smith and Thakurta (2014) descend so where a server is trusted, and Duchi,
+Jordan and Wainwright (2018, section 5.2) where none is: every client answers once, at
+the coefficients that its batch was told. The answer is the mean of the later iterates
+(Polyak and Juditsky 1992; Rakhlin, Shamir and Sridharan 2012).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from curvote.mechanisms.privunit import mean_variance
+from curvote.representation.gradient import Gradients
+
+Array = NDArray[np.float64]
+
+# How much the energy of noise counts beside that of a clipped gradient of length C: as
+# much as if the mean gradient had half of that length.
+DOUBT = 4.0
+# The part of the iterates that is averaged.
+LATER = 0.5
+
+
+def stepped(
+    given: Gradients, reports: Array, epsilon: float, rate: float, number: int
+) -> Gradients:
+    """Return the same at the coefficients of the next round.
+
+    ``reports`` (n, size) are those of round ``number``, counted from 1; no report
+    leaves the coefficients where they are. x has p numbers and a length about 1, so a
+    step is ``rate``/sqrt(number) mean gradients times the number of coefficients, and
+    is shortened by the noise that is known to be in them.
+    """
+    if not len(reports):
+        return given
+    count = given.coef.size
+    noise = count * mean_variance(given.size, epsilon) / len(reports)
+    step = rate * count / np.sqrt(number * (1 + DOUBT * noise))
+    return replace(given, coef=given.coef + step * given.gradient(reports.mean(axis=0)))
+
+
+def averaged(iterates: Sequence[Gradients]) -> Gradients:
+    """Return the mean of the last iterates, ``LATER`` of them, one at least."""
+    first = min(int(len(iterates) * (1 - LATER)), len(iterates) - 1)
+    coef = np.mean([one.coef for one in iterates[first:]], axis=0)
+    return replace(iterates[-1], coef=coef)
