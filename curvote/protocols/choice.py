@@ -51,6 +51,7 @@ def arm_of(
     epsilon: float,
     liars: float = 0.0,
     n_classes: int = 2,
+    *,
     steps: tuple[float, float] = OPEN,
 ) -> Choice:
     """Return the arm of `direct` for ``n`` clients, d numbers and ``epsilon`` each.
@@ -101,7 +102,7 @@ def choose(
     than an honest one, a report of `PrivUnit` is 1/m times as long as an honest
     client's mean (measured: benchmarks/bench_liars.py).
     """
-    best = arm_of(n, d, epsilon, liars, n_classes, SPARING)
+    best = arm_of(n, d, epsilon, liars, n_classes, steps=SPARING)
     size, _, _ = best.reason.partition(":")
     if best.noise <= HOPELESS and liars:
         why = f"small, but {_few(liars)}, and with one bit each they turn least"
