@@ -51,9 +51,7 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
         )
         yield Problem(message, _LABELS)
     if pipeline.liars:
-        message = (
-            "nobody measured a join where some may lie; leave one of both out."
-        )
+        message = "nobody measured a join where some may lie; leave one of both out."
         yield Problem(message, ("liars",))
     if pipeline.intake:
         message = "no volunteer's record is here; the reports stand alone."
