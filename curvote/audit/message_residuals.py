@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from curvote.protocols.cells import messages as cells
 from curvote.protocols.direct.arms import from_params
 from curvote.protocols.majority.response import response
 from curvote.protocols.message import Known, Message, message_of
+from curvote.protocols.questions import answers, one_against_rest
 from curvote.protocols.sgd.messages import gradients
 from curvote.representation.direction import Whitening
 from curvote.representation.simplex import codes
@@ -33,12 +36,11 @@ def of(
 ) -> FloatArray | None:
     """Return residuals (n, k) of messages; None where a message has another form."""
     match sorted(message.payload.model_fields):
-        case ["label", "z"]:
+        case ["label", "z"] | ["label", "question", "z"]:
             return _report(task, known, sent, rng)
-        case ["direction"]:
-            return _direction(task, known, sent, rng)
-        case ["gradient"]:
-            return _gradient(task, known, sent, rng)
+        case ["direction" | "gradient" as name]:
+            way = _direction if name == "direction" else _gradient
+            return way(task, known, sent, rng)
         case ["learner", "positive"]:
             told = np.where(sent["positive"], 1.0, -1.0)
             return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
@@ -50,18 +52,41 @@ def of(
             return None
 
 
+def answering(task: Task, known: Known, sent: Columns) -> Known:
+    """Return what clients know whose label is the answer to the question they sent.
+
+    It is 1 for yes; where no question is sent the label answers for itself.
+    """
+    if "question" not in sent:
+        return known
+    code = one_against_rest(len(task.classes))
+    told = answers(code, sent["question"], known.labels)
+    return replace(known, labels=(told > 0).astype(np.int64))
+
+
 def _report(
     task: Task, known: Known, sent: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    reporter = Reporter.of(task)
+    """Of the numbers and the label; of a question, too, that must follow no record."""
+    reporter, truth = Reporter.of(task), answering(task, known, sent).signs
     features, z, out = reporter.features, known.z, sent["z"]
     if features.low == 0:
         z = (z + 1) / 2
     if features.unit_scale:
         out = (out + 1) / 2
     numbers = residuals.of(features, z, out, rng)
-    bit = _kept(reporter.label, known.signs, sent["label"], rng)
-    return None if numbers is None or bit is None else np.hstack([numbers, bit])
+    bit = _kept(reporter.label, truth, sent["label"], rng)
+    if numbers is None or bit is None:
+        return None
+    return np.hstack([numbers, bit, *_question(task, sent, rng)])
+
+
+def _question(
+    task: Task, sent: Columns, rng: np.random.Generator
+) -> Iterator[FloatArray]:
+    if "question" in sent:
+        count, at = len(one_against_rest(len(task.classes))), sent["question"]
+        yield residuals.between(at / count, (at + 1) / count, rng)[:, None]
 
 
 def _label(
@@ -122,9 +147,15 @@ def _kept(
 
 
 def _right(task: Task, known: Known) -> FloatArray:
-    """Return +1 where the candidate is right: then "right" is the likelier answer."""
+    """Return +1 where the candidate is right: then "right" is the likelier answer.
+
+    Than it is for a client of some other class.
+    """
     yes = np.ones(len(known.z), dtype=bool)
-    answers = {"learner": np.asarray(known.judge), "positive": yes}
-    turned = replace(known, labels=1 - known.labels)
-    loss = message_of(task).log_ratio(task, known, turned, answers)
+    votes = {"learner": np.asarray(known.judge), "positive": yes}
+    others = [
+        replace(known, labels=np.full(len(yes), k)) for k in range(len(task.classes))
+    ]
+    ratio = partial(message_of(task).log_ratio, task, known)
+    loss = np.max([ratio(other, votes) for other in others], axis=0)
     return np.where(loss > 0, 1.0, -1.0)

@@ -47,7 +47,7 @@ class MessageSubject(SentSubject):
     def deciding(self) -> tuple[int, ...]:
         """The thresholds of a word with the whole budget, or of a report's parts."""
         sent = set(self.message.payload.model_fields)
-        if sent == {"z", "label"}:
+        if sent >= {"z", "label"}:
             return thresholds(Reporter.of(self.task))
         if sent == {"question", "answer"}:
             return thresholds(cells.mechanism(self.task))

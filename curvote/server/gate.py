@@ -11,7 +11,8 @@ E[y] and g = Cov(y, x) the server knows, by `curvote.shrinkage`,
     b ~ N(h_0/r, v/r^2),  r g ~ N(C (C + ridge)^-1 m, own C (C + ridge)^-1),
 
 with m = h_1 - c h_0. A rule w'(x - c) + a, w'S w = 1, agrees with y as two normal
-numbers of correlation w'g/(2 phi(k)) do, cut at a and k, Phi(k) = (1 + b)/2 (Owen 1956).
+numbers of correlation w'g/(2 phi(k)) do, cut at a and k, where Phi(k) = (1 + b)/2 (Owen
+1956).
 
 The errors it predicts are far too rosy where records are skewed or shifted. They serve
 to compare, and are never shown.
@@ -41,7 +42,11 @@ COUNTS = np.outer(_WEIGHTS, _WEIGHTS).ravel() / _WEIGHTS.sum() ** 2
 
 def gated(known: Known) -> Array:
     """Return w (p,): the rule of `solve`, or the majority's if that does as well."""
-    w = solve(known)
+    return guarded(known, solve(known))
+
+
+def guarded(known: Known, w: Array) -> Array:
+    """Return ``w`` (p,), or the majority's rule if that does as well."""
     sure = abs(known.label[0, 0]) > CLEAR * np.sqrt(known.noise)
     if sure and expected_gain(known, w) <= LEAST_GAIN:
         return np.eye(1, len(w))[0] * np.sign(known.label[0, 0])

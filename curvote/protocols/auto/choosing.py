@@ -10,6 +10,7 @@ from curvote.chain.system import Part
 from curvote.datasets.lookup import chosen, classes
 from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
+from curvote.protocols.joined import asked
 
 AUTO = "auto"
 # Two rounds are another chain, with other messages: a protocol of its own.
@@ -38,6 +39,7 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
             " name it beside `auto`, or leave it out."
         )
         yield Problem(message, ("liars",))
+    yield from asked.checks(pipeline)
 
 
 def is_open(pipeline: Settings) -> bool:
@@ -52,10 +54,12 @@ def choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
     if not is_open(pipeline):
         return
     n, d = pipeline.clients.train + pipeline.clients.vote, width(pipeline)
-    rule = choose if pipeline.protocol == AUTO else arm_of
+    both = asked.joins(pipeline)
+    rule = choose if pipeline.protocol == AUTO and not both else arm_of
     told = pipeline.liars, len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
-        yield epsilon, rule(n, d, epsilon, *told)
+        choice = rule(n, d, epsilon, *told)
+        yield epsilon, asked.chosen(pipeline, choice, d) if both else choice
 
 
 def width(pipeline: Settings) -> int:
@@ -72,7 +76,7 @@ def width(pipeline: Settings) -> int:
 
 def _chosen(pipeline: Settings, epsilon: float, choice: Choice) -> Part:
     own = _named(pipeline, choice.protocol, choice.arm)
-    gate = own.direct.gate or pipeline.protocol == AUTO
+    gate = own.direct.gate or pipeline.protocol in (AUTO, asked.JOINED)
     direct = own.direct.model_copy(update={"gate": gate})
     settings = own.model_copy(update={"epsilon": [epsilon], "direct": direct})
     return Part(settings, (("epsilon", epsilon),), choice.method, choice.reason)
@@ -80,6 +84,8 @@ def _chosen(pipeline: Settings, epsilon: float, choice: Choice) -> Part:
 
 def _named(pipeline: Settings, protocol: str, arm: str | None) -> Settings:
     """Return the settings of one protocol, under the name that they had in tables."""
+    if asked.joins(pipeline):
+        protocol, arm = asked.JOINED, asked.arm_for(arm)
     update: dict[str, Any] = {
         "protocol": TWO_ROUNDS if arm == TWO else protocol,
         "label": pipeline.called,

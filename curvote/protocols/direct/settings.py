@@ -23,8 +23,15 @@ class Direct(Strict):
     gate: bool = False
 
 
+class Volunteers(Strict):
+    """``labels`` joins the labelled records of volunteers with the reports."""
+
+    labels: bool = False
+
+
 class Settings(Shared):
     """Noised directions. ``liars`` is the share of clients expected to lie."""
 
     direct: Direct = Direct()
+    volunteers: Volunteers = Volunteers()
     liars: Annotated[float, Field(ge=0, lt=0.5)] = 0.0

@@ -1,0 +1,1 @@
+"""Reports of clients, joined with the labelled records that volunteers made public."""

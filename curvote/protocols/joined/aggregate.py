@@ -1,0 +1,29 @@
+"""Stage aggregate of the join: reports and public records, read as a classifier."""
+
+from __future__ import annotations
+
+from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.protocols.classifiers import classifier
+from curvote.protocols.direct.aggregate import decoded, rule_of
+from curvote.protocols.direct.arms import given, handed_on
+from curvote.server.directions import Sum
+from curvote.server.joining import Public, joined
+
+
+def facts(inputs: Inputs, params: Params) -> Facts:
+    """Return what decoding knows: the mechanism and its budget."""
+    return handed_on(inputs["privatize"].facts)
+
+
+def one(here: Here) -> Rows:
+    """Return the tables ``classifier``, of both, and ``reports_alone``."""
+    reports = here.rows("privatize", "directions")
+    records = here.rows("publish", "public_records")
+    total, vectors = Sum.of(reports["direction"]), given(here.facts)
+    public = Public.of(vectors, records["z"], records["label"])
+    gate, epsilon = here.params["direct.gate"], here.facts["epsilon"]
+    line = joined(total, vectors, epsilon, public, gate=gate)
+    return {
+        "classifier": classifier(line, total.n),
+        "reports_alone": decoded(reports, here.facts, rule_of(here.params)),
+    }

@@ -1,0 +1,10 @@
+"""The table of what the same reports say by themselves, for comparison."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.tables import Table
+from curvote.protocols.direct.tables import CLASSIFIER
+
+REPORTS_ALONE: Final = Table("reports_alone", CLASSIFIER.columns, unit="classifier")

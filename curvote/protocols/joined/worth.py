@@ -1,0 +1,20 @@
+"""What labelled public records are worth, in the currency of noised reports."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote import validate
+
+# The noise of N reports has v N epsilon^2 of about 6 (`curvote.protocols.choice`), the
+# label moment of n unit vectors with p numbers a variance of 1/(p n) in each.
+WORTH: Final = 6.0
+
+
+def worth(volunteers: int, d: int) -> float:
+    """Return the N epsilon^2 of reports that tell as much as labelled records do.
+
+    They are ``volunteers`` >= 0 records of ``d`` >= 1 numbers: 6 (d + 1) times as many.
+    """
+    count = validate.at_least(0, volunteers=volunteers)
+    return WORTH * (validate.at_least(1, d=d) + 1) * count
