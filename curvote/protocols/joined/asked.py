@@ -46,8 +46,8 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
         yield Problem(message, _LABELS)
     if pipeline.direct.arm in PROTOCOLS or pipeline.protocol in PROTOCOLS.values():
         message = (
-            "volunteers are joined with one round of directions: they centre and"
-            " whiten as its first one would; name arm joint."
+            "volunteers are joined with reports of arm mean or joint: they centre and"
+            " whiten as a first round would; name one of these."
         )
         yield Problem(message, _LABELS)
     if pipeline.liars:
