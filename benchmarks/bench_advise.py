@@ -23,7 +23,7 @@ from scipy.special import expit
 from benchmarks.bench_rule import learnt
 from benchmarks.laws import RECORDS, Law
 from curvote.errors import UserError
-from curvote.protocols.choice import arm_of
+from curvote.protocols.choice import choose
 from curvote.theory import Signal, expect_direct
 from curvote.theory.hard import reach
 
@@ -80,7 +80,7 @@ def measured(law: Law, runs: int) -> tuple[np.ndarray, float, tuple[float, float
         raise UserError("no signal of normal records is as strong.")
     told = expect_direct(law.n, law.d, epsilon, signal)
     ends = reach(law.n, law.d, epsilon, signal, told)
-    arm, errors = str(arm_of(law.n, law.d, epsilon).arm), []
+    arm, errors = choose(law.n, law.d, epsilon).arm or "mean", []
     for _ in range(runs):
         clients, seed = law.clients(rng, law.n), int(rng.integers(2**62))
         coef, intercept = learnt(arm, (law.d, epsilon), clients, seed)

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from curvote import validate
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.choice import arm_of
+from curvote.protocols.choice import choose
 from curvote.protocols.direct.arms import FIRST, vectors
 from curvote.representation.direction import Directions, Whitening
 from curvote.server import directions as decoder
@@ -133,7 +133,7 @@ def expect_direct(
     are a UserError.
     """
     validate.at_least(2, n=n)
-    chosen = arm or arm_of(n, d, epsilon).arm or "mean"
+    chosen = arm or choose(n, d, epsilon).arm or "mean"
     given = vectors(chosen, d, "standard", "auto")
     case = Case(n, epsilon, given, chosen == "two", lies)
     rng = np.random.default_rng(seed)
@@ -176,6 +176,13 @@ class Case:
             sums = start, Sum(other + moved, self.n - first)
             lines.append(decoder.two_rounds(sums, made, *ways))
         return lines
+
+
+def means(
+    rng: np.random.Generator, world: World, epsilon: float, n: int, runs: int
+) -> Array:
+    """Return means of ``n`` honest reports of a signal's records, (runs, size)."""
+    return _Noise(rng, world, epsilon, NONE).means(n, runs)
 
 
 class _Noise:

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from threadpoolctl import threadpool_limits
 
-from curvote.protocols.choice import arm_of
+from curvote.protocols.choice import choose
 from curvote.protocols.direct.arms import vectors
 from curvote.representation.direction import Directions
 from curvote.server.directions import Line
@@ -94,7 +94,7 @@ def reach(
     Under each of `LAWS` nine runs of ten do, and of normal records, of which ``told``
     is expected; the arm is that of the public rule.
     """
-    arm = arm_of(n, d, epsilon).arm or "mean"
+    arm = choose(n, d, epsilon).arm or "mean"
     case = Case(n, epsilon, vectors(arm, d, "standard", "auto"), arm == "two")
     with threadpool_limits(limits=1):
         found = [_errors(case, signal, law) for law in LAWS]
