@@ -11,7 +11,8 @@ E[y] and g = Cov(y, x) the server knows, by `curvote.shrinkage`,
     b ~ N(h_0/r, v/r^2),  r g ~ N(C (C + ridge)^-1 m, own C (C + ridge)^-1),
 
 with m = h_1 - c h_0. A rule w'(x - c) + a, w'S w = 1, agrees with y as two normal
-numbers of correlation w'g/(2 phi(k)) do, cut at a and k, Phi(k) = (1 + b)/2 (Owen 1956).
+numbers of correlation w'g/(2 phi(k)) do, cut at a and k, where Phi(k) = (1 + b)/2 (Owen
+1956).
 
 The errors it predicts are far too rosy where records are skewed or shifted. They serve
 to compare, and are never shown.
@@ -19,17 +20,21 @@ to compare, and are never shown.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri, owens_t
 
-from curvote.shrinkage import Known, ridge, solve
+from curvote.shrinkage import Known, solve
 
 Array = NDArray[np.float64]
 
-# A rule that is expected to gain no more than this is not worth what it risks, where
-# the larger class stands out by this many standard deviations.
-LEAST_GAIN, CLEAR = 0.005, 2.0
+# The larger class must stand out by so many standard deviations of h_0: where slopes
+# stand out too, by SEEN of the deviations of noise's energy, a rule has much to lose.
+CLEAR, CLEAREST, SEEN = 2.0, 3.25, 2.0
+# Energy of slopes that noise would show in a lucky draw is not believed.
+DOUBT, LEAST = 1.0, 0.02
 # Neither class is rarer, and no label closer to its score, than the model can tell.
 RAREST, CLOSEST = 1e-3, 0.99
 TINY = 1e-9  # Owen's T is asked for ratios
@@ -46,9 +51,10 @@ def gated(known: Known) -> Array:
 
 def guarded(known: Known, w: Array) -> Array:
     """Return ``w`` (p,), or the majority's rule if that does as well."""
-    sure = abs(known.label[0, 0]) > CLEAR * np.sqrt(known.noise)
-    if sure and expected_gain(known, w) <= LEAST_GAIN:
-        return np.eye(1, len(w))[0] * np.sign(known.label[0, 0])
+    clear = CLEAREST if Slopes.of(known).seen > SEEN else CLEAR
+    sure = abs(known.label[0, 0]) > clear * np.sqrt(known.noise)
+    if sure and expected_gain(known, w) <= 0:
+        return np.asarray(np.eye(1, len(w))[0] * np.sign(known.label[0, 0]))
     return w
 
 
@@ -57,30 +63,51 @@ def expected_gain(known: Known, w: Array) -> float:
 
     The mean over the posterior of (b, g), by a fixed quadrature.
     """
-    centre, side = known.second.centre, np.sign(known.label[0, 0])
-    mean, spread = _slope(known, w[1:])
-    length = float(np.sqrt(w[1:] @ known.second.around @ w[1:] / known.second.corner))
+    h_0, second, slopes = known.label[0, 0], known.second, w[1:]
+    length = float(np.sqrt(slopes @ second.around @ slopes / second.corner))
     if length == 0:
         return 0.0
-    r = np.sqrt(known.second.corner)
-    share = (1 + known.label[0, 0] / r + np.sqrt(known.noise) / r * PAIRS[0]) / 2
+    r = np.sqrt(second.corner)
+    share = (1 + (h_0 + np.sqrt(known.noise) * PAIRS[0]) / r) / 2
     k = ndtri(np.clip(share, RAREST, 1 - RAREST))
+    mean, spread = Slopes.of(known).along(slopes)
     density = np.exp(-(k**2) / 2) / np.sqrt(2 * np.pi)
-    along = (mean + spread * PAIRS[1]) / (2 * density * length)
-    cut = (w[0] + float(centre @ w[1:])) / length
-    right = agreement(np.clip(along, -CLOSEST, CLOSEST), cut, k)
-    return float(COUNTS @ (right - ndtr(side * k)))
+    correlation = (mean + spread * PAIRS[1]) / (2 * r * density * length)
+    cut = (w[0] + float(second.centre @ slopes)) / length
+    right = agreement(np.clip(correlation, -CLOSEST, CLOSEST), cut, k)
+    return float(COUNTS @ (right - ndtr(np.sign(h_0) * k)))
 
 
-def _slope(known: Known, w: Array) -> tuple[float, float]:
-    """Return mean and standard deviation of w'g, given what was released."""
-    second, d = known.second, len(w)
-    moment = known.label[0, 1:] - second.centre * known.label[0, 0]
-    more, own = ridge(known)
-    kept = np.linalg.solve(second.around + more * np.eye(d), second.around)
-    variance = max(own * float(w @ kept @ w), 0.0)
-    mean, r = float(w @ kept.T @ moment), np.sqrt(second.corner)
-    return mean / r, float(np.sqrt(variance) / r)
+@dataclass(frozen=True)
+class Slopes:
+    """m (d,) = h_1 - c h_0, the variance of its numbers, and C (d, d)."""
+
+    moment: Array
+    noise: float
+    around: Array
+
+    @classmethod
+    def of(cls, known: Known) -> Slopes:
+        """Take two classes' m from what is known."""
+        label, centre = known.label[0], known.second.centre
+        noise = known.noise * (1 + float(centre @ centre) / len(centre))
+        return cls(label[1:] - centre * label[0], noise, known.second.around)
+
+    @property
+    def seen(self) -> float:
+        """By how many standard deviations the energy of m exceeds that of noise."""
+        d = len(self.moment)
+        energy = float(self.moment @ self.moment) / self.noise
+        return (energy - d) / float(np.sqrt(2 * d))
+
+    def along(self, w: Array) -> tuple[float, float]:
+        """Return mean and standard deviation of w'r g, given m."""
+        d = len(w)
+        believed = max((self.seen - DOUBT) * np.sqrt(2 * d), LEAST * d)
+        ridge = float(np.trace(self.around)) / believed
+        kept = np.linalg.solve(self.around + ridge * np.eye(d), self.around)
+        variance = max(self.noise * float(w @ kept @ w), 0.0)
+        return float(w @ kept.T @ self.moment), float(np.sqrt(variance))
 
 
 def agreement(correlation: Array, h: float, k: Array) -> Array:
