@@ -20,7 +20,7 @@ from curvote.client.report import Reporter
 from curvote.client.vote import decisions, vote
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
-from curvote.protocols.choice import arm_of
+from curvote.protocols.choice import choose
 from curvote.protocols.direct.arms import FIRST, vectors
 from curvote.server import learners
 from curvote.server.averaging import average, weights
@@ -106,7 +106,7 @@ class World:
 
 def direct(world: World, n: int, epsilon: float, arm: str | None = None) -> float:
     """Return the error of one run of `direct`."""
-    chosen = arm or arm_of(n, world.d, epsilon).arm
+    chosen = arm or choose(n, world.d, epsilon).arm or "mean"
     given = vectors(str(chosen), world.d, "standard", "auto")
     reporter = DirectionReporter.build(given, epsilon)
     z, labels = world.clients(n)

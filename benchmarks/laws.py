@@ -160,9 +160,12 @@ class Law:
 
     def clients(self, rng: Rng, n: int) -> tuple[Array, Array]:
         """Return z (n, d) and labels -1/+1 (n,)."""
-        sampler, logit = self._law
-        z = sampler(rng, n)
-        return z, np.where(rng.random(n) < expit(logit(z)), 1.0, -1.0)
+        z = self._law[0](rng, n)
+        return z, np.where(rng.random(n) < expit(self.logit(z)), 1.0, -1.0)
+
+    def logit(self, z: Array) -> Array:
+        """Return the log odds of class +1 of z (n, d), (n,)."""
+        return self._law[1](z)
 
     @cached_property
     def _law(self) -> tuple[Sampler, Score]:
@@ -208,9 +211,15 @@ JUDGED = tuple(
 
 # Degrees that `tuned` draws between.
 _DEGREES = {
-    **{"normal": (0, 0), "correlated": (0.2, 0.95), "common": (0.2, 0.8)},
-    **{"shifted": (0.3, 2.5), "student": (2.2, 6), "lognormal": (0.4, 1.4)},
-    **{"exponential": (0, 1), "binary": (0.05, 0.5), "uneven": (1.5, 6)},
+    "normal": (0, 0),
+    "correlated": (0.2, 0.95),
+    "common": (0.2, 0.8),
+    "shifted": (0.3, 2.5),
+    "student": (2.2, 6),
+    "lognormal": (0.4, 1.4),
+    "exponential": (0, 1),
+    "binary": (0.05, 0.5),
+    "uneven": (1.5, 6),
     "mixture": (0.5, 3),
 }
 

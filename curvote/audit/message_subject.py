@@ -47,7 +47,7 @@ class MessageSubject(SentSubject):
     def deciding(self) -> tuple[int, ...]:
         """The thresholds of a word with the whole budget, or of a report's parts."""
         sent = set(self.message.payload.model_fields)
-        if sent == {"z", "label"}:
+        if sent >= {"z", "label"}:
             return thresholds(Reporter.of(self.task))
         if sent == {"question", "answer"}:
             return thresholds(cells.mechanism(self.task))
@@ -57,7 +57,7 @@ class MessageSubject(SentSubject):
     @property
     def rejects(self) -> bool:
         """Whether the message is a direction: see `PrivUnit`."""
-        return self.task.mechanism in {"privunit", "joint_box"}
+        return self.task.mechanism in {"privunit", "one_of", "joint_box"}
 
     def own_checks(self) -> list[Finding]:
         """Check every legal split of the budget, and what others' records move."""

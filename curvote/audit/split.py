@@ -37,7 +37,7 @@ def check(task: Task, message: Message) -> Finding:
 
     Nothing where the message is one vector or one bit: then nothing is split.
     """
-    if set(message.payload.model_fields) != {"z", "label"}:
+    if not set(message.payload.model_fields) >= {"z", "label"}:
         return Finding("split")
     for share in SHARES:
         why = _sums(task, share) or _drawn(task, message, share)
@@ -78,7 +78,8 @@ def _drawn(task: Task, message: Message, share: float | str) -> str | None:
         return None
     label = 1 / (task.encoding.d + 1) if share == "equal" else float(share)
     own = BinaryRR(epsilon=label * task.epsilon)
-    kept = float(np.mean(sent["label"] == known.signs))
+    told = message_residuals.answering(stated, known, sent)
+    kept = float(np.mean(sent["label"] == told.signs))
     if abs(kept - own.keep) > 7 * np.sqrt(0.25 / CLIENTS):
         return f"the label is kept {kept:.3f} of the time, not {own.keep:.3f}"
     return excess(found, ALPHA)

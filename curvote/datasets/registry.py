@@ -7,6 +7,7 @@ DATASETS = {
     "drifting": "curvote.datasets.drifting",
     "posterior_drift": "curvote.datasets.posterior_drift",
     "circle": "curvote.datasets.circle",
+    "simulated-classes": "curvote.datasets.simulated_classes",
     "phonemes": "curvote.datasets.phonemes",
     "heart": "curvote.datasets.heart",
     "stroke": "curvote.datasets.stroke",

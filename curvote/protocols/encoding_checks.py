@@ -7,12 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from curvote.chain.axis import Settings
+from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.protocols.settings import Representation
-from curvote.representation import basis
+from curvote.representation import basis, cosines
 from curvote.representation.rescale import RESCALES, rescale
 
-BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES]
+BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES, cosines.COSINES]
 
 
 def representation(pipeline: Settings) -> Iterator[Problem]:
@@ -24,6 +25,8 @@ def representation(pipeline: Settings) -> Iterator[Problem]:
             hint = did_you_mean(name, known)
             yield Problem(f"{name!r} is not known.{hint}", ("project", key))
     yield from _size(project)
+    if project.basis == cosines.COSINES:
+        yield from _square(pipeline)
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
     try:
@@ -49,6 +52,18 @@ def _size(project: Representation) -> Iterator[Problem]:
         basis.check_size(project.basis, project.size, project.order)
     except UserError as error:
         yield Problem(str(error), ("project", "size"))
+
+
+def _square(pipeline: Settings) -> Iterator[Problem]:
+    """Ask for square images with pixels enough, where their size is known."""
+    dataset, parameters = lookup.chosen(pipeline.source)
+    points = dataset.width(parameters)
+    if points is not None:
+        try:
+            size = pipeline.project.size
+            cosines.frequencies(points, size if isinstance(size, int) else 1)
+        except UserError as error:
+            yield from error.problems
 
 
 def _try_constants(project: Representation) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +14,9 @@ from curvote.chain.view import View
 from curvote.classes import Classes
 from curvote.classifier import Linear
 from curvote.named_columns import grid_names
-from curvote.protocols.classifiers import averaged, line_in
+from curvote.protocols.classifiers import line_in
 from curvote.protocols.mrma.tables import variant
+from curvote.protocols.questions import combined, one_against_rest, turned
 from curvote.representation.encoding import Encoding
 
 if TYPE_CHECKING:
@@ -59,10 +61,21 @@ def one(view: View) -> CurveClassifier:
     return linear(view, line_in(view.columns("aggregate", "classifier")))
 
 
-def ensemble(view: View) -> CurveClassifier:
-    """Return the average of the weak classifiers, reversed and weighted."""
+def ensemble(
+    view: View, code: Callable[[int], Array] = one_against_rest
+) -> CurveClassifier:
+    """Return what the weak classifiers make, reversed and weighted.
+
+    ``code`` returns the questions about K classes that they answer (`questions`).
+    """
     weak = variant(view.columns("train", "weak"), "weak")
-    return linear(view, averaged(weak, view.columns("aggregate", "ensemble")))
+    made, n_classes = view.columns("aggregate", "ensemble"), _number(view)
+    coef, intercept = combined(code(n_classes), weak, turned(made))
+    return linear(view, line_in({"coef": coef, "intercept": intercept}))
+
+
+def _number(view: View) -> int:
+    return len(view.facts("project")["classes"])
 
 
 def history(view: View) -> CurveClassifier:

@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.representation import cosines
+from curvote.representation.cosines import COSINES
 
 Array = NDArray[np.float64]
 Domain = tuple[float, float]
@@ -96,16 +98,32 @@ def values_on(grid: ArrayLike) -> Projection:
     return Projection(one, np.diag(weights), domain, VALUES, len(points), 1)
 
 
+def images(points: int, size: int) -> Projection:
+    """Return the projection of square images of ``points`` pixels onto 2-D cosines.
+
+    They are orthonormal: the Gram matrix of sums over pixels is 1. Pixels that make no
+    square, or fewer than ``size``, are a UserError.
+    """
+    size = validate.at_least(1, size=size)
+    domain = (1.0, float(points))
+    return Projection(
+        cosines.matrix(points, size), np.eye(size), domain, COSINES, size, 1
+    )
+
+
 def roughness(given: Projection) -> Array:
     """Return R (d, d), the integrals of phi_i'' phi_j'': c'Rc is a curve's roughness.
 
     For curves given by their values second differences stand in, for feature vectors
-    their size: R = 1. In the coordinates of ``given``, whichever they are.
+    their size: R = 1, and of images the Laplacian counts. In the coordinates of
+    ``given``, whichever they are.
     """
     if given.name == IDENTITY:
         return np.eye(given.size)
     if given.name == VALUES:
         return _second_differences(given)
+    if given.name == COSINES:
+        return cosines.roughness(given.matrix.shape[1], given.size)
     functions = BASES[given.name](given.domain, given.size, given.order)
     plain = _gram_of_derivatives(functions, 2)
     if np.allclose(given.gram, _gram(functions), rtol=1e-9, atol=0):
@@ -141,7 +159,7 @@ def check_size(
     basis: str, size: int, order: int = 4, points: int | None = None
 ) -> None:
     """Raise a UserError if ``basis`` has no such size, or not on so many ``points``."""
-    validate.one_of(BASES, basis=basis)
+    validate.one_of((*BASES, COSINES), basis=basis)
     validate.at_least(1, size=size)
     validate.at_least(1, order=order)
     if basis == "fourier" and size % 2 == 0:

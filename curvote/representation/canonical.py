@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.errors import UserError
 from curvote.representation.basis import MOST_ORDER, Projection
+from curvote.representation.cosines import side_of
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -64,11 +65,12 @@ def _check_numbers(given: Projection) -> None:
     known = {
         "identity": points == size and order == 1 and (start, end) == (1.0, size),
         "values": points == size > 1 and order == 1,
+        "cosines": size <= points and order == 1 and (start, end) == (1.0, points),
         "fourier": size % 2 == 1 and size < points,
         "bspline": order <= min(size, MOST_ORDER) and size <= points,
     }
     exists = known[validate.one_of(known, basis=given.name)] and d == size
-    if not exists or (start >= end and given.name != "identity"):
+    if not exists or (start >= end and given.name not in ("identity", "cosines")):
         raise UserError(
             f"there is no basis {given.name} of size {size} and order {order} on"
             f" {points} points from {start:g} to {end:g} with {d} coefficients."
@@ -79,6 +81,8 @@ def named(given: Projection, points: int) -> Functions:
     """Return the basis that ``given`` names, on ``points`` equidistant grid points."""
     if given.name == "identity":
         return Functions(np.eye(given.size), np.eye(given.size))
+    if given.name == "cosines":
+        return Functions(cosine_waves(points, given.size), np.eye(given.size))
     grid = np.linspace(*given.domain, points)
     if given.name == "values":
         return Functions(np.eye(points), np.diag(_trapezoid(grid)))
@@ -98,6 +102,21 @@ def _splines(grid: Array, given: Projection) -> Functions:
         (inside * weights) @ inside.T,
         (slopes * weights) @ slopes.T,
     )
+
+
+def cosine_waves(points: int, size: int) -> Array:
+    """Return the lowest orthonormal cosines of a square of pixels, (size, points).
+
+    s_i cos(pi i (x + 1/2) / side) down times the same across, s_0 = 1/sqrt(side) and
+    sqrt(2/side) else, by i + j, then |i - j|, then i.
+    """
+    side = side_of(points)
+    pixels = (np.arange(side) + 0.5) * (np.pi / side)
+    waves = np.cos(np.outer(np.arange(side), pixels)) * np.sqrt(2 / side)
+    waves[0] /= np.sqrt(2)
+    every = ((i + j, abs(i - j), i, j) for i in range(side) for j in range(side))
+    lowest = sorted(every)[:size]
+    return np.array([np.outer(waves[i], waves[j]).ravel() for *_, i, j in lowest])
 
 
 def fourier(grid: Array, size: int) -> Array:

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
+from curvote.server.several import scores
+
 Array = NDArray[np.float64]
 Line = tuple[Array, Any]
 
@@ -17,32 +19,23 @@ PENALTY = 1.0
 # The precision of an intercept that nothing is known of: it keeps the rule finite.
 FLAT = 1e-6
 STEPS, SMALL = 50, 1e-8
-# The score of a class that no record has, below any other.
-ABSENT = -1e6
 
 
 def logistic(z: Array, places: NDArray[np.int64], n_classes: int = 2) -> Line:
-    """Return coef and intercept for records ``z`` (n, d) of classes ``places`` (n,).
+    """Return (coef, intercept) for records ``z`` (n, d) with labels (n,) from 0.
 
-    They are (d,) and a number for two classes, (K, d) and (K,), a score for each, for
-    more. Where all records are of one class it is the constant that names it.
+    Of two classes coef is (d,), of more a score for each: (K, d) and (K,). Where all
+    have one label it is the constant classifier that names it.
     """
     from sklearn.linear_model import LogisticRegression  # takes a second
 
-    seen = np.unique(places)
-    if len(seen) < 2:
-        coef, intercept = np.zeros((1, z.shape[1])), np.zeros(1)
-    else:
-        made = LogisticRegression(C=1 / PENALTY, max_iter=1000).fit(z, places)
-        coef, intercept = made.coef_, made.intercept_
-    if n_classes == 2:
-        constant = intercept[0] if len(seen) == 2 else 2 * seen[0] - 1
-        return coef[0], float(constant)
-    if len(seen) == 2:  # its one line tells the second from the first
-        coef, intercept = np.vstack([0 * coef, coef]), np.r_[0.0, intercept]
-    scores = np.zeros((n_classes, z.shape[1])), np.full(n_classes, ABSENT)
-    scores[0][seen], scores[1][seen] = coef, intercept
-    return scores
+    model = LogisticRegression(C=1 / PENALTY, max_iter=1000)
+    if n_classes > 2:
+        return scores(model, z, places, n_classes)
+    if len(np.unique(places)) < 2:
+        return np.zeros(z.shape[1]), float(2 * places[0] - 1)
+    model.fit(z, places)
+    return model.coef_[0], float(model.intercept_[0])
 
 
 def penalised(x: Array, signs: Array, precision: Array, right: Array) -> Array:

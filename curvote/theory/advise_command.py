@@ -10,7 +10,14 @@ import typer
 
 from curvote.chain.columns import aligned
 from curvote.errors import UserError
-from curvote.theory.advise_words import liars, outside, percent, volunteers
+from curvote.theory.advise_words import (
+    HEAD,
+    ends,
+    liars,
+    outside,
+    percent,
+    volunteers,
+)
 
 if TYPE_CHECKING:
     from curvote.protocols.outside import Outside
@@ -158,7 +165,7 @@ def _one(epsilon: list[float]) -> float:
 def _outlook(found: Outlook) -> str:
     """Return a table and the reasons for what stands in it."""
     best = [percent(signal.best) for signal in found.signals.values()]
-    lines = ["Error to expect of direct in %, ± its spread from run to run:", ""]
+    lines = [*HEAD, ""]
     lines += aligned(
         [
             ["epsilon", "auto takes", "N epsilon^2", "noise", *found.signals],
@@ -181,7 +188,8 @@ def _cells(row: Row, clients: int) -> list[str]:
     cells = [f"{row.epsilon:g}", taken, told, f"{row.choice.noise:.2g}"]
     for name, found in row.expected.items():
         mark = "*" if row.nothing(name) else ""
-        cells.append(f"{percent(found.error)} ± {percent(found.spread)}{mark}")
+        told = f"{percent(found.error)} ± {percent(found.spread)}{mark}"
+        cells.append(f"{told} {ends(row.reach[name])}")
     return cells
 
 

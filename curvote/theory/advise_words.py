@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from curvote.theory.outlook import Expected, Row
 
 
+HEAD = (
+    "Error to expect of direct in %, ± its spread from run to run; in brackets, where",
+    "nine runs of ten end if records are shifted, skewed, heavy-tailed or correlated:",
+)
+
+
+def ends(reach: tuple[float, float]) -> str:
+    """Write an interval in percent."""
+    low, high = (f"{100 * end:.0f}" for end in reach)
+    return f"({low}-{high})"
+
+
 def percent(value: float) -> str:
     """Write a share in percent points."""
     return f"{100 * value:.1f}"

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 
 from curvote import validate
 from curvote.mechanisms.privunit import PrivUnit
-from curvote.protocols.choice import arm_of
+from curvote.protocols.choice import choose
 from curvote.protocols.direct.arms import FIRST, vectors
 from curvote.representation.direction import Directions, Whitening
 from curvote.server import directions as decoder
@@ -133,30 +133,31 @@ def expect_direct(
     are a UserError.
     """
     validate.at_least(2, n=n)
-    chosen = arm or arm_of(n, d, epsilon).arm or "mean"
+    chosen = arm or choose(n, d, epsilon).arm or "mean"
     given = vectors(chosen, d, "standard", "auto")
-    case = _Case(n, epsilon, given, chosen == "two", lies)
+    case = Case(n, epsilon, given, chosen == "two", lies)
     rng = np.random.default_rng(seed)
     with threadpool_limits(limits=1):  # matrices are too small to share
-        found = [case.errors(rng, signal) for _ in range(SLANTS)]
+        found = [
+            case.errors(rng, World.draw(rng, signal, given)) for _ in range(SLANTS)
+        ]
     return Expectation(float(np.mean(found)), float(np.std(found)), chosen)
 
 
 @dataclass(frozen=True)
-class _Case:
+class Case:
     """N, epsilon, how records become vectors, whether in two rounds, and lies."""
 
     n: int
     epsilon: float
     given: Directions
     twice: bool
-    lies: Lies
+    lies: Lies = NONE
 
-    def errors(self, rng: np.random.Generator, signal: Signal) -> Array:
-        """Return the errors of some rules for one direction of the signal."""
-        world = World.draw(rng, signal, self.given)
+    def errors(self, rng: np.random.Generator, world: World, most: int = RUNS) -> Array:
+        """Return the errors of some rules, ``most`` at most, in one world."""
         noise = _Noise(rng, world, self.epsilon, self.lies)
-        runs = int(np.clip(RUN_VALUES // self.given.size, FEWEST, RUNS))
+        runs = int(np.clip(RUN_VALUES // self.given.size, FEWEST, most))
         lines = self._two(world, noise, runs) if self.twice else self._one(noise, runs)
         return world.errors(lines)
 

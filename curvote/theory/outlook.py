@@ -9,9 +9,11 @@ from typing import Any
 from curvote import validate
 from curvote.privacy import Budget
 from curvote.protocols.choice import Choice, choose
+from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.message import messages
 from curvote.protocols.outside import Outside, crowd
 from curvote.theory.direct import Expectation, expect_direct
+from curvote.theory.hard import reach
 from curvote.theory.lies import Lies, hidden
 from curvote.theory.signals import Signal, strengths
 from curvote.theory.volunteers import Offer, offer
@@ -19,6 +21,7 @@ from curvote.theory.voted import DIRECTIONS, expect_votes
 
 NO_GAIN = 0.01  # over the majority: not worth a budget
 Expected = dict[str, Expectation]  # by the name of a signal
+Reach = dict[str, tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,15 @@ class Lied:
 class Row:
     """One epsilon: the rule's choice, and the error of `direct` for each signal.
 
-    ``outside`` is what an outsider sees of a client who trusts the shuffler, ``lied``
-    what liars do where some are expected.
+    ``reach`` is what the error of a run lies between, by the name of a signal, where
+    records are not normal (`curvote.theory.hard`). ``outside`` is what an outsider sees
+    of a client who trusts the shuffler, ``lied`` what liars do where some are expected.
     """
 
     epsilon: float
     choice: Choice
     expected: Expected
+    reach: Reach
     majority: float
     outside: Outside | None
     lied: Lied | None
@@ -67,7 +72,9 @@ class Row:
     def document(self) -> dict[str, Any]:
         """Return plain values."""
         direct = {
-            name: asdict(found) | {"nothing_gained": self.nothing(name)}
+            name: asdict(found)
+            | dict(zip(("low", "high"), self.reach[name], strict=True))
+            | {"nothing_gained": self.nothing(name)}
             for name, found in self.expected.items()
         }
         more = {
@@ -137,15 +144,16 @@ def look_ahead(
 def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -> Row:
     choice, epsilon = choose(*size, liars), size[-1]
     expected = {name: expect_direct(*size, signal) for name, signal in known.items()}
+    ends = {name: reach(*size, s, expected[name]) for name, s in known.items()}
     majority = next(iter(known.values())).majority
     outside = Outside.of(Budget(epsilon), _crowd(choice, size[0]))
     lied = _lied(size, known, expected, liars) if liars else None
-    return Row(epsilon, choice, expected, majority, outside, lied)
+    return Row(epsilon, choice, expected, ends, majority, outside, lied)
 
 
 def _crowd(choice: Choice, n: int) -> int:
     """Return among how many messages the least hidden client's is."""
-    protocol = "direct_two" if choice.arm == "two" else choice.protocol
+    protocol = PROTOCOLS.get(choice.arm or "", choice.protocol)
     sizes = {"train": n, "vote": 0}
     candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
     return min(

@@ -39,6 +39,7 @@ SAID: dict[str, list[dict[str, Any]]] = {
     "drifting": [{}, {"points": 11}],
     "posterior_drift": [{"n": 3}, {"total": 5, "m": 3, "test": 0}],
     "circle": [{}, {"n_classes": 3, "shares": "rank"}],
+    "simulated-classes": [{}, {"n_classes": 3, "d": 12}],
     "phonemes": [
         {},
         {"classes": ["sh", "aa", "iy"]},

@@ -43,9 +43,11 @@ def clients(d: int = 2) -> Made:
 
 
 def messages(histogram: Histogram) -> NDArray[np.float64]:
-    """Return what each possible record would send without noise, [2 cells, cells]."""
+    """Return what each possible record would send without noise, a row a record."""
     filled = np.eye(histogram.bins**histogram.d)
-    return np.concatenate([filled, -filled])
+    if histogram.n_classes == 2:
+        return np.concatenate([filled, -filled])
+    return np.eye(len(filled) * histogram.n_classes)
 
 
 # --------------------------------------------------------------------------- cells
@@ -83,9 +85,12 @@ def test_too_many_numbers_are_refused(d: int, bins: int):
 # ------------------------------------------------------------------------- privacy
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("published", [False, True])
-def test_the_whole_vector_loses_epsilon_at_most(epsilon: float, published: bool):
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_whole_vector_loses_epsilon_at_most(
+    epsilon: float, published: bool, n_classes: int
+):
     """Of any two records, at any output; the right form reaches it, to 1e-6."""
-    histogram = Histogram(2, 2, epsilon, published)
+    histogram = Histogram(2, 2, epsilon, published, n_classes)
     known, mechanism = messages(histogram), histogram.mechanism
     rng = np.random.default_rng(SEED)
     at = rng.integers(-(2**23), 2**23, (200, known.shape[1])) * STEP
@@ -111,13 +116,50 @@ def test_the_published_scale_is_twice_the_stated_one(d: int):
 
 # ----------------------------------------------------------------------------- law
 def test_without_noise_the_larger_class_of_a_cell_wins():
-    """A tie, and a cell that nobody is in, give -1."""
+    """A tie, and a cell that nobody is in, give the first class."""
     z = np.array([[-0.9], [-0.8], [-0.7], [-0.3], [-0.2], [0.2]])
-    labels = np.array([1.0, 1, -1, 1, -1, -1])
+    labels = np.array([1, 1, 0, 1, 0, 0])
     points = np.array([[-0.6], [-0.1], [0.1], [0.7], [-1]])
     histogram = Histogram(1, 4, NO_NOISE)
     found = histogram.classify(z, labels, points, np.random.default_rng(SEED))
-    assert found.tolist() == [1, -1, -1, -1, 1]
+    assert found.tolist() == [1, 0, 0, 0, 1]
+
+
+def test_without_noise_the_largest_of_several_classes_wins():
+    """A tie gives the first of those that have equally many."""
+    z = np.array([[-0.9], [-0.8], [-0.7], [-0.3], [-0.2], [0.2]])
+    labels = np.array([2, 2, 1, 1, 2, 3])
+    points = np.array([[-0.6], [-0.1], [0.1]])
+    histogram = Histogram(1, 4, NO_NOISE, n_classes=4)
+    found = histogram.classify(z, labels, points, np.random.default_rng(SEED))
+    assert found.tolist() == [2, 1, 3]
+    with pytest.raises(UserError, match="the 4 classes are 0 to 3"):
+        histogram.classify(z, labels + 1, points, np.random.default_rng(SEED))
+
+
+def test_a_cell_of_several_classes_takes_a_number_each():
+    """2^20 numbers at most; the error counts them."""
+    Histogram(2, 512, 1.0, n_classes=4)
+    with pytest.raises(UserError, match=r"would send 5 x 512\^2 numbers"):
+        Histogram(2, 512, 1.0, n_classes=5)
+
+
+def test_several_classes_have_the_law_of_the_releases():
+    """Each class wins a cell as often as with noise drawn by every client."""
+    rounds, n = 3000, 25
+    z, points = np.full((n, 1), -0.9), np.array([[-0.75], [0.75]])
+    labels = np.repeat([0, 1, 2], [10, 9, 6])
+    histogram = Histogram(1, 2, 1.5, n_classes=3)
+    sent = np.zeros((n, 2, 3))
+    sent[np.arange(n), 0, labels] = 1
+    every = np.broadcast_to(sent, (rounds, n, 2, 3)).reshape(-1, 6)
+    noised = histogram.mechanism.randomize(every, SeededEntropy(SEED))
+    real = noised.reshape(rounds, n, 2, 3).sum(axis=1).argmax(axis=-1)
+    rng = np.random.default_rng(SEED)
+    said = [histogram.classify(z, labels, points, rng) for _ in range(rounds)]
+    for k in range(3):
+        gap = np.abs(np.mean(np.array(said) == k, axis=0) - (real == k).mean(axis=0))
+        assert (gap <= 5 * np.sqrt(0.5 / rounds)).all()
 
 
 @pytest.mark.parametrize(("published", "alike"), [(False, True), (True, False)])
@@ -128,11 +170,11 @@ def test_the_shortcut_has_the_law_of_the_releases(published: bool, alike: bool):
     """
     rounds, n = 3000, 25
     z = np.concatenate([np.full(10, -0.9), np.full(9, -0.2), np.full(6, 0.1)])[:, None]
-    labels = np.where(np.arange(n) < 14, 1.0, -1.0)
+    labels = np.where(np.arange(n) < 14, 1, 0)
     points = np.array([[-0.75], [-0.25], [0.25], [0.75]])
     right = Histogram(1, 4, 1.5)
     sent = np.zeros((n, 4))
-    sent[np.arange(n), right.cells(z)] = labels
+    sent[np.arange(n), right.cells(z)] = 2 * labels - 1
     every = np.broadcast_to(sent, (rounds, n, 4))
     noised = right.mechanism.randomize(every, SeededEntropy(SEED))
     real = (noised.sum(axis=1) > 0).mean(axis=0)

@@ -9,6 +9,7 @@ from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.auto import choosing
+from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.direct.messages import MESSAGES
 from curvote.protocols.direct.settings import Settings
 from curvote.protocols.direct.tables import CLASSIFIER, DIRECTIONS
@@ -46,6 +47,7 @@ SCORE = scored(
     ("project", "aggregate"),
     AXES,
     ("epsilon", "direct.arm", *ROLES),
+    beside=(CONFUSION,),
 )
 
 _MEAN = Method(

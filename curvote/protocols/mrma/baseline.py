@@ -33,7 +33,7 @@ def one(here: Here) -> Rows:
     errors = {"majority": wrong(here, clients)}
     if not here.facts["histogram"]:
         guess = _guess(here, clients, _histogram(here.inputs, here.params))
-        truth = clients.signs[clients.roles["test"]]
+        truth = clients.labels[clients.roles["test"]]
         errors["histogram"] = float(np.mean(truth != guess))
     return score_rows(errors)
 
@@ -44,6 +44,7 @@ def _histogram(inputs: Inputs, params: Params) -> Histogram:
         params["histogram.bins"],
         params["epsilon"],
         bool(params["published.histogram"]),
+        len(inputs["project"].facts["classes"]),
     )
 
 
@@ -51,4 +52,4 @@ def _guess(here: Here, clients: Clients, histogram: Histogram) -> np.ndarray:
     """Return what the histogram says of each test client, judged on z."""
     rows, rng = EVERYBODY.rows(clients.roles), here.generator("histogram")
     points = clients.z[clients.roles["test"]]
-    return histogram.classify(clients.z[rows], clients.signs[rows], points, rng)
+    return histogram.classify(clients.z[rows], clients.labels[rows], points, rng)

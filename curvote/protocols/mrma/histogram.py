@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
-from curvote.classifier import sign
+from curvote.classes import places
 from curvote.errors import UserError
 from curvote.mechanisms.grid import STEP
 from curvote.mechanisms.laplace import Laplace
 from curvote.mechanisms.laplace_sum import sum_of_noise
 
 FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 MOST_CELLS = 1 << 20
 
@@ -24,35 +25,42 @@ MOST_CELLS = 1 << 20
 class Histogram:
     """[-1, 1]^d in cells, ``bins`` (1/h) equal intervals an axis; each cell elects.
 
-    A client with (z, y), y in -1/+1, releases for every cell y 1{z in cell} plus noise
-    (Berrett & Butucea 2019); a point is classified by the sign of its cell's
-    sum over all clients, 0 as -1.
+    A client with (z, y), y the place of one of two classes, releases for every cell
+    +1 or -1, as y says, where z is in the cell, else 0, plus noise (Berrett & Butucea
+    2019); a point is classified by the sign of its cell's sum over all clients, 0 as
+    the first class. Of more classes it releases 1{z in cell, y = k} plus noise for
+    every cell and class, and the class of the largest sum wins, the first of ties.
 
     The noise is that of the ``laplace`` mechanism with the whole ``epsilon``, scale
-    2/epsilon, in every one of the bins^d coordinates, and the vector is epsilon-LDP all
-    the same: cells are disjoint, so a record fills one coordinate, with +1 or -1. Any
-    two records therefore differ by 1 in two coordinates, by 2 in one, or not at all:
-    by 2 at most in L1. A coordinate's noise has P(k) proportional to exp(-|k| r), r at
-    most epsilon/2 for each unit; the draws are independent, so the log-ratio of any
-    output is at most r times the L1 distance: epsilon.
+    2/epsilon, in every one of the coordinates, and the vector is epsilon-LDP all the
+    same: cells are disjoint, so a record fills one coordinate, with +1 or -1. Any two
+    records therefore differ by 1 in two coordinates, by 2 in one, or not at all: by 2
+    at most in L1, for any number of classes. A coordinate's noise has P(k)
+    proportional to exp(-|k| r), r at most epsilon/2 for each unit; the draws are
+    independent, so the log-ratio of any output is at most r times the L1 distance:
+    epsilon.
 
     ``published`` multiplies the scale by 2^(d+1): MRMA's section 7 states 2^(d+1)/
     epsilon for what changes by 1, and its tables show twice that. This needs less.
-    More than 2^20 cells are a UserError, as is an epsilon that `Laplace` refuses.
+    More than 2^20 numbers are a UserError, as is an epsilon that `Laplace` refuses.
     """
 
     d: int
     bins: int
     epsilon: float
     published: bool = False
+    n_classes: int = 2
     mechanism: Laplace = field(init=False)
 
     def __post_init__(self) -> None:
         d, bins = validate.at_least(1, d=self.d), validate.at_least(1, bins=self.bins)
-        if bins**d > MOST_CELLS:
+        each = len(self._codes)
+        if each * bins**d > MOST_CELLS:
+            size = math.log10(each) + d * math.log10(bins)
+            words = f"{each} x " * (each > 1) + f"{bins}^{d}"
             raise UserError(
                 f"With {bins} bins on each of {d} axes each client would send"
-                f" {bins}^{d} numbers, about 10^{d * math.log10(bins):.1f}; the most is"
+                f" {words} numbers, about 10^{size:.1f}; the most is"
                 f" {MOST_CELLS}. Take fewer bins or a smaller basis."
             )
         excess = 2.0 ** (d + 1) if self.published else 1.0
@@ -74,17 +82,31 @@ class Histogram:
     def classify(
         self,
         z: ArrayLike,
-        labels: FloatArray,
+        labels: IntArray,
         points: ArrayLike,
         generator: np.random.Generator,
-    ) -> FloatArray:
-        """Return -1/+1 [m] for ``points`` [m, d], from ``z`` [n, d] and ``labels`` [n].
+    ) -> IntArray:
+        """Return places [m] for ``points`` [m, d], from ``z`` [n, d], ``labels`` [n].
 
-        A study's shortcut with the releases' exact law: noise is drawn as sums, and for
-        the cells that some point meets; the others cannot matter.
+        Labels are places of classes; others are a UserError. A study's shortcut with
+        the releases' exact law: noise is drawn as sums, and for the cells that some
+        point meets; the others cannot matter.
         """
-        own = self.cells(z)
+        own, filled = self.cells(z), self._codes[:, places(labels, self.n_classes)]
         met, place = np.unique(self.cells(points), return_inverse=True)
-        total = np.bincount(own, weights=labels, minlength=self.bins**self.d)[met]
-        noise = sum_of_noise(len(own), self.mechanism.noise, len(met), generator)
-        return sign(total + noise * STEP)[place]
+        size = self.bins**self.d
+        total = [np.bincount(own, weights=w, minlength=size)[met] for w in filled]
+        noise = [
+            sum_of_noise(len(own), self.mechanism.noise, len(met), generator)
+            for _ in filled
+        ]
+        said = np.array(total) + np.array(noise) * STEP
+        best = said[0] > 0 if len(said) == 1 else said.argmax(axis=0)
+        return np.asarray(best[place], dtype=np.int64)
+
+    @property
+    def _codes(self) -> FloatArray:
+        """What a record's class puts into its cell: a row a number of the cell."""
+        if self.n_classes == 2:
+            return np.array([[-1.0, 1.0]])
+        return np.eye(self.n_classes)

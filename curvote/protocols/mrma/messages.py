@@ -29,6 +29,7 @@ from curvote.protocols.message import (
 )
 from curvote.protocols.mrma.tables import REPORT_VARIANTS, variant
 from curvote.protocols.payloads import Payload
+from curvote.protocols.questions import answers, one_against_rest
 from curvote.protocols.roles import TRAINING, VOTERS
 from curvote.representation.encoding import Encoding, judged
 from curvote.task import Candidates, Task
@@ -54,8 +55,10 @@ class Report(Message):
     """A training client's noised z and label (MRMA section 5.1)."""
 
     name, stage, table = "report", "privatize", "reports"
-    senders, payload, bounded = TRAINING, ReportPayload, True
+    senders, bounded = TRAINING, True
+    payload: type[Payload] = ReportPayload
     who = "training client"
+    binary = True
 
     def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
         """Return a report in words: how its budget is shared out."""
@@ -84,7 +87,7 @@ class Report(Message):
 
     def admit(self, task: Task) -> None:
         """Refuse parameters from which no mechanism can be built, and candidates."""
-        check_fields(task, params=None)
+        check_fields(task, params=None, binary=self.binary)
         Reporter.of(task)
 
     def worst_loss(self, task: Task) -> float:
@@ -142,8 +145,13 @@ class Pooled(Report):
 
 
 class Vote(Message):
-    """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7)."""
+    """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7).
 
+    Candidates answer the ``questions`` in turn; of two classes there is one.
+    """
+
+    binary = True
+    questions = staticmethod(one_against_rest)
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload = VOTERS, VotePayload
     who, what = "evaluation client", 'one noised bit: "the classifier was right for me"'
@@ -169,7 +177,7 @@ class Vote(Message):
 
     def admit(self, task: Task) -> None:
         """Refuse a task without candidates, or with parameters: the bit has none."""
-        check_fields(task, candidates=True)
+        check_fields(task, candidates=True, binary=self.binary)
 
     def worst_loss(self, task: Task) -> float:
         """Return the loss of the one bit."""
@@ -177,9 +185,8 @@ class Vote(Message):
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return the candidate of each client and its noised bit."""
-        decision = _decisions(task, known)
-        noise = stream(entropy, "vote")
-        positive = vote(decision, known.signs, task.epsilon, noise)
+        decision, truth = _decisions(task, known), self._truth(task, known)
+        positive = vote(decision, truth, task.epsilon, stream(entropy, "vote"))
         return {"learner": np.asarray(known.judge), "positive": positive}
 
     def possible(self, task: Task, messages: Columns) -> NDArray[np.bool_]:
@@ -191,7 +198,7 @@ class Vote(Message):
     ) -> Array:
         """Return the privacy loss of the bit; the candidate is the server's choice."""
         at = np.where(messages["positive"], 1.0, -1.0)
-        truths = _right(task, one), _right(task, other)
+        truths = self._right(task, one), self._right(task, other)
         return BinaryRR(epsilon=task.epsilon).log_ratio(truths[0], truths[1], at)
 
     def gather(self, task: Task, messages: Columns) -> Columns:
@@ -202,16 +209,21 @@ class Vote(Message):
         yes = np.bincount(learner, weights=positive, minlength=count)
         return {"learner": np.arange(count), "n": votes, "positive": yes.astype(int)}
 
+    def _truth(self, task: Task, known: Known) -> Array:
+        """Return the right answer (n,) of each client to its candidate's question."""
+        code = self.questions(len(task.classes))
+        return answers(code, np.asarray(known.judge), known.labels)
+
+    def _right(self, task: Task, known: Known) -> Array:
+        """Return +1 where the candidate is right for the client, else -1."""
+        told = sign(_decisions(task, known))
+        return np.where(told == self._truth(task, known), 1.0, -1.0)
+
 
 def _candidates(task: Task) -> Candidates:
     if task.candidates is None:
         raise InternalError("a task that asks for votes names no candidates")
     return task.candidates
-
-
-def _right(task: Task, known: Known) -> Array:
-    """Return +1 where the candidate is right for the client, else -1."""
-    return np.where(sign(_decisions(task, known)) == known.signs, 1.0, -1.0)
 
 
 def _decisions(task: Task, known: Known) -> Array:

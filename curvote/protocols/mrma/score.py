@@ -57,7 +57,7 @@ def own(test: Test, weak: Columns, ensemble: Columns) -> dict[str, float]:
     shares = {
         "ma": ensemble["weight_ma"],
         "mrma": turn * ensemble["weight"],
-        "best_single": turn * _best(ensemble),
+        "best_single": turn * best(ensemble),
     }
     drawn = variant(weak, "weak")
     return {name: _error(test, average(*drawn, w)) for name, w in shares.items()}
@@ -98,7 +98,7 @@ def _reversed(ensemble: Columns) -> Array:
     return reversed_utility(ensemble["utility"], ensemble["reversed"])
 
 
-def _best(ensemble: Columns) -> Array:
+def best(ensemble: Columns) -> Array:
     """Return weight 1 for the highest utility after reversal, the first of ties."""
     utility, best = _reversed(ensemble), np.zeros(len(ensemble["utility"]))
     best[np.argmax(utility > utility.max() - TIE)] = 1

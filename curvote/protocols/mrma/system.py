@@ -13,7 +13,7 @@ from curvote.protocols import checks, finals, outcomes
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS, LEARNER
-from curvote.protocols.mrma import methods
+from curvote.protocols.mrma import methods, several
 from curvote.protocols.mrma.messages import MESSAGES, Pooled
 from curvote.protocols.mrma.settings import Settings
 from curvote.protocols.mrma.spelled import spelled
@@ -72,39 +72,34 @@ AGGREGATE = served(
     axes=CELLS,
     params=("epsilon", *RULE),
 )
-STAGES = (
-    *COMMON,
-    PRIVATIZE,
-    TRAIN,
-    EVALUATE,
-    AGGREGATE,
-    scored(
-        f"{_HERE}.score",
-        ("project", "train", "aggregate"),
-        CELLS,
-        ("project.judge", "report.definitions", *ROLES),
-    ),
-    scored(
-        f"{_HERE}.baseline",
-        ("project",),
-        params=("epsilon", "histogram.bins", "published.histogram", *ROLES),
-    ),
+SCORE = scored(
+    f"{_HERE}.score",
+    ("project", "train", "aggregate"),
+    CELLS,
+    ("project.judge", "report.definitions", *ROLES),
 )
+BASELINE = scored(
+    f"{_HERE}.baseline",
+    ("project",),
+    params=("epsilon", "histogram.bins", "published.histogram", *ROLES),
+)
+STAGES = (*COMMON, PRIVATIZE, TRAIN, EVALUATE, AGGREGATE, SCORE, BASELINE)
 
+RELEASE = released(
+    PRIVATIZE, "report", ("ingest", "project"), ("project.judge", *REPORT)
+)
 RELEASE_VOTES = released(EVALUATE, "vote", ("ingest", "privatize", "train"))
 # No baseline and no score: what only a study could draw or know is not asked for.
-PRODUCTION = (
-    *COMMON,
-    released(PRIVATIZE, "report", ("ingest", "project"), ("project.judge", *REPORT)),
-    TRAIN,
-    RELEASE_VOTES,
-    AGGREGATE,
-)
+PRODUCTION = (*COMMON, RELEASE, TRAIN, RELEASE_VOTES, AGGREGATE)
 
 
 def cells(config: Mapping[str, Any], d: int) -> list[Sent]:
     """Return in words what the histogram's clients would send."""
-    what = f"{config['histogram']['bins']}^{d} noised numbers, one for each cell"
+    n_classes = several.number(config["source"])
+    each = f"{n_classes} x " if n_classes > 2 else ""
+    beside = " and class" if n_classes > 2 else ""
+    bins = config["histogram"]["bins"]
+    what = f"{each}{bins}^{d} noised numbers, one for each cell{beside}"
     detail = "for histogram; two of them depend on the record"
     return [Sent("every client", what, "laplace", detail)]
 
@@ -129,7 +124,8 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(*methods.EVERY, MAJORITY),
     main=("mrma",),
-    checks=checks.every(*checks.LEARNING),
+    checks=checks.every(*checks.LEARNING, classes=several.checked),
+    parts=several.parts,
     spelled=spelled,
     final=finals.ensemble,
     outcome=outcomes.voted,

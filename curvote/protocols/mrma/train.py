@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from curvote.server.weak import draw, fit_problems, parts
 Index = NDArray[np.int64]
 # The reports (n, d) and labels (n,) that one classifier learns from.
 Problem = tuple[NDArray[np.float64], NDArray[np.float64]]
+Drawn = Callable[[Here, Columns], tuple[list[Index], NDArray[np.int8]]]
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -24,8 +25,17 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def block(many: Sequence[Here]) -> Iterator[Rows]:
     """Yield the table ``weak`` of each repetition."""
-    reports = [here.rows("privatize", "reports") for here in many]
-    each = [_drawn(here, rows) for here, rows in zip(many, reports, strict=True)]
+    for weak in learnt(many, "reports", _drawn):
+        yield {"weak": weak}
+
+
+def learnt(many: Sequence[Here], table: str, drawn: Drawn) -> Iterator[Columns]:
+    """Yield what each repetition learns from its ``table`` of reports.
+
+    ``drawn`` returns the rows that each classifier learns from, and its variant.
+    """
+    reports = [here.rows("privatize", table) for here in many]
+    each = [drawn(here, rows) for here, rows in zip(many, reports, strict=True)]
     problems = [
         [problem(rows, i) for i in indices]
         for rows, (indices, _) in zip(reports, each, strict=True)
@@ -33,7 +43,7 @@ def block(many: Sequence[Here]) -> Iterator[Rows]:
     public = many[0].inputs["privatize"].facts
     made = fitted(problems, public, many[0].facts)
     for columns, (_, variants) in zip(made, each, strict=True):
-        yield {"weak": weak_table(variants, columns)}
+        yield weak_table(variants, columns)
 
 
 def problem(reports: Columns, rows: Index) -> Problem:

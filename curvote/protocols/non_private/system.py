@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from curvote.chain.axis import EPSILON
+from curvote.chain.axis import EPSILON, Settings
 from curvote.chain.sent import Sent
 from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.chain.tables import VECTOR, Table
+from curvote.errors import Problem, UserError
 from curvote.protocols import checks
+from curvote.protocols.by_class import CONFUSION, several
 from curvote.protocols.measures import ERRORS, LEARNER
 from curvote.protocols.mrma.spelled import spelled
 from curvote.protocols.non_private.methods import CLEAN
-from curvote.protocols.non_private.settings import Settings
+from curvote.protocols.non_private.settings import Settings as Sections
+from curvote.protocols.non_private.several import made
 from curvote.protocols.stages.declared import COMMON, LEARNERS, ROLES, SECTIONS, scored
 
 _HERE = "curvote.protocols.non_private"
@@ -43,7 +46,11 @@ _FIT = Stage(
     side="client (study)",
 )
 _SCORE = scored(
-    f"{_HERE}.score", ("project", "fit"), axes=_AXES, params=("project.judge", *ROLES)
+    f"{_HERE}.score",
+    ("project", "fit"),
+    axes=_AXES,
+    params=("project.judge", *ROLES),
+    beside=(CONFUSION,),
 )
 
 
@@ -53,11 +60,24 @@ def records(config: Mapping[str, Any], d: int) -> list[Sent]:
     return [Sent("training client", what, "none", epsilon="no privacy")]
 
 
+def _taught(pipeline: Settings) -> Iterator[Problem]:
+    """Ask for what there is to learn from, and for learners of so many classes."""
+    yield from checks.taught(pipeline)
+    if not several(pipeline):
+        yield from checks.trained(pipeline)
+        return
+    for index, learner in enumerate(pipeline.learners):
+        try:
+            made(learner.name, learner.params)
+        except UserError as error:
+            yield Problem(str(error), ("learners", index))
+
+
 # No model is kept: it would be fitted on what clients never send.
 
 SYSTEM = System(
     name="clean",
-    settings=Settings,
+    settings=Sections,
     stages=(*COMMON, _FIT, _SCORE),
     axes=(LEARNER,),
     x=EPSILON,
@@ -65,7 +85,7 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(CLEAN,),
     main=("clean",),
-    checks=checks.every(checks.tested, checks.trained, checks.taught),
+    checks=checks.every(checks.tested, _taught, classes=checks.many),
     spelled=spelled,
     sections=SECTIONS,
 )

@@ -17,11 +17,13 @@ from curvote.representation.basis import (
     VALUES,
     Projection,
     identity,
+    images,
     orthonormal,
     projection,
     roughness,
     values_on,
 )
+from curvote.representation.cosines import COSINES
 from curvote.representation.encoding import Encoding
 from curvote.representation.rescale import RESCALES, from_data, volunteer_constants
 
@@ -139,6 +141,8 @@ def _projection(grid: Array, params: Params) -> Projection:
         return identity(len(grid))
     if params["project.basis"] == VALUES:
         return values_on(grid)
+    if params["project.basis"] == COSINES:
+        return images(len(grid), params["project.size"])
     plain = projection(
         params["project.basis"],
         params["project.size"],

@@ -13,6 +13,7 @@ from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals
+from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.direct.system import FIXED
 from curvote.protocols.direct.tables import CLASSIFIER
 from curvote.protocols.measures import ERRORS
@@ -38,7 +39,13 @@ _AGGREGATE = served(
     axes=(),
     libraries=("scikit-learn",),
 )
-_SCORE = scored(f"{_HERE}.score", ("project", "aggregate"), axes=(), params=ROLES)
+_SCORE = scored(
+    f"{_HERE}.score",
+    ("project", "aggregate"),
+    axes=(),
+    params=ROLES,
+    beside=(CONFUSION,),
+)
 
 
 def enough(pipeline: Given) -> Iterator[Problem]:

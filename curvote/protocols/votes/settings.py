@@ -9,7 +9,10 @@ from curvote.protocols.settings import Shared
 
 
 class Votes(Strict):
-    """How many random directions the clients of protocol ``votes`` judge."""
+    """How many random directions the clients of protocol ``votes`` judge.
+
+    Of more than two classes, so many about each split of them into halves.
+    """
 
     directions: Whole = 100
 

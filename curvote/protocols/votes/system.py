@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from curvote.chain.axis import Settings as Given
 from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
-from curvote.protocols import checks, finals, outcomes
+from curvote.protocols import by_class, checks, finals, outcomes
 from curvote.protocols.direct.system import FIXED
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
+from curvote.protocols.mrma import several
 from curvote.protocols.mrma.methods import BEST_SINGLE
 from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
+from curvote.protocols.questions import splits
 from curvote.protocols.stages.declared import (
     COMMON,
     ROLES,
@@ -48,13 +51,16 @@ _SCORE = scored(
     f"{_HERE}.score",
     ("project", "train", "aggregate"),
     params=("epsilon", *ROLES),
+    beside=(by_class.CONFUSION,),
 )
 
 
 def _enough(pipeline: Given) -> Iterator[Problem]:
     voters = pipeline.clients.train + pipeline.clients.vote
-    if pipeline.votes.directions > voters:
-        message = f"more directions than the {voters} clients who judge them."
+    each = len(splits(several.number(pipeline.source)))
+    if pipeline.votes.directions * each > voters:
+        about = f" about each of {each} splits" if each > 1 else ""
+        message = f"more directions{about} than the {voters} clients who judge them."
         yield Problem(message, ("votes", "directions"))
 
 
@@ -78,10 +84,10 @@ SYSTEM = System(
     metrics=ERRORS,
     methods=(_VOTES, BEST_SINGLE, MAJORITY),
     main=("votes",),
-    checks=checks.every(checks.tested, _enough),
+    checks=checks.every(checks.tested, classes=_enough),
     short=("directions",),
     fixed=FIXED,
-    final=finals.ensemble,
+    final=partial(finals.ensemble, code=splits),
     outcome=outcomes.voted,
     alarm=outcomes.alarm,
     sections=(UTILITIES, *SECTIONS),

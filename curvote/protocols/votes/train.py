@@ -1,4 +1,12 @@
-"""Stage train of `votes`: random directions, from no client's data."""
+"""Stage train of `votes`: random directions, from no client's data.
+
+Direction b is judged about split b mod Q of the classes (`questions.splits`); two
+classes have one. Measured at 12 x 10,000 clients, d = 8, Gaussian classes, 2,000
+directions in all, epsilon 1 / 2 / 5, errors in %: splits of 10 classes 38 / 23 / 16, of
+5 10 / 5 / 5, of 3 3 / 2 / 2; a direction about one class against the rest 57 / 42 / 35,
+13 / 8 / 6, 3 / 3 / 3; a random line for each class, of which the largest must be right,
+68 / 51 / 31, 17 / 8 / 6, 3 / 2 / 2.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +15,7 @@ import numpy as np
 from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import weak_rows
 from curvote.protocols.direct.arms import vectors
+from curvote.protocols.questions import splits
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -14,7 +23,11 @@ def facts(inputs: Inputs, params: Params) -> Facts:
     public = inputs["project"].facts
     d, rescale = public["d"], public["encoding"]["rescale"]
     beside = vectors("mean", d, rescale, params["direct.intercept"]).intercept
-    return {"d": d, "intercept": float(beside)}
+    return {
+        "d": d,
+        "intercept": float(beside),
+        "splits": len(splits(len(public["classes"]))),
+    }
 
 
 def one(here: Here) -> Rows:
@@ -22,7 +35,8 @@ def one(here: Here) -> Rows:
 
     They are classifiers of z whose (intercept/s, coef) is uniform on the sphere.
     """
-    shape = here.params["votes.directions"], here.facts["d"] + 1
+    count = here.params["votes.directions"] * here.facts["splits"]
+    shape = count, here.facts["d"] + 1
     w = here.generator("draw").standard_normal(shape)
     w /= np.linalg.norm(w, axis=1, keepdims=True)
     return {"weak": weak_rows(w[:, 1:], here.facts["intercept"] * w[:, 0], 0)}

@@ -20,6 +20,7 @@ from curvote.reporting.sections.clients import roles_of
 from curvote.reporting.sections.sample import CurveSample
 from curvote.reporting.source_words import record_of
 from curvote.representation.basis import IDENTITY
+from curvote.representation.cosines import COSINES
 from curvote.representation.rescale import RESCALES
 from curvote.run.config.source import given
 from curvote.run.results import RunView
@@ -172,6 +173,8 @@ def _basis(project: Mapping[str, Any]) -> str:
     size, order = project["size"], project["order"]
     if project["basis"] == IDENTITY:
         return "the features themselves"
+    if project["basis"] == COSINES:
+        return f"{size} two-dimensional cosines"
     if project["basis"] == "fourier":
         return f"{size} Fourier functions"
     return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from curvote.protocols.transfer.methods import BALANCED
 from curvote.protocols.transfer.tables import CROSSED
 from curvote.reporting import style
-from curvote.reporting.matrix import matrix
 from curvote.reporting.section import Section
+from curvote.reporting.sections.matrix import matrix
 from curvote.reporting.sections.transfer.shown import called
 from curvote.run.results import RunView
 

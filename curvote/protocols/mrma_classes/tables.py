@@ -1,0 +1,12 @@
+"""The table of reports that each answer for one class."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from curvote.chain.tables import Table
+from curvote.protocols.mrma.tables import REPORTS
+
+CLASS_REPORTS: Final = Table(
+    "class_reports", {**REPORTS.columns, "question": "int64"}, unit="message"
+)
