@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -14,6 +14,7 @@ from curvote.audit import residuals
 from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.cells import messages as cells
 from curvote.protocols.direct.arms import from_params
@@ -35,21 +36,8 @@ def of(
     rng: np.random.Generator,
 ) -> FloatArray | None:
     """Return residuals (n, k) of messages; None where a message has another form."""
-    match sorted(message.payload.model_fields):
-        case ["label", "z"] | ["label", "question", "z"]:
-            return _report(task, known, sent, rng)
-        case ["direction" | "gradient" as name]:
-            way = _direction if name == "direction" else _gradient
-            return way(task, known, sent, rng)
-        case ["learner", "positive"]:
-            told = np.where(sent["positive"], 1.0, -1.0)
-            return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
-        case ["answer", "question"]:
-            return _answer(task, known, sent, rng)
-        case ["label"]:
-            return _label(task, known, sent["label"], rng)
-        case _:
-            return None
+    form = _FORMS.get(" ".join(sorted(message.payload.model_fields)))
+    return None if form is None else form(task, known, sent, rng)
 
 
 def answering(task: Task, known: Known, sent: Columns) -> Known:
@@ -90,13 +78,21 @@ def _question(
 
 
 def _label(
-    task: Task, known: Known, told: NDArray[Any], rng: np.random.Generator
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
+    told = sent["label"]
     noised = response(len(task.classes))
     mechanism, truth = noised.made(epsilon=task.epsilon), noised.said(known.labels)
     if isinstance(mechanism, BinaryRR):
         return _kept(mechanism, truth, told, rng)
     return residuals.of(mechanism, truth.astype(np.float64), told, rng)
+
+
+def _vote(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    told = np.where(sent["positive"], 1.0, -1.0)
+    return _kept(BinaryRR(epsilon=task.epsilon), _right(task, known), told, rng)
 
 
 def _answer(
@@ -113,14 +109,24 @@ def _answer(
 def _direction(
     task: Task, known: Known, sent: Columns, rng: np.random.Generator
 ) -> FloatArray | None:
-    given, z = from_params(task.encoding.d, task.params), known.z
+    k = len(task.classes)
+    given, z = from_params(task.encoding.d, task.params, k), known.z
     if "matrix" in task.params:
         whitened = (task.params["matrix"], task.params["centre"])
         given, z = given.whitened, Whitening(*map(np.asarray, whitened)).apply(z)
     mechanism = PrivUnit(epsilon=task.epsilon, d=given.size)
-    return residuals.of(
-        mechanism, given.vectors(z, known.signs), sent["direction"], rng
-    )
+    own = given.vectors(z, codes(known.labels, k))
+    return residuals.of(mechanism, own, sent["direction"], rng)
+
+
+def _named(
+    task: Task, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    given, k = from_params(task.encoding.d, task.params), len(task.classes)
+    mechanism = OneOf(epsilon=task.epsilon, d=k * given.size, n_classes=k)
+    u = given.vectors(known.z, np.ones(len(known.z)))
+    turns = (sent["named"] - known.labels.astype(np.int64)) % k
+    return residuals.in_cap(mechanism, u, sent["direction"] * mechanism.m, turns, rng)
 
 
 def _gradient(
@@ -159,3 +165,16 @@ def _right(task: Task, known: Known) -> FloatArray:
     ratio = partial(message_of(task).log_ratio, task, known)
     loss = np.max([ratio(other, votes) for other in others], axis=0)
     return np.where(loss > 0, 1.0, -1.0)
+
+
+# By the names of a payload's fields.
+_FORMS: Mapping[str, Callable[..., FloatArray | None]] = {
+    "label z": _report,
+    "label question z": _report,
+    "direction": _direction,
+    "direction named": _named,
+    "gradient": _gradient,
+    "learner positive": _vote,
+    "answer question": _answer,
+    "label": _label,
+}

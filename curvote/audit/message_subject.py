@@ -57,7 +57,7 @@ class MessageSubject(SentSubject):
     @property
     def rejects(self) -> bool:
         """Whether the message is a direction: see `PrivUnit`."""
-        return self.task.mechanism in {"privunit", "joint_box"}
+        return self.task.mechanism in {"privunit", "one_of", "joint_box"}
 
     def own_checks(self) -> list[Finding]:
         """Check every legal split of the budget, and what others' records move."""

@@ -122,7 +122,7 @@ def _direction(
     mechanism: PrivUnit, x: FloatArray, out: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """The height above the input's equator, and one coordinate of the tangent."""
-    return _in_cap(mechanism, mechanism.clip(x)[0], out * mechanism.m, 0, rng)
+    return in_cap(mechanism, mechanism.clip(x)[0], out * mechanism.m, 0, rng)
 
 
 @of.register
@@ -132,10 +132,10 @@ def _one_of(
     """The same; those of another class follow those of the input's own."""
     (own, u), (named, v) = map(mechanism.parted, (mechanism.clip(x)[0], out))
     turns = (named - own) % mechanism.n_classes
-    return _in_cap(mechanism, u, v * mechanism.m, turns, rng)
+    return in_cap(mechanism, u, v * mechanism.m, turns, rng)
 
 
-def _in_cap(
+def in_cap(
     mechanism: PrivUnit, u: FloatArray, v: FloatArray, turns: Any, rng: Any
 ) -> FloatArray:
     """Return residuals of v on the sphere that lies ``turns`` after that of u."""

@@ -4,6 +4,7 @@ SYSTEMS = {
     "mrma": "curvote.protocols.mrma",
     "direct": "curvote.protocols.direct",
     "direct_two": "curvote.protocols.direct_two",
+    "direct_one_of": "curvote.protocols.direct_one_of",
     "votes": "curvote.protocols.votes",
     "majority": "curvote.protocols.majority",
     "mrma_classes": "curvote.protocols.mrma_classes",

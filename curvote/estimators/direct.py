@@ -14,7 +14,8 @@ from curvote.estimators.shared import BothSides, Line, Places
 from curvote.protocols.choice import arm_of
 from curvote.protocols.classifiers import line_in
 from curvote.protocols.direct import aggregate
-from curvote.protocols.direct.arms import SHARES
+from curvote.protocols.direct.arms import SHARES, protocol_of
+from curvote.protocols.direct_one_of import combine as one_of
 from curvote.protocols.direct_two import combine, whiten
 from curvote.protocols.message import Known, Message, messages
 from curvote.protocols.stages.stated import public
@@ -45,10 +46,12 @@ class DirectClassifier(BothSides):
         ``bounds``, are public constants and are never taken from X.
     coordinates : "orthonormal" or "coefficients"
         Of the space that the basis spans; feature vectors are left as they are.
-    arm : "auto", "mean", "joint" or "two"
+    arm : "auto", "mean", "joint", "two" or "one_of"
         The label moment alone, the second moment beside it, or a first round of 30 %
-        of the rows (at random) that centres and whitens z for the others. ``auto``
-        takes what the rule of `curvote.protocols.choice` makes of n, d and epsilon.
+        of the rows (at random) that centres and whitens z for the others; or one of
+        the classes and a direction in one answer, for many classes at large epsilon.
+        ``auto`` takes what the rule of `curvote.protocols.choice` makes of n, d and
+        epsilon.
     intercept : "auto" or float above 0
         The public constant s beside z in a report.
     random_state : int or None
@@ -139,7 +142,7 @@ class DirectClassifier(BothSides):
         if isinstance(self.intercept, str):
             validate.one_of((AUTO,), intercept=self.intercept)
         own = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
-        protocol = "direct_two" if self.arm_ == "two" else "direct"
+        protocol = protocol_of(self.arm_)
         terms = messages(protocol)["report"].terms(own.__getitem__, stated.encoding)
         return replace(stated, protocol=protocol, **terms)
 
@@ -147,6 +150,8 @@ class DirectClassifier(BothSides):
         """Return the table ``classifier`` that the server makes of all rounds."""
         report, *later = messages(self.task_.protocol).values()
         first, known = crowd.reports(report, self.task_), public(self.task_)
+        if self.arm_ == "one_of":
+            return one_of.decoded(first, known)
         if not later:
             return aggregate.decoded(first, known)
         made = whiten.whitened(first, known)

@@ -129,7 +129,24 @@ class OneOf(PrivUnit):
         """Say for each record whether one block is not 0, and has the length 1/m."""
         blocks = self._blocks(outputs)
         one = np.count_nonzero((blocks != 0).any(axis=2), axis=1) == 1
-        return np.asarray(one & super().possible(outputs))
+        return np.asarray(one & self.as_long(outputs))
+
+    def _log_likelihood(self, x: ArrayLike, at: ArrayLike) -> FloatArray:
+        """Return it but for ``margin``, too."""
+        answers = self.parted(np.asarray(at, dtype=np.float64))
+        return self.log_likelihood(self.parted(self.mean(x)), answers)
+
+    def log_likelihood(
+        self, record: tuple[Labels, FloatArray], at: tuple[Labels, FloatArray]
+    ) -> FloatArray:
+        """Return ln P(at | record) but for a constant and ``margin``, (n,).
+
+        Both are classes (n,) and directions (n, p).
+        """
+        (own, u), (named, v) = record, at
+        heights = np.sum(v * u, axis=-1) / np.linalg.norm(v, axis=-1)
+        inside = (named == own) & (heights >= self.cap.gamma)
+        return np.asarray(inside * exact.log(self.worst_ratio()))
 
     def variance(self, x: ArrayLike) -> FloatArray:
         """Return the variance of each coordinate, (n, d): 1/m^2 - 1 in all."""

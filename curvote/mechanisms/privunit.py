@@ -163,7 +163,11 @@ class PrivUnit(VectorMechanism):
 
     def possible(self, outputs: NDArray[Any]) -> NDArray[np.bool_]:
         """Say for each record whether it has the length 1/m, up to rounding."""
-        length = np.linalg.norm(outputs, axis=-1) * self.m
+        return self.as_long(outputs)
+
+    def as_long(self, vectors: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say for each vector whether it has the length 1/m, up to rounding."""
+        length = np.linalg.norm(vectors, axis=-1) * self.m
         return np.asarray(np.abs(length - 1) <= UNIT_ERROR)
 
     def mean(self, x: ArrayLike) -> FloatArray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from curvote import validate
+from curvote.mechanisms.one_of import noise
 from curvote.mechanisms.privunit import mean_variance
 from curvote.protocols.direct.arms import WIDEST
 
@@ -27,6 +28,8 @@ HOPELESS = 0.06
 OPEN, SPARING = (0.003, 0.0015), (0.002, 0.0004)
 # Of more classes both are worth it together, where v (K - 1) p^2 is below this.
 TWO_OF_MANY = 0.2
+# 1-of-K pays where its noise is less by this factor: its second moment is noisier.
+ONE_OF = 1.5
 _WIDE = f"a second moment of more than {WIDEST} numbers would be too long to send"
 
 
@@ -64,8 +67,13 @@ def arm_of(
     v = mean_variance(of_label, epsilon) / n
     if d > WIDEST:
         arm, why = "mean", _WIDE
+    elif n_classes == 2:
+        arm, why = _arm(v, *steps)
+    elif (less := times_less(n_classes, p, epsilon)) > ONE_OF:
+        arm, why = "one_of", f"1 of {n_classes} with a direction has {less:.2g} times"
+        why += " less noise"
     else:
-        arm, why = _arm(v, *steps) if n_classes == 2 else _arm_of_many(v * of_label * p)
+        arm, why = _arm_of_many(v * of_label * p)
     if validate.minority(liars=liars) and arm != "mean":
         arm, why = "mean", f"small, but {_few(liars)}; these reports are the shortest"
     size = f"N epsilon^2 = {n * epsilon**2:,.6g}, noise {v:.2g}"
@@ -91,6 +99,16 @@ def _arm_of_many(energy: float) -> tuple[str, str]:
         return "mean", f"{size}, above {TWO_OF_MANY:g}, {why}"
     why = "a first round for centre and whitening pays"
     return "two", f"{size}, at most {TWO_OF_MANY:g}, {why}"
+
+
+def times_less(n_classes: int, p: int, epsilon: float) -> float:
+    """Return by which factor 1-of-K's noise of a class's mean is below the simplex's.
+
+    Both of pi_k E[u | k], a coordinate: (K - 1)^2/K^2 v, and that of `one_of`.
+    """
+    part = (n_classes - 1) / n_classes
+    simplex = part**2 * mean_variance((n_classes - 1) * p, epsilon)
+    return simplex / noise(n_classes, p, epsilon)
 
 
 def choose(

@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.mechanisms.privunit import mean_variance
-from curvote.representation.direction import Directions, Whitening, second_moment
+from curvote.representation.direction import (
+    Directions,
+    Moments,
+    Whitening,
+    second_moment,
+)
 from curvote.server.discriminant import discriminant
 from curvote.shrinkage import NARROWEST, Known, Rule, Spread, shrunk, solve
 
@@ -53,7 +58,7 @@ def one_round(
 
     ``rule`` reads what is known of two classes.
     """
-    return _line(read(total, given, epsilon), given.intercept, rule)
+    return classified(read(total, given, epsilon), given.intercept, rule)
 
 
 def whitening(total: Sum, given: Directions, epsilon: float) -> Whitening:
@@ -89,7 +94,7 @@ def two_rounds(
     part = second.noise / (carried + second.noise)
     moved = np.array([part * over @ row for row in first.label])
     both = Known(moved + (1 - part) * second.label, part * carried, second.second)
-    coef, constant = _line(both, s, rule)
+    coef, constant = classified(both, s, rule)
     slopes = (made.matrix.T @ coef.T).T
     return slopes, constant - slopes @ made.centre
 
@@ -97,12 +102,17 @@ def two_rounds(
 def read(total: Sum, given: Directions, epsilon: float) -> Known:
     """Return what a round's mean says; M is the public one if it was not asked for."""
     moments, noise = given.moments(total.mean), total.noise(epsilon)
-    public = public_moment(given)
-    second = Spread(float(public[0]), np.zeros(given.d), np.diag(public[1:]))
-    if given.share < 1:
-        raw = second_moment(moments.diagonal, moments.off)
-        second = shrunk(raw, noise * given.stretch**2, public)
+    second = second_of(moments, noise, given)
     return Known(moments.label, noise / given.share, second)
+
+
+def second_of(moments: Moments, noise: float, given: Directions) -> Spread:
+    """Return M from the mean of reports, whose numbers have that variance of noise."""
+    public = public_moment(given)
+    if given.share == 1:
+        return Spread(float(public[0]), np.zeros(given.d), np.diag(public[1:]))
+    raw = second_moment(moments.diagonal, moments.off)
+    return shrunk(raw, noise * given.stretch**2, public)
 
 
 def public_moment(given: Directions) -> Array:
@@ -126,7 +136,7 @@ def _carry(made: Whitening, second: Array, intercepts: tuple[float, float]) -> A
     return np.asarray(over / np.sqrt(np.trace(over @ second @ over.T)))
 
 
-def _line(known: Known, s: float, rule: Rule) -> Line:
+def classified(known: Known, s: float, rule: Rule) -> Line:
     """Return what is known of (s, z)'s moments as a classifier of z."""
     if len(known.label) > 1:
         return discriminant(known, s)

@@ -26,22 +26,20 @@ DOUBT = 4.0
 LATER = 0.5
 
 
-def stepped(
-    given: Gradients, reports: Array, epsilon: float, rate: float, number: int
-) -> Gradients:
+def stepped(given: Gradients, reports: Array, epsilon: float, rate: float) -> Gradients:
     """Return the same at the coefficients of the next round.
 
-    ``reports`` (n, size) are those of round ``number``, counted from 1; no report
-    leaves the coefficients where they are. x has p numbers and a length about 1, so a
-    step is ``rate``/sqrt(number) mean gradients times the number of coefficients, and
-    is shortened by the noise that is known to be in them.
+    ``reports`` (n, size) are those of one round; none leave the coefficients where they
+    are. x has p numbers and a length about 1, so a step is ``rate`` mean gradients
+    times the number of coefficients, shortened by the noise that is known to be there.
     """
     if not len(reports):
         return given
     count = given.coef.size
     noise = count * mean_variance(given.size, epsilon) / len(reports)
-    step = rate * count / np.sqrt(number * (1 + DOUBT * noise))
-    return replace(given, coef=given.coef + step * given.gradient(reports.mean(axis=0)))
+    step = rate * count / np.sqrt(1 + DOUBT * noise)
+    mean = given.gradient(reports.mean(axis=0))
+    return replace(given, coef=given.coef + step * mean)
 
 
 def averaged(iterates: Sequence[Gradients]) -> Gradients:

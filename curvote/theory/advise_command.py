@@ -10,7 +10,14 @@ import typer
 
 from curvote.chain.columns import aligned
 from curvote.errors import UserError
-from curvote.theory.advise_words import HEAD, ends, liars, outside, percent
+from curvote.theory.advise_words import (
+    HEAD,
+    ends,
+    liars,
+    outside,
+    percent,
+    volunteers,
+)
 
 if TYPE_CHECKING:
     from curvote.protocols.outside import Outside
@@ -59,6 +66,10 @@ Mechanism = Annotated[str, typer.Option(help="MRMA: unbiased mechanism of report
 Liars = Annotated[
     float, typer.Option("--liars", help="Share of clients who may lie, below 0.5.")
 ]
+Volunteers = Annotated[
+    int,
+    typer.Option("--volunteers", help="How many make record and label public."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 
 
@@ -75,6 +86,7 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
     shape: ShapeOption = SHAPE,
     mechanism: Mechanism = MECHANISM,
     liars_: Liars = 0.0,
+    volunteers_: Volunteers = 0,
     as_json: Json = False,
 ) -> None:
     """Say what protocol auto takes and what error to expect; --best plans MRMA."""
@@ -82,12 +94,16 @@ def advise(  # noqa: PLR0917 - the options of a command are its arguments
         _only_with_best(spread, separation, weak, weak_size, shape, mechanism)
         from curvote.theory import look_ahead
 
-        found = look_ahead(clients, d, epsilon, positive, liars_)
+        found = look_ahead(
+            clients, d, epsilon, positive, liars_, volunteers=volunteers_
+        )
         document = json.dumps(found.document(), indent=1) if as_json else None
         typer.echo(document or _outlook(found))
         return
     if liars_:
         raise UserError("--liars asks what auto takes; leave --best out.")
+    if volunteers_:
+        raise UserError("--volunteers asks beside what auto takes; leave --best out.")
     from curvote.theory import UtilityPrior, prior_from_weak, recommend
 
     prior = UtilityPrior(best, spread, separation, positive, shape)
@@ -161,7 +177,7 @@ def _outlook(found: Outlook) -> str:
     if any(row.nothing(name) for row in found.rows for name in found.signals):
         lines += ["", "* expect nothing better than the majority"]
     lines += ["", *map(_reason, found.rows)]
-    return "\n".join([*lines, *outside(found.rows), *liars(found)])
+    return "\n".join([*lines, *volunteers(found), *outside(found.rows), *liars(found)])
 
 
 def _cells(row: Row, clients: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""What `curvote advise` says of shufflers and of liars, as lines of text."""
+"""What `curvote advise` says of volunteers, shufflers and liars, as lines of text."""
 
 from __future__ import annotations
 
@@ -28,6 +28,37 @@ def ends(reach: tuple[float, float]) -> str:
 def percent(value: float) -> str:
     """Write a share in percent points."""
     return f"{100 * value:.1f}"
+
+
+def volunteers(found: Outlook) -> Iterator[str]:
+    """Say what labelled volunteers buy: alone, and joined with the reports."""
+    bought = found.volunteers
+    if bought is None:
+        return
+    yield ""
+    yield f"{bought.count} volunteers who make their records and labels public for good"
+    yield f"are worth reports of N epsilon^2 = {bought.worth:,.0f}. Error in %:"
+    yield ""
+    yield from aligned(
+        [
+            ["epsilon", "", "N epsilon^2", "better alone", *found.signals],
+            ["", "volunteers alone", f"{bought.worth:,.0f}", "", *_told(bought.alone)],
+            *(
+                [
+                    f"{row.epsilon:g}",
+                    "joined",
+                    f"{bought.worth + row.reports:,.0f}",
+                    bought.better(row),
+                    *_told(row.joined),
+                ]
+                for row in bought.rows
+            ),
+        ]
+    )
+
+
+def _told(expected: Expected) -> list[str]:
+    return [f"{percent(e.error)} ± {percent(e.spread)}" for e in expected.values()]
 
 
 def outside(rows: list[Row]) -> list[str]:

@@ -178,6 +178,13 @@ class Case:
         return lines
 
 
+def means(
+    rng: np.random.Generator, world: World, epsilon: float, n: int, runs: int
+) -> Array:
+    """Return means of ``n`` honest reports of a signal's records, (runs, size)."""
+    return _Noise(rng, world, epsilon, NONE).means(n, runs)
+
+
 class _Noise:
     """The law of means of reports around the mean of unit vectors, and of lies."""
 

@@ -9,12 +9,14 @@ from typing import Any
 from curvote import validate
 from curvote.privacy import Budget
 from curvote.protocols.choice import Choice, choose
+from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.message import messages
 from curvote.protocols.outside import Outside, crowd
 from curvote.theory.direct import Expectation, expect_direct
 from curvote.theory.hard import reach
 from curvote.theory.lies import Lies, hidden
 from curvote.theory.signals import Signal, strengths
+from curvote.theory.volunteers import Offer, offer
 from curvote.theory.voted import DIRECTIONS, expect_votes
 
 NO_GAIN = 0.01  # over the majority: not worth a budget
@@ -93,6 +95,7 @@ class Outlook:
     signals: dict[str, Signal]
     rows: list[Row]
     liars: float
+    volunteers: Offer | None = None
 
     @property
     def majority(self) -> float:
@@ -109,6 +112,7 @@ class Outlook:
             "majority": self.majority,
             "best": {name: signal.best for name, signal in self.signals.items()},
             "rows": [row.document() for row in self.rows],
+            "volunteers": self.volunteers.document() if self.volunteers else None,
         }
 
 
@@ -118,12 +122,14 @@ def look_ahead(
     epsilons: Iterable[float],
     positive: float = 0.5,
     liars: float = 0.0,
+    *,
+    volunteers: int = 0,
 ) -> Outlook:
     """Return what to expect of ``clients`` >= 2 with records of ``features`` numbers.
 
     Each reports once, with each of ``epsilons`` in turn. ``positive`` is the share of
-    class +1, ``liars`` that of clients who lie, in [0, 1/2). Values out of range are a
-    UserError.
+    class +1, ``liars`` that of clients who lie, in [0, 1/2). ``volunteers`` beside them
+    would make their labelled records public. Values out of range are a UserError.
     """
     asked = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)
@@ -131,7 +137,8 @@ def look_ahead(
     known = strengths(positive)
     share = validate.minority(liars=liars)
     rows = [_row((n, d, epsilon), known, share) for epsilon in asked]
-    return Outlook(n, d, positive, known, rows, share)
+    bought = offer(volunteers, n, d, asked, known) if volunteers else None
+    return Outlook(n, d, positive, known, rows, share, bought)
 
 
 def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -> Row:
@@ -146,7 +153,7 @@ def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -
 
 def _crowd(choice: Choice, n: int) -> int:
     """Return among how many messages the least hidden client's is."""
-    protocol = "direct_two" if choice.arm == "two" else choice.protocol
+    protocol = PROTOCOLS.get(choice.arm or "", choice.protocol)
     sizes = {"train": n, "vote": 0}
     candidates = min(DIRECTIONS, n) if protocol == "votes" else 1
     return min(

@@ -45,14 +45,20 @@ ALLOWED: dict[str, dict[str, str]] = {
     "curvote/run/garbage.py": {"frozen": "a key of every manifest"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
-    "flows/card_table.py": {"clients": "a line of a data set's card"},
+    "flows/card_table.py": {
+        "clients": "a line of a data set's card",
+        "counts": "what a data set tells of its missing values",
+    },
     "flows/headline.py": {"clients": "the section that says who takes part"},
     "curvote/task.py": {"candidates": "a field of every task"},
     "flows/cli_ledger.py": {
         "clients": "a column of the ledger's tables",
         "releases": "what a ledger lists",
     },
-    "curvote/reporting/card.py": {"features": "what data sets tell of their columns"},
+    "curvote/reporting/card.py": {
+        "features": "what data sets tell of their columns",
+        "counts": "what they tell of their classes and missing values",
+    },
     "curvote/reporting/source_words.py": {"features": "the same"},
     "flows/mlflow_parent.py": {"bayes": "the best value possible, beside a metric"},
     "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},

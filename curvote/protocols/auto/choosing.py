@@ -10,11 +10,12 @@ from curvote.chain.system import Part
 from curvote.datasets.lookup import chosen, classes
 from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
+from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.joined import asked
 
 AUTO = "auto"
-# Two rounds are another chain, with other messages: a protocol of its own.
-TWO, TWO_ROUNDS = "two", "direct_two"
+# The arms that are a protocol of their own, by its name.
+ARMS = {protocol: arm for arm, protocol in PROTOCOLS.items()}
 
 
 def parts(pipeline: Settings) -> list[Part]:
@@ -23,7 +24,7 @@ def parts(pipeline: Settings) -> list[Part]:
         return [
             _chosen(pipeline, epsilon, choice) for epsilon, choice in choices(pipeline)
         ]
-    arm = TWO if pipeline.protocol == TWO_ROUNDS else pipeline.direct.arm
+    arm = ARMS.get(pipeline.protocol, pipeline.direct.arm)
     return [Part(_named(pipeline, "direct", arm))]
 
 
@@ -44,7 +45,7 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
 
 def is_open(pipeline: Settings) -> bool:
     """Say whether the protocol or its arm is left to the rule."""
-    if pipeline.protocol == TWO_ROUNDS:
+    if pipeline.protocol in ARMS:
         return False
     return AUTO in (pipeline.protocol, pipeline.direct.arm)
 
@@ -87,7 +88,7 @@ def _named(pipeline: Settings, protocol: str, arm: str | None) -> Settings:
     if asked.joins(pipeline):
         protocol, arm = asked.JOINED, asked.arm_for(arm)
     update: dict[str, Any] = {
-        "protocol": TWO_ROUNDS if arm == TWO else protocol,
+        "protocol": PROTOCOLS.get(arm or "", protocol),
         "label": pipeline.called,
         "direct": pipeline.direct.model_copy(update={"arm": arm or AUTO}),
     }

@@ -13,7 +13,7 @@ from curvote.chain.stage import Stage
 from curvote.chain.system import System
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
-from curvote.protocols import checks
+from curvote.protocols import by_class, checks
 from curvote.protocols.cells.final import final, outcome
 from curvote.protocols.cells.messages import check_number
 from curvote.protocols.cells.tables import ANSWERS, QUESTIONS, SCORECARD
@@ -85,7 +85,12 @@ def _production(stages: tuple[Stage, Stage, Stage]) -> tuple[Stage, ...]:
 
 
 def _scored(here: str) -> Stage:
-    return scored(f"{here}.score", ("project", "aggregate"), params=("epsilon", *ROLES))
+    return scored(
+        f"{here}.score",
+        ("project", "aggregate"),
+        params=("epsilon", *ROLES),
+        beside=(by_class.CONFUSION,),
+    )
 
 
 def _few(section: str, key: str, cells: Cells) -> checks.Check:

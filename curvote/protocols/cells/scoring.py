@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from curvote.chain.stage import Here, Rows
+from curvote.protocols import by_class
 from curvote.protocols.cells.scorecard import read
 from curvote.protocols.majority.elect import wrong
 from curvote.protocols.scores import score_rows
@@ -23,13 +24,14 @@ def by(method: str) -> Callable[[Here], Rows]:
     """Return the function ``one`` of the stage that scores ``method``."""
 
     def one(here: Here) -> Rows:
-        clients = clients_of(here)
-        n_classes = len(here.inputs["project"].facts["classes"])
-        rows, z = here.rows("aggregate", "scorecard"), clients.z
-        asked, scores = read(rows, z.shape[1], n_classes)
-        test = clients.roles["test"]
-        told = named(scores, asked, z[test])
-        error = float(np.mean(told != clients.labels[test]))
-        return score_rows({"majority": wrong(here, clients), method: error})
+        clients, classes = clients_of(here), here.inputs["project"].facts["classes"]
+        z, truth = clients.told("rescaled", "test")
+        asked, scores = read(
+            here.rows("aggregate", "scorecard"), z.shape[1], len(classes)
+        )
+        said = named(scores, asked, z)
+        error = float(np.mean(said != truth))
+        rows = score_rows({"majority": wrong(here, clients), method: error})
+        return by_class.told(rows, method, truth, said, classes)
 
     return one

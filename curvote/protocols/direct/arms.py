@@ -13,7 +13,9 @@ from curvote.errors import UserError
 from curvote.representation.direction import SQUARE, Directions
 
 # The part of a report's squared length that is the label moment's, by arm.
-SHARES = {"mean": 1.0, "joint": 0.8, "two": 0.8}
+SHARES = {"mean": 1.0, "joint": 0.8, "two": 0.8, "one_of": 0.8}
+# Arms with other messages than one round of `PrivUnit`: protocols of their own.
+PROTOCOLS = {"two": "direct_two", "one_of": "direct_one_of"}
 # s is this times the length of a typical z: beside more numbers a constant must be
 # larger to be seen. It has a sixth of u's energy then, little for slopes to lose.
 INTERCEPT = 0.45
@@ -36,6 +38,11 @@ def vectors(
     check_width(d, share)
     s = INTERCEPT * np.sqrt(d * square) if isinstance(intercept, str) else intercept
     return Directions(d, float(s), share, square, n_classes)
+
+
+def protocol_of(arm: str | None) -> str:
+    """Return the protocol whose messages an arm sends."""
+    return PROTOCOLS.get(arm or "", "direct")
 
 
 def check_width(d: int, share: float) -> None:

@@ -73,7 +73,7 @@ class Direction(Message):
         """Refuse another mechanism, constants out of range and candidates."""
         check_fields(task, params=self.fields, binary=self.binary)
         check_number(len(task.classes))
-        validate.one_of((PrivUnit.name,), mechanism=task.mechanism)
+        validate.one_of((self.mechanism,), mechanism=task.mechanism)
         given = self._vectors(task)
         check_width(given.d, given.share)
 

@@ -18,7 +18,7 @@ class Direct(Strict):
     nothing (`curvote.server.gate`); protocol `auto` always does.
     """
 
-    arm: Literal["auto", "mean", "joint", "two"] = "auto"
+    arm: Literal["auto", "mean", "joint", "two", "one_of"] = "auto"
     intercept: Literal["auto"] | Annotated[float, Field(gt=0)] = "auto"
     gate: bool = False
 

@@ -9,6 +9,7 @@ from typing import Final
 from curvote.chain.axis import Settings
 from curvote.errors import Problem
 from curvote.protocols.choice import Choice
+from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.joined.worth import worth
 
 JOINED: Final = "joined"
@@ -22,7 +23,7 @@ def joins(pipeline: Settings) -> bool:
 
 def arm_for(arm: str | None) -> str | None:
     """Return the arm to join with: volunteers whiten as a first round would."""
-    return "joint" if arm == "two" else arm
+    return "joint" if arm in PROTOCOLS else arm
 
 
 def chosen(pipeline: Settings, choice: Choice, d: int) -> Choice:
@@ -43,10 +44,10 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
     if not pipeline.clients.public:
         message = "labels of volunteers are asked for, but clients.public is 0."
         yield Problem(message, _LABELS)
-    if "two" in (pipeline.direct.arm, pipeline.protocol.removeprefix("direct_")):
+    if pipeline.direct.arm in PROTOCOLS or pipeline.protocol in PROTOCOLS.values():
         message = (
-            "volunteers are joined with one round of reports: they centre and whiten"
-            " as its first one would; name arm joint."
+            "volunteers are joined with reports of arm mean or joint: they centre and"
+            " whiten as a first round would; name one of these."
         )
         yield Problem(message, _LABELS)
     if pipeline.liars:

@@ -102,7 +102,7 @@ class Histogram:
         ]
         said = np.array(total) + np.array(noise) * STEP
         best = said[0] > 0 if len(said) == 1 else said.argmax(axis=0)
-        return best.astype(np.int64)[place]
+        return np.asarray(best[place], dtype=np.int64)
 
     @property
     def _codes(self) -> FloatArray:

@@ -55,7 +55,8 @@ class Report(Message):
     """A training client's noised z and label (MRMA section 5.1)."""
 
     name, stage, table = "report", "privatize", "reports"
-    senders, payload, bounded = TRAINING, ReportPayload, True
+    senders, bounded = TRAINING, True
+    payload: type[Payload] = ReportPayload
     who = "training client"
     binary = True
 
@@ -146,11 +147,11 @@ class Pooled(Report):
 class Vote(Message):
     """An evaluation client's noised bit about one candidate (MRMA eqs 6 and 7).
 
-    Candidates answer the questions of ``code`` in turn; of two classes there is one.
+    Candidates answer the ``questions`` in turn; of two classes there is one.
     """
 
     binary = True
-    code = staticmethod(one_against_rest)
+    questions = staticmethod(one_against_rest)
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload = VOTERS, VotePayload
     who, what = "evaluation client", 'one noised bit: "the classifier was right for me"'
@@ -210,7 +211,7 @@ class Vote(Message):
 
     def _truth(self, task: Task, known: Known) -> Array:
         """Return the right answer (n,) of each client to its candidate's question."""
-        code = self.code(len(task.classes))
+        code = self.questions(len(task.classes))
         return answers(code, np.asarray(known.judge), known.labels)
 
     def _right(self, task: Task, known: Known) -> Array:

@@ -35,7 +35,8 @@ class ReportPayload(messages.ReportPayload):
 class Report(messages.Report):
     """A training client's class, noised z, and noised "is it this class?"."""
 
-    table, payload, binary = "class_reports", ReportPayload, False
+    table, binary = "class_reports", False
+    payload = ReportPayload
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return question (n,), drawn without the data; z (n, d) and label (n,)."""
@@ -53,7 +54,8 @@ class Report(messages.Report):
         self, task: Task, one: Known, other: Known, messages: Columns
     ) -> Array:
         """Return the privacy loss of z and label; the question is the client's coin."""
-        pair = (_answering(task, each, messages["question"]) for each in (one, other))
+        asked = messages["question"]
+        pair = _answering(task, one, asked), _answering(task, other, asked)
         return super().log_ratio(task, *pair, messages)
 
     def gather(self, task: Task, messages: Columns) -> Columns:

@@ -12,6 +12,7 @@ from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.mrma import system as mrma
 from curvote.protocols.mrma_classes.messages import MESSAGES
 from curvote.protocols.mrma_classes.tables import CLASS_REPORTS
+from curvote.protocols.stages.declared import COMMON
 
 _HERE = "curvote.protocols.mrma_classes"
 _PRIVATIZE = replace(
@@ -35,7 +36,7 @@ SYSTEM = replace(
     mrma.SYSTEM,
     name="mrma_classes",
     stages=(
-        *mrma.COMMON,
+        *COMMON,
         _PRIVATIZE,
         _TRAIN,
         _EVALUATE,
@@ -43,7 +44,7 @@ SYSTEM = replace(
         _SCORE,
         mrma.BASELINE,
     ),
-    production=(*mrma.COMMON, _RELEASE, _TRAIN, mrma.RELEASE_VOTES, _AGGREGATE),
+    production=(*COMMON, _RELEASE, _TRAIN, mrma.RELEASE_VOTES, _AGGREGATE),
     messages=MESSAGES,
     parts=lambda settings: (Part(settings),),
 )

@@ -29,6 +29,6 @@ def decoded(reports: Columns, public: Facts) -> Columns:
     iterates, rounds = [], np.unique(reports["round"]).tolist()
     for number in rounds:
         batch = reports["gradient"][reports["round"] == number]
-        given = stepped(given, batch, public["epsilon"], public["rate"], number)
+        given = stepped(given, batch, public["epsilon"], public["rate"])
         iterates.append(given)
     return classifier(averaged(iterates).line(), len(reports["round"]))

@@ -42,7 +42,7 @@ def one(here: Here) -> Rows:
         known = clients.known(batch[order])
         sent.append(_reported(here, at(task, given.coef), known, number))
         reports = sent[-1]["gradient"]
-        given = stepped(given, reports, task.epsilon, here.params["sgd.rate"], number)
+        given = stepped(given, reports, task.epsilon, here.params["sgd.rate"])
     return {"gradients": {k: np.concatenate([s[k] for s in sent]) for k in sent[0]}}
 
 

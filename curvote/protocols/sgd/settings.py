@@ -22,8 +22,8 @@ class Sgd(Strict):
     """
 
     rounds: Whole = 4
-    rate: Positive = 10.0
-    clip: Positive = 0.15
+    rate: Positive = 5.0
+    clip: Positive = 0.2
 
 
 class Settings(Shared):

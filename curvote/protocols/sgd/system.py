@@ -9,6 +9,7 @@ from curvote.chain.measure import Look, Method
 from curvote.chain.system import System
 from curvote.errors import Problem
 from curvote.protocols import checks, finals, outcomes
+from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.direct.system import FIXED
 from curvote.protocols.direct.tables import CLASSIFIER
 from curvote.protocols.majority.messages import Compared
@@ -41,7 +42,12 @@ _AGGREGATE = served(
     CLASSIFIER,
     params=("sgd.rate",),
 )
-_SCORE = scored(f"{_HERE}.score", ("project", "aggregate"), params=("epsilon", *ROLES))
+_SCORE = scored(
+    f"{_HERE}.score",
+    ("project", "aggregate"),
+    params=("epsilon", *ROLES),
+    beside=(CONFUSION,),
+)
 
 
 def _enough(pipeline: Given) -> Iterator[Problem]:

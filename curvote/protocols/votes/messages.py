@@ -11,7 +11,7 @@ class Vote(messages.Vote):
     """A vote as MRMA's voters send it, from everybody, about any number of classes."""
 
     binary = False
-    code = staticmethod(splits)
+    questions = staticmethod(splits)
     senders, who = EVERYBODY, "every client"
     what = 'one noised bit: "the direction was right for me"'
     detail = "each judges one random direction, once, with the whole budget"

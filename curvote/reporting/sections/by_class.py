@@ -149,13 +149,18 @@ def _confusion(view: RunView) -> Confusion:
     classes, counts = _counts(view)
     with np.errstate(invalid="ignore"):  # a class that was never tested
         shares = 100 * counts / counts.sum(axis=1, keepdims=True)
-    return Confusion(_called(view), classes, shares)
+    return Confusion(_titled(view), classes, shares)
+
+
+def _titled(view: RunView) -> str:
+    return ", ".join(filter(None, (grid(view), _called(view))))
 
 
 def _called(view: RunView) -> str:
-    """Return a cell in words: its protocol, its setting, and where it stands."""
-    place = view.cell.with_(protocol=None, setting=None).words
-    return ", ".join(filter(None, (view.cell["protocol"], grid(view), place)))
+    """Return a cell in words: its protocol, and where it stands in its setting."""
+    place = view.cell.with_(protocol=None, setting=None, learner=None).words
+    words = view.cell["protocol"], view.cell["learner"], place
+    return ", ".join(filter(None, words))
 
 
 def _table(words: str, views: Sequence[RunView]) -> Recalls:

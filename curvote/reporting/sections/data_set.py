@@ -10,10 +10,12 @@ import pandas as pd
 
 from curvote.datasets.lookup import chosen
 from curvote.reporting import card_figure
-from curvote.reporting.card import Card, card
+from curvote.reporting.card import Card, FeatureCard, card
 from curvote.reporting.section import Section
 from curvote.run.config.source import given
 from curvote.run.results import RunView
+
+MOST = 40  # features in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,16 @@ class DataSet(Section):
 
     name: ClassVar[str] = "data"
     place: ClassVar[str] = "data"
+
+    @property
+    def features(self) -> Sequence[FeatureCard]:
+        """The numbers of a record that are listed; an image has too many."""
+        return self.card.features[:MOST]
+
+    @property
+    def hidden(self) -> int:
+        """How many further ones there are."""
+        return len(self.card.features) - len(self.features)
 
     @property
     def counts(self) -> str:

@@ -1,0 +1,154 @@
+"""What is told of each of several classes: counted right, stored, shown and logged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from curvote.chain.measure import SCORES
+from curvote.errors import UserError
+from curvote.protocols import by_class
+from curvote.protocols.by_class import CONFUSION
+from curvote.protocols.scores import score_rows
+from curvote.reporting.gather import page_data
+from curvote.reporting.page import render
+from curvote.reporting.sections.by_class import ByClass
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import RunView, views
+from curvote.run.summary import summary
+from flows.cells import by_cell, scores_of
+from flows.tables import print_scores
+from tests import plain
+
+SOURCE = {"name": "simulated-classes", "n_classes": 4, "d": 3, "distance": 5.0}
+RUN: dict[str, Any] = {
+    "source": SOURCE,
+    "clients": {"public": 20, "train": 900, "test": 60},
+    "project": {"basis": "identity", "rescale": "standard", "scale": 1.8},
+    "protocols": ["direct", "majority", "clean"],
+    "learners": ["lda"],
+    "epsilon": [1, 8],
+    "replicates": 2,
+}
+pairs = st.lists(st.tuples(*[st.integers(0, 3)] * 2), min_size=1, max_size=30)
+
+
+@given(pairs)
+def test_recall_and_confusion_are_counts(pairs: list[tuple[int, int]]) -> None:
+    """Of classes that were tested; whatever is said of them adds up."""
+    truth, said = np.array(pairs).T
+    names = ["a", "b", "c", "d"]
+    told = by_class.told(score_rows({"own": 0.5}), "own", truth, said, names)
+    counted = told[CONFUSION.name]
+    assert counted["n"].sum() == len(pairs)
+    recalls = {
+        name: np.mean(said[truth == k] == k)
+        for k, name in enumerate(names)
+        if (truth == k).any()
+    }
+    rows = told[SCORES.name]
+    found = dict(zip(rows["group"][1:], rows["value"][1:], strict=True))
+    assert found == pytest.approx(recalls)
+    assert rows["group"][0] is None
+    for true, other, n in zip(*counted.values(), strict=True):
+        here = (truth == names.index(true)) & (said == names.index(other))
+        assert n == here.sum()
+
+
+def test_of_two_classes_nothing_is_told() -> None:
+    """Their tables stay what they were."""
+    rows, ends = score_rows({"own": 0.5}), np.array([0, 1])
+    assert by_class.told(rows, "own", ends, ends, ["no", "yes"]) is rows
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, RunRecord]:
+    """Return a study of four classes, and one of two beside it."""
+    two = RUN | {"source": SOURCE | {"n_classes": 2}, "train": {"count": 2, "size": 50}}
+    root = tmp_path_factory.mktemp("classes")
+    project = plain.write(root, tiny=RUN | {"seed": 3}, two=two | {"seed": 3})
+    return project, plain.run(project)
+
+
+def test_recall_is_one_less_the_error(done: tuple[Project, RunRecord]) -> None:
+    """Weighted by how often a class was tested, in every cell that tells it."""
+    cells = [view for view in views(*done) if view.holds("report", CONFUSION.name)]
+    assert {view.cell["protocol"] for view in cells} == {
+        "direct",
+        "clean",
+        "volunteers",
+    }
+    for view in cells:
+        told, table = view.read("report", CONFUSION.name), _errors(view)
+        right = told[told["true"].astype(str) == told["said"].astype(str)]
+        assert told["n"].sum() == 2 * 60
+        assert right["n"].sum() / 120 == pytest.approx(1 - table.mean())
+
+
+def _errors(view: RunView) -> Any:
+    scores = view.read("report", SCORES.name)
+    own = scores["method"].astype(str) != "majority"
+    return scores[own & (scores["metric"] == "misclassification")]["value"]
+
+
+def test_two_classes_have_no_such_table(done: tuple[Project, RunRecord]) -> None:
+    """Neither in the plan nor in what is stored."""
+    project, _ = done
+    for view in views(project, plain.run(project, "two")):
+        assert not view.holds("report", CONFUSION.name)
+        scores = view.read("report", SCORES.name)
+        assert set(scores["metric"].astype(str)) <= {"misclassification"}
+
+
+def test_rows_of_each_class_are_listed_and_logged(
+    done: tuple[Project, RunRecord], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In `scores --json`, as a metric for each in MLflow, and where they are named."""
+    project, record = done
+    rows = summary(project, record)
+    own = [row for row in rows if row["metric"] == "recall"]
+    assert {row["group"] for row in own} == {"0", "1", "2", "3"}
+    logged = by_cell(scores_of(record, rows))
+    (clean,) = (values for cell, values in logged.items() if cell["learner"])
+    assert {f"recall.clean.class-{k}" for k in range(4)} <= set(clean)
+    print_scores(record, rows)
+    assert "recall" not in capsys.readouterr().out
+    print_scores(record, rows, "recall")
+    assert "class 3" in capsys.readouterr().out
+
+
+def test_the_page_has_a_section_of_classes(
+    done: tuple[Project, RunRecord], tmp_path: Path
+) -> None:
+    """A table of recall, and matrices whose rows are shares; scores as they were."""
+    data = page_data(*done)
+    assert [metric.name for metric in data.measured] == ["misclassification"]
+    (section,) = (one for one in data.sections if isinstance(one, ByClass))
+    (table,) = section.recalls
+    assert table.protocols == ["direct, epsilon 1", "clean, lda", "volunteers"]
+    assert [row.name for row in table.rows] == ["0", "1", "2", "3"]
+    assert [one.called for one in section.matrices] == [
+        "direct, epsilon 1",
+        "direct, epsilon 8",
+    ]
+    for one in section.matrices:
+        np.testing.assert_allclose(one.shares.sum(axis=1), 100)
+    page = render(data, tmp_path).read_text()
+    assert "Class by class" in page
+    assert (tmp_path / "figures" / "by_class.png").is_file()
+
+
+@pytest.mark.parametrize("name", ["centroid", "svm"])
+def test_clean_says_which_learners_know_several_classes(
+    tmp_path: Path, name: str
+) -> None:
+    """With what there is instead."""
+    project = plain.write(tmp_path, tiny=RUN | {"learners": [name]})
+    with pytest.raises(UserError, match=f"learner is '{name}'.*lda"):
+        plain.plan(project)

@@ -1,0 +1,293 @@
+"""MRMA of several classes: each message is about one class against the rest."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.audit import examples, of_task
+from curvote.audit.message_subject import of_message
+from curvote.audit.metamorphic import Untouched
+from curvote.audit.verdict import run
+from curvote.chain.stage import Columns
+from curvote.entropy import Entropy, SeededEntropy
+from curvote.errors import UserError
+from curvote.protocols.message import Known, check, row
+from curvote.protocols.mrma import several
+from curvote.protocols.mrma.tables import WEAK_VARIANTS, variant
+from curvote.protocols.mrma_classes.messages import Report, Vote
+from curvote.protocols.mrma_classes.system import MESSAGES, SYSTEM
+from curvote.representation.basis import identity
+from curvote.representation.encoding import Encoding
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import final_model, views
+from curvote.run.summary import scores
+from curvote.task import Candidates, Task
+from tests import plain, production
+from tests.memory import Made, Memory, do, replicates
+from tests.rounds import REPORTS
+
+K = 4
+CIRCLE: dict[str, Any] = {
+    "source": {"name": "circle", "n_classes": K},
+    "clients": {"train": 800, "vote": 1600, "test": 300},
+    "project": {"basis": "identity"},
+    "train": {"count": 5, "size": 60},
+    "aggregate": {"cutoff": 0.6},
+    "epsilon": [4],
+    "learners": ["centroid"],
+    "replicates": 2,
+    "seed": 7,
+    "protocol": "mrma",
+}
+NAMES = ("weak", "mr", "ma", "mrma", "best_single", "voting", "averaging", "all_data")
+
+
+def task(n_classes: int = K, epsilon: float = 1.0) -> Task:
+    """Return the task of a round of reports about so many classes."""
+    words = tuple(map(str, range(n_classes)))
+    stated = replace(REPORTS, protocol="mrma_classes", classes=words)
+    return replace(stated, epsilon=epsilon)
+
+
+def asked(n_classes: int = K, epsilon: float = 1.0) -> Task:
+    """Return the task of a round of votes: a constant yes for each class, and no."""
+    up = Candidates(np.zeros((2 * n_classes, 4)), np.repeat([1.0, -1.0], n_classes))
+    own = replace(task(n_classes, epsilon), asks="vote", mechanism="binary_rr")
+    return replace(own, candidates=up)
+
+
+def known(labels: Any, judge: Any = None) -> Known:
+    """Return clients with these labels."""
+    own = np.full((np.size(labels), 4), 0.25)
+    return Known(own, own, np.asarray(labels), judge)
+
+
+# --------------------------------------------------------------------------- messages
+def test_a_report_tells_of_one_class_drawn_without_the_data() -> None:
+    """Each class as often, whatever the label is; at a large epsilon the answer is."""
+    labels = np.repeat(np.arange(K), 500)
+    sent = Report().draw(task(epsilon=1e4), known(labels), SeededEntropy(1))
+    assert np.bincount(sent["question"], minlength=K) == pytest.approx(500, abs=120)
+    assert (sent["label"] == np.where(sent["question"] == labels, 1, -1)).all()
+    others = Report().draw(task(epsilon=1e4), known(labels[::-1]), SeededEntropy(1))
+    assert (others["question"] == sent["question"]).all()
+
+
+def test_a_vote_is_about_its_candidate_s_class() -> None:
+    """Candidate b is about class b mod K: yes and no are right for whom they name."""
+    judge, labels = np.arange(2 * K), np.tile([0, 1, 1, 3], 2)
+    bits = Vote().draw(asked(epsilon=60.0), known(labels, judge), SeededEntropy(1))
+    yes = np.array([True, True, False, True])
+    assert bits["positive"].tolist() == [*yes, *~yes]
+    assert bits["learner"].tolist() == judge.tolist()
+
+
+@pytest.mark.parametrize("kind", [Report(), Vote()])
+@pytest.mark.parametrize("bad", [np.nan, -1.0, float(K), 0.5])
+def test_what_is_no_class_is_refused_before_a_word_is_drawn(
+    kind: Any, bad: float
+) -> None:
+    """Nothing is drawn of a broken label."""
+    own = task() if kind.name == "report" else asked()
+    with pytest.raises(UserError):
+        kind.draw(own, known([bad], np.zeros(1, dtype=int)), Untouched())
+
+
+def test_a_broken_number_is_refused_before_a_word_is_drawn() -> None:
+    """Else whether a class is drawn could tell of the record."""
+    broken = np.full((1, 4), np.nan)
+    with pytest.raises(UserError):
+        Report().draw(task(), Known(broken, broken, np.zeros(1)), Untouched())
+
+
+@pytest.mark.parametrize("forged", [{"question": K}, {"question": -1}, {"label": 2}])
+def test_a_forged_report_is_refused(forged: dict[str, Any]) -> None:
+    """An honest one passes; one about no class, or without an answer, does not."""
+    sent = row(Report().draw(task(), known([1]), SeededEntropy(5)), 0)
+    check(task(), None, sent)
+    for wrong in (sent | forged, {k: v for k, v in sent.items() if k != "question"}):
+        with pytest.raises(UserError):
+            check(task(), None, wrong)
+
+
+def audited(asks: str, n_classes: int, epsilon: float) -> None:
+    """Audit a message: its losses, its draws and what it refuses."""
+    own = examples.task("mrma_classes", asks, epsilon, n_classes)
+    MESSAGES[asks].admit(own)
+    (found,) = of_task(own, samples=400)
+    assert found.verdict == "pass", found.checks
+    assert found.exact == pytest.approx(epsilon, abs=1e-6)
+
+
+@pytest.mark.parametrize("asks", MESSAGES)
+def test_the_audit_passes_both_messages(asks: str) -> None:
+    """Of five classes, exactly epsilon."""
+    audited(asks, 5, 2.0)
+
+
+@pytest.mark.faults  # a report takes five seconds
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
+@pytest.mark.parametrize("n_classes", [2, 5, 26])
+@pytest.mark.parametrize("asks", MESSAGES)
+def test_the_audit_passes_both_messages_everywhere(
+    asks: str, n_classes: int, epsilon: float
+) -> None:
+    """Two classes, a few, as many as letters; little noise and much."""
+    audited(asks, n_classes, epsilon)
+
+
+class AsksItsOwnClass(Report):
+    """Draws no class: it answers for its own."""
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return reports whose question is the label."""
+        sent = super().draw(task, known, entropy)
+        return {**sent, "question": known.labels.astype(np.int64)}
+
+
+class AnswersBeside(Report):
+    """Noises an answer, and forgets that of the last class."""
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return reports of which some answers are true."""
+        sent = super().draw(task, known, entropy)
+        last = len(task.classes) - 1
+        truth = np.where(known.labels == last, 1, -1)
+        told = np.where(sent["question"] == last, truth, sent["label"])
+        return {**sent, "label": told.astype(np.int8)}
+
+
+@pytest.mark.parametrize("twin", [AsksItsOwnClass(), AnswersBeside()])
+def test_the_audit_catches_a_broken_twin(twin: Report) -> None:
+    """The class would tell the label, or one answer would."""
+    subject = of_message(examples.task("mrma_classes", "report", 2.0, 5))
+    (found,) = run(replace(subject, message=twin), samples=6000)
+    assert found.verdict == "violated"
+
+
+# -------------------------------------------------------------------------- the chain
+@lru_cache
+def made() -> Made:
+    """Return what clients and server make of corners that tell their class."""
+    n, stages = 3000, {stage.name: stage for stage in SYSTEM.stages}
+    rng = np.random.default_rng(3)
+    label = rng.integers(K, size=n)
+    z = np.tanh(np.eye(K)[label] * 2 - 1 + rng.normal(size=(n, K)) / 2)
+    facts = {"d": K, "encoding": Encoding(identity(K), "tanh").to_json()}
+    facts |= {"classes": list("abcd"), "roughness": np.zeros((K, K)).tolist()}
+    rows = {"label": label, "z": z, "coefficients": z}
+    found = {"project": Memory.of(facts, encoded=[rows] * 2)}
+    sizes = {"public": 0, "train": 1000, "vote": 1500, "test": 500}
+    params = {
+        "seed": 3,
+        "clients": sizes,
+        "source.groups": None,
+        "epsilon": 50.0,
+        "replicates": 2,
+        "project.judge": "rescaled",
+        "privatize.mechanism": "laplace",
+        "privatize.params": {},
+        "privatize.label_share": "equal",
+        "learner.name": "centroid",
+        "learner.params": {},
+        "train.count": 5,
+        "train.size": 60,
+        "aggregate.cutoff": 0.6,
+        "aggregate.weights": "excess",
+        "aggregate.when_none_pass": "soft",
+    }
+    for name in ("privatize", "train", "evaluate", "aggregate"):
+        found[name] = do(stages[name], found, params, replicates(2))
+    return found
+
+
+def test_each_classifier_learns_of_one_class_and_has_length_1() -> None:
+    """Rows are about class b mod K, in every variant: its own axis weighs most."""
+    weak = made()["train"].columns("weak", (0,))
+    assert np.bincount(weak["arm"]).tolist() == [5 * K, 5 * K, K]
+    line = np.column_stack([weak["coef"], weak["intercept"]])
+    np.testing.assert_allclose(np.linalg.norm(line, axis=1), 1)
+    assert (weak["n"][weak["arm"] == 0] == 60).all()
+    for name in WEAK_VARIANTS:
+        coef, _ = variant(weak, name)
+        assert (coef.argmax(axis=1) == np.arange(len(coef)) % K).mean() > 0.9
+
+
+def test_weights_are_of_the_classifiers_of_one_class() -> None:
+    """They sum to 1 for each, and each voter judged one classifier."""
+    votes = made()["evaluate"].columns("votes", (0,))
+    assert votes["n"].sum() == 1500
+    weight = made()["aggregate"].columns("ensemble", (0,))["weight"]
+    np.testing.assert_allclose(weight.reshape(-1, K).sum(axis=0), 1)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, RunRecord]:
+    """Return a project and its run."""
+    project = plain.write(tmp_path_factory.mktemp("study"), tiny=CIRCLE)
+    return project, plain.run(project)
+
+
+def test_a_study_scores_every_method(study: tuple[Project, RunRecord]) -> None:
+    """Under the label `mrma`, baselines and recalls beside; it learns something."""
+    found = scores(*study)
+    told = found[found["metric"] == "misclassification"]
+    error = told.groupby("method")["value"].mean()
+    assert set(error.index) == {*NAMES, "majority", "histogram"}
+    assert error["mrma"] < error["mr"] < error["weak"] < 0.75
+    assert set(found["protocol"]) == {"mrma"}
+    assert (found["metric"] == "recall").sum() == 2 * K
+
+
+def test_the_model_errs_as_it_was_scored(study: tuple[Project, RunRecord]) -> None:
+    """It holds a line for each class, and names the classes."""
+    (view,) = views(*study)
+    model = final_model(*study, view.cell)
+    assert model.coef.shape == (K, 2)
+    assert model.classes_.tolist() == ["0", "1", "2", "3"]
+    corners = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
+    assert model.predict(corners).tolist() == ["0", "1", "2", "3"]
+
+
+def test_two_classes_stay_with_mrma() -> None:
+    """What a source lists decides; `mrma` of two is what it was."""
+    assert several.number({"name": "simulated"}) == 2
+    assert several.number({"name": "circle", "n_classes": 2}) == 2
+    assert several.number({"name": "circle", "n_classes": 5}) == 5
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"train": {"count": 500, "size": 60}}, "500 classifiers of each of 4 classes"),
+        ({"train": {"count": 5, "size": 300}}, "300 reports about each of 4 classes"),
+        ({"as_published": True}, "the printed tables know two classes"),
+    ],
+)
+def test_too_few_clients_for_each_class_are_refused(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
+    """And what exists for two classes alone."""
+    project = plain.write(tmp_path, tiny=CIRCLE | change)
+    with pytest.raises(UserError, match=words):
+        plain.plan(project)
+
+
+def test_production_releases_once_and_knows_its_classes(tmp_path: Path) -> None:
+    """A report of who trains, a vote of the others; a repeated run gives the bytes."""
+    own = {name: v for name, v in CIRCLE.items() if name != "replicates"}
+    clients = {"train": 800, "vote": 1600}
+    project = production.write(tmp_path, **own | {"epsilon": 4, "clients": clients})
+    did = production.run(project)
+    before = production.bytes_of(project, did)
+    assert len(before) == len(production.confirmed(project)) == 2
+    again = production.run(project)
+    assert {step.action for step in again.steps} == {"reuse"}
+    assert production.bytes_of(project, again) == before
