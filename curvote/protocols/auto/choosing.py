@@ -12,6 +12,8 @@ from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.joined import asked
+from curvote.protocols.mrma.several import number
+from curvote.protocols.questions import splits
 
 AUTO = "auto"
 # The arms that are a protocol of their own, by its name.
@@ -94,6 +96,7 @@ def _named(pipeline: Settings, protocol: str, arm: str | None) -> Settings:
     }
     if hasattr(pipeline, "votes"):
         voters = pipeline.clients.train + pipeline.clients.vote
-        few = {"directions": min(pipeline.votes.directions, voters)}
+        each = voters // len(splits(number(pipeline.source)))
+        few = {"directions": min(pipeline.votes.directions, max(each, 1))}
         update["votes"] = pipeline.votes.model_copy(update=few)
     return pipeline.model_copy(update=update)
