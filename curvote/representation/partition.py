@@ -135,7 +135,7 @@ def halves(d: int, rescale: str, thresholds: int) -> Partitions:
 def grid(d: int, rescale: str, cells: int, rng: np.random.Generator) -> Partitions:
     """Return one question: the cell of a recursive partition, drawn by the public.
 
-    The max-edge rule of Ma, Zhang, Cai & Yang (2023): a longest edge of a largest cell
+    The max-edge rule of Ma & Yang (2024): a longest edge of a largest cell
     is halved, one of equally long ones at random. An edge is as long as its share of
     the number's assumed law.
     """
