@@ -241,7 +241,8 @@ def test_the_task_is_what_a_client_would_be_sent(arm: str) -> None:
     task = DirectClassifier(arm=arm, epsilon=2, random_state=0).fit(*vectors(300)).task_
     again = Task.from_json(task.to_json())
     assert again.digest() == task.digest()
-    assert again.protocol == ("direct_two" if arm == "two" else "direct")
+    arms = {"two": "direct_two", "one_of": "direct_one_of"}
+    assert again.protocol == arms.get(arm, "direct")
     assert message_of(again).worst_loss(again) == pytest.approx(2)
     assert message_of(again).name == "report"
 

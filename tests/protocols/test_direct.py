@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from curvote.chain.lookup import system
 from curvote.chain.stage import Columns, Stage
 from curvote.client.direction import DirectionReporter
-from curvote.protocols.direct.arms import FIRST, SHARES, from_params
+from curvote.protocols.direct.arms import FIRST, SHARES, from_params, protocol_of
 from curvote.protocols.direct_two.messages import MESSAGES, Refinement
 from curvote.protocols.roles import EVERYBODY, ROLES, split
 from curvote.protocols.stages.drawn import asked, noised
@@ -59,7 +59,7 @@ def crowd(problem: tuple[np.ndarray, np.ndarray], replicate: int) -> Columns:
 
 def stages(arm: str) -> dict[str, Stage]:
     """Return the stages of an arm that follow the encoding."""
-    name = "direct_two" if arm == "two" else "direct"
+    name = protocol_of(arm)
     return {stage.name: stage for stage in system(name).stages[2:]}
 
 
@@ -112,7 +112,7 @@ def test_two_rounds_ask_everybody_once(train: int, vote: int, test: int) -> None
     assert abs(len(first) - FIRST * (train + vote)) <= 0.5
 
 
-@pytest.mark.parametrize("arm", SHARES)
+@pytest.mark.parametrize("arm", ["mean", "joint", "two"])
 def test_what_reaches_the_server_names_nobody(arm: str) -> None:
     """Noised vectors of possible length and the server's own numbers, nothing else."""
     made, columns = study(arm), {"direction", "matrix", "centre", "coef"}

@@ -12,7 +12,13 @@ from curvote.classes import Classes
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
-from curvote.protocols.direct.arms import SHARES, from_params, to_params, vectors
+from curvote.protocols.direct.arms import (
+    SHARES,
+    from_params,
+    protocol_of,
+    to_params,
+    vectors,
+)
 from curvote.protocols.message import Known, check, message_of, messages, row
 from curvote.representation.basis import identity
 from curvote.representation.direction import Whitening
@@ -27,7 +33,7 @@ STATED = Task(Encoding(identity(D), "none"), ("no", "yes"), 1.0, "direct", "repo
 
 def stated(arm: str) -> Task:
     """Return what a configuration says of the first round of an arm."""
-    name = "direct_two" if arm == "two" else "direct"
+    name = protocol_of(arm)
     own = {"direct.arm": arm, "direct.intercept": "auto"}
     terms = messages(name)["report"].terms(own.__getitem__, STATED.encoding)
     return replace(STATED, protocol=name, **terms)
@@ -100,9 +106,9 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
     sent = row(drawn, 1)
     check(task, None, json.loads(json.dumps(sent)))
     for wrong in (
-        {"direction": [2 * value for value in sent["direction"]]},
-        {"direction": sent["direction"][:-1]},
-        {"direction": [0.0] * len(sent["direction"])},
+        sent | {"direction": [2 * value for value in sent["direction"]]},
+        sent | {"direction": sent["direction"][:-1]},
+        sent | {"direction": [0.0] * len(sent["direction"])},
         sent | {"client_id": 3},
     ):
         with pytest.raises(UserError):
@@ -110,8 +116,8 @@ def test_a_message_survives_its_envelope(task: Task) -> None:
     with pytest.raises(UserError):
         check(replace(task, epsilon=2.0), None, sent)
     table = message.gather(task, drawn)
-    assert table.keys() == {"direction"}
-    assert np.array_equal(table["direction"], drawn["direction"])
+    assert table.keys() == drawn.keys()
+    assert all(np.array_equal(table[name], drawn[name]) for name in drawn)
 
 
 @every_task

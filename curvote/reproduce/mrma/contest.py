@@ -16,8 +16,10 @@ POINTS, ERRORS = 1.0, 2.0
 ASKED = 0.5
 # Differences of equal counts of errors differ by rounding.
 _ROUNDING = 1e-9
+# What `auto` never takes unasked: other rules, and people whose records are public.
+UNASKED = ("volunteers", "joined", "counts", "stump", "tree", "sgd")
 # What a protocol ends in, whatever else it tells.
-_FINAL = ("mrma", "votes", "mean", "joint", "two", "clean", "majority")
+_FINAL = ("joined", "mrma", "votes", "mean", "joint", "two", "clean", "majority")
 _RANKS = {method: rank for rank, method in enumerate(_FINAL)}
 _BASELINE = "histogram"
 
@@ -26,16 +28,24 @@ _BASELINE = "histogram"
 class Cell:
     """What `auto` finds in one setting at one epsilon, and what it is judged by.
 
-    ``rivals`` are the best published method and the majority, as far as they are there.
+    ``rivals`` are the best published method and the majority, as far as they are there;
+    ``unasked`` is what it never takes by itself.
     """
 
     auto: Row
     rivals: tuple[Row, ...]
+    unasked: tuple[Row, ...] = ()
 
     @property
     def better(self) -> list[Row]:
         """The rivals that beat `auto` by more than the limit: with any, it is lost."""
         return [rival for rival in self.rivals if beaten(self.auto, rival)]
+
+    @property
+    def ahead(self) -> list[Row]:
+        """What beats `auto` by more than the limit and asks to be named, best first."""
+        found = [row for row in self.unasked if beaten(self.auto, row)]
+        return sorted(found, key=lambda row: float(row["curvote"]))
 
     @property
     def verdict(self) -> str:
@@ -64,8 +74,15 @@ def cells(rows: Sequence[Row]) -> list[Cell]:
         for auto in sorted(mine, key=lambda row: float(row["epsilon"])):
             here = having(own, epsilon=auto["epsilon"])
             rivals = (*published(here), *having(here, protocol=MAJORITY))
-            found.append(Cell(auto, rivals))
+            found.append(Cell(auto, rivals, tuple(_unasked(own, auto["epsilon"]))))
     return found
+
+
+def _unasked(rows: Sequence[Row], epsilon: float | None) -> Iterator[Row]:
+    """Yield what `auto` never takes by itself; volunteers spend no epsilon."""
+    for name in UNASKED:
+        mine = having(rows, protocol=name)
+        yield from (row for row in _ends(mine) if row["epsilon"] in {epsilon, None})
 
 
 def by_setting(rows: Sequence[Row]) -> dict[str, list[Row]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from rich.box import MARKDOWN
 from rich.console import Console
@@ -36,6 +36,10 @@ published method nor `majority` does better. It has lost where one of them is be
 more than 1 point and by more than 2 standard errors of the difference; else it is
 within the limit. Published are all methods of `mrma`, with every learner, and the
 histogram. The best of them is chosen by the very errors shown here: a favour."""
+_AHEAD = """\
+What `auto` never takes unasked, and where the best of it beats `auto` by more than the
+same limit (in points): `volunteers` and `joined` need people who make their records and
+labels public (50 here), `counts`, `stump`, `tree` and `sgd` are other rules."""
 _LINES = """\
 Each line is a protocol, with its learner. In brackets: what `auto` and `direct` took
 at this epsilon, and which other published method is best. `clean` has no privacy."""
@@ -105,15 +109,33 @@ def _summary(judged: Sequence[Cell]) -> Iterator[str]:
     yield _grid(judged)
     lost = [f"- {told(cell)}" for cell in judged if cell.better]
     yield "\n".join(["Lost:", "", *lost]) if lost else "No cell is lost."
+    if any(cell.unasked for cell in judged):
+        yield _AHEAD
+        yield _table(_by_setting(judged, _best_ahead), [cell.auto for cell in judged])
 
 
 def _grid(judged: Sequence[Cell]) -> str:
     """Return the verdicts: a line a setting, a column an epsilon."""
+    found = _by_setting(judged, lambda one: one.verdict + _MARK * bool(one.better))
+    return _table(found, [cell.auto for cell in judged])
+
+
+def _by_setting(
+    judged: Sequence[Cell], said: Callable[[Cell], str]
+) -> dict[str, dict[float | None, str]]:
+    """Return what is said of each cell, by setting and epsilon."""
     found: dict[str, dict[float | None, str]] = {}
     for cell in judged:
-        text = cell.verdict + _MARK * bool(cell.better)
-        found.setdefault(cell.auto["setting"], {})[cell.auto["epsilon"]] = text
-    return _table(found, [cell.auto for cell in judged])
+        found.setdefault(cell.auto["setting"], {})[cell.auto["epsilon"]] = said(cell)
+    return found
+
+
+def _best_ahead(cell: Cell) -> str:
+    """Return what beats `auto` most, if it is asked for, and by how many points."""
+    if not cell.ahead:
+        return ""
+    first = cell.ahead[0]
+    return f"{first['protocol']} {first['curvote'] - cell.auto['curvote']:+.1f}"
 
 
 def _section(rows: Sequence[Row], judged: Sequence[Cell]) -> Iterator[str]:
