@@ -61,6 +61,9 @@ CHAINS["transfer"] = {
     "replicates": 2,
     "seed": 7,
 }
+CELLS = ("counts", "stump", "tree")
+CHAINS["cells"] = plain.of(*CELLS) | {"protocols": [*CELLS], "replicates": 2}
+CHAINS["cells"]["project"] = {"basis": "bspline", "size": 4}
 CANARY = 12.345678901234567
 # Features are public there, and labels are what to look for: tests/protocols/labels.
 OF_LABELS = {
