@@ -49,6 +49,13 @@ CHAINS["direct and others"] = plain.of(*OTHERS) | {
     ],
     "replicates": 2,
 }
+CHAINS["several classes"] = plain.TINY | {
+    "protocol": "mrma",
+    "source": {"name": "circle", "n_classes": 3},
+    "clients": {"train": 150, "vote": 150, "test": 40},
+    "project": {"basis": "identity"},
+    "replicates": 2,
+}
 CHAINS["transfer"] = {
     "source": {"name": "posterior_drift", "n": 30, "m": 1, "test": 20},
     "transfer": {"test": 20},
