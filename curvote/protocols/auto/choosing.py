@@ -62,7 +62,7 @@ def choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
     told = pipeline.liars, len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
         choice = rule(n, d, epsilon, *told)
-        yield epsilon, asked.chosen(pipeline, choice, d) if both else choice
+        yield epsilon, asked.chosen(pipeline, choice, d, told[1]) if both else choice
 
 
 def width(pipeline: Settings) -> int:
