@@ -61,17 +61,18 @@ class Public:
     @property
     def units(self) -> Array:
         """Return u (n, p)."""
-        return self.records / np.linalg.norm(self.records, axis=1, keepdims=True)
+        lengths = np.linalg.norm(self.records, axis=1, keepdims=True)
+        return np.asarray(self.records / lengths)
 
     @property
     def label(self) -> Array:
         """The label moment (K - 1, p)."""
-        return self.codes.T @ self.units / len(self.units)
+        return np.asarray(self.codes.T @ self.units / len(self.units))
 
     @property
     def noise(self) -> float:
         """The variance of its numbers, 1/((K - 1) p n): unit vectors spread evenly."""
-        return 1 / (self.codes.shape[1] * self.records.size)
+        return 1 / float(self.codes.shape[1] * self.records.size)
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Evidence:
 
     def solved(self) -> Array:
         """Return w (p,)."""
-        return np.linalg.solve(self.precision, self.right)
+        return np.asarray(np.linalg.solve(self.precision, self.right))
 
 
 def joined(total: Sum, given: Directions, epsilon: float, public: Public) -> Line:

@@ -45,7 +45,7 @@ def penalised(x: Array, signs: Array, precision: Array, right: Array) -> Array:
     ``right``; by Newton's method, a step that does not help being halved.
     """
 
-    def loss(w: Array) -> float:
+    def loss(w: NDArray[Any]) -> float:
         own = float(w @ precision @ w) / 2 - float(right @ w)
         return float(np.logaddexp(0, -signs * (x @ w)).sum()) + own
 
@@ -54,7 +54,7 @@ def penalised(x: Array, signs: Array, precision: Array, right: Array) -> Array:
         wrong = expit(-signs * (x @ w))
         descent = x.T @ (signs * wrong) + right - precision @ w
         curvature = (x.T * (wrong * (1 - wrong))) @ x + precision
-        step = np.linalg.solve(curvature, descent)
+        step = np.asarray(np.linalg.solve(curvature, descent))
         while loss(w + step) > loss(w) and np.abs(step).max() > SMALL:
             step = step / 2
         w = w + step

@@ -36,12 +36,12 @@ STEEPEST = 60.0  # a slope at which the label is all but certain
 
 
 def _normal(rng: Rng, d: int) -> Array:
-    return rng.standard_normal((RECORDS, d))
+    return np.asarray(rng.standard_normal((RECORDS, d)))
 
 
 def _shifted(rng: Rng, d: int) -> Array:
     """The centre is off by one deviation in every number."""
-    return _normal(rng, d) + rng.choice([-1.0, 1.0], d)
+    return np.asarray(_normal(rng, d) + rng.choice([-1.0, 1.0], d))
 
 
 def _skewed(rng: Rng, d: int) -> Array:

@@ -15,13 +15,13 @@ from curvote.audit.message_subject import of_message
 from curvote.audit.metamorphic import Untouched
 from curvote.audit.verdict import run
 from curvote.chain.stage import Columns
+from curvote.classes import Classes
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.errors import UserError
 from curvote.protocols.message import Known, check, row
-from curvote.protocols.mrma import several
 from curvote.protocols.mrma.tables import WEAK_VARIANTS, variant
-from curvote.protocols.mrma_classes.messages import Report, Vote
-from curvote.protocols.mrma_classes.system import MESSAGES, SYSTEM
+from curvote.protocols.mrma_classes.messages import MESSAGES, Report, Vote
+from curvote.protocols.mrma_classes.system import SYSTEM
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
@@ -51,7 +51,7 @@ NAMES = ("weak", "mr", "ma", "mrma", "best_single", "voting", "averaging", "all_
 
 def task(n_classes: int = K, epsilon: float = 1.0) -> Task:
     """Return the task of a round of reports about so many classes."""
-    words = tuple(map(str, range(n_classes)))
+    words = Classes(map(str, range(n_classes)))
     stated = replace(REPORTS, protocol="mrma_classes", classes=words)
     return replace(stated, epsilon=epsilon)
 
@@ -254,13 +254,6 @@ def test_the_model_errs_as_it_was_scored(study: tuple[Project, RunRecord]) -> No
     assert model.classes_.tolist() == ["0", "1", "2", "3"]
     corners = np.array([[1.0, 0], [0, 1], [-1, 0], [0, -1]])
     assert model.predict(corners).tolist() == ["0", "1", "2", "3"]
-
-
-def test_two_classes_stay_with_mrma() -> None:
-    """What a source lists decides; `mrma` of two is what it was."""
-    assert several.number({"name": "simulated"}) == 2
-    assert several.number({"name": "circle", "n_classes": 2}) == 2
-    assert several.number({"name": "circle", "n_classes": 5}) == 5
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from curvote.chain.axis import Cell
+from curvote.chain.lookup import system
 from curvote.errors import UserError
 from curvote.protocols.choice import arm_of, choose
 from curvote.protocols.direct.arms import vectors
@@ -60,8 +61,8 @@ def test_all_protocols_have_the_same_clients(rows: list[dict[str, object]]) -> N
 
 
 def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
-    """Nothing is drawn twice; `auto` decodes through its gate."""
-    steps = plain.plan(plain.write(tmp_path, tiny=MANY)).steps
+    """Of the same arm nothing is drawn twice; `auto` decodes through its gate."""
+    steps = plain.plan(plain.write(tmp_path, tiny=MANY | {"epsilon": [1, 8]})).steps
     of = {
         protocol: {
             step.key
@@ -71,7 +72,10 @@ def test_auto_and_direct_share_what_they_compute(tmp_path: Path) -> None:
         }
         for protocol in ("auto", "direct")
     }
-    assert {choose(140, 4, epsilon).protocol for epsilon in (1, 4)} == {"direct"}
+    taken = {
+        choose(140, 4, epsilon).arm: arm_of(140, 4, epsilon).arm for epsilon in (1, 8)
+    }
+    assert taken == {"mean": "mean", "two": "two"}
     assert of["auto"] == of["direct"]
     assert of["auto"]
 
@@ -171,9 +175,23 @@ def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
     """Mean, joint, two rounds, in this order, whichever of N and epsilon grows."""
     order = ["majority", "mean", "joint", "two"]
     for d in (3, 12):
-        by_n = [choose(n, d, 1.0).method for n in (20, 400, 2500, 10**6)]
-        by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, 1.3, 5)]
+        by_n = [choose(n, d, 1.0).method for n in (20, 400, 4500, 10**6)]
+        by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, 1.7, 5)]
         assert by_n == by_epsilon == order
+
+
+def test_auto_alone_gates_and_nothing_but_decoding_reads_it(tmp_path: Path) -> None:
+    """An open arm stays as it is; no release and no draw has it in its key."""
+    config = configured(tmp_path).configured("tiny").values()
+    made = [part.settings for _, part in parts_of(config)]
+    direct = [own for own in made if own.protocol in ("direct", "direct_two")]
+    gates = {(own.called, own.direct.gate) for own in direct}
+    assert dict(gates)["direct"] is False
+    assert ("auto", True) in gates
+    for name in ("direct", "direct_two"):
+        known = system(name)
+        for stage in (*known.stages, *(known.production or ())):
+            assert ("direct.gate" in stage.params) == (stage.name == "aggregate")
 
 
 def test_a_second_moment_of_many_numbers_is_not_asked_for() -> None:
