@@ -18,9 +18,10 @@ from curvote.run.config.settings import labels_of
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import final_model, views
+from curvote.run.store.artifacts import artifact
 from curvote.run.summary import summary
 from curvote.server.volunteered import logistic
-from tests import plain
+from tests import plain, production
 
 GIVEN = plain.TINY | {
     "clients": {"public": 30, "train": 60, "vote": 80, "test": 40},
@@ -172,3 +173,22 @@ def test_labels_and_parts_of_a_run_agree(join: Run) -> None:
     _, record = join
     names = {name for name, _ in parts_of(record.config)}
     assert names == set(labels_of(record.config)) == {None, "volunteers"}
+
+
+def test_a_release_joins_what_volunteers_made_public(tmp_path: Path) -> None:
+    """Clients report as for `direct`, once; the table of records is the volunteers'."""
+    labels = {"direct": {"arm": "joint"}, **LABELS}
+    project = production.write(
+        tmp_path,
+        protocol="direct",
+        project={"basis": "bspline", "size": 4, "rescale": "standard"},
+        clients={"public": 30, "train": 60, "vote": 80},
+        **labels,
+    )
+    made = production.run(project)
+    assert {step.action for step in production.run(project).steps} == {"reuse"}
+    assert len(production.confirmed(project)) == 1
+    assert [step.release.message for step in production.releases(made)] == ["report"]
+    (published,) = (step for step in made.steps if step.stage.name == "publish")
+    there = artifact(project, "publish", published.key)
+    assert there.rows == 30
