@@ -7,8 +7,9 @@ further one costs noise. The more there is to learn from, the more numbers pay:
 
 the nearest size that the basis has. Both constants are those of least regret on
 simulated laws of curves, learnt by `direct` (benchmarks/bench_size.py,
-docs/choosing.md). A report that noises its numbers one by one says less: for it N
-epsilon^2 is that of the reports of `direct` which leave as much noise.
+docs/choosing.md). A report that noises its numbers one by one says less, a record that
+nothing hides says more: for them N epsilon^2 is that of the reports of `direct` which
+leave as much noise.
 """
 
 from __future__ import annotations
@@ -27,13 +28,12 @@ from curvote.client.report import Reporter
 from curvote.datasets.lookup import chosen
 from curvote.errors import UserError
 from curvote.protocols.direct.arms import WIDEST
+from curvote.protocols.volunteers.methods import VOLUNTEERS
 from curvote.representation.basis import check_size
 from curvote.representation.direction import SQUARE
 
 AUTO: Final = "auto"
 FACTOR, POWER = 3.5, 0.1
-# For a system without epsilon, whose clients hide nothing.
-WITHOUT = 10.0
 # One number alone, a curve's mean for one, is no curve.
 _FEWEST = 2
 # A report of `direct` leaves this p/epsilon^2 of noise in a number of mean square 1
@@ -87,14 +87,19 @@ def _sizes(basis: str, order: int, points: int | None) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Asked:
-    """N epsilon^2 as a size leaves it, for settings in which ``n`` clients report."""
+    """N epsilon^2 as a size leaves it, for settings in which ``n`` clients report.
+
+    Without ``epsilon`` they give their records as they are.
+    """
 
     pipeline: Settings
     n: int
-    epsilon: float
+    epsilon: float | None
 
     def worth(self, size: int) -> float:
         """Return N epsilon^2, or that of the reports of `direct` that are as noisy."""
+        if self.epsilon is None:
+            return self.n * _NOISE * (size + 1)
         privatize = getattr(self.pipeline, "privatize", None)
         if privatize is None:
             return self.n * self.epsilon**2
@@ -104,10 +109,13 @@ class Asked:
             made = Reporter.build(size, self.epsilon, mechanism, share, params)
         except UserError:
             return self.n * self.epsilon**2  # it is refused elsewhere
+        return self.n * _NOISE * (size + 1) * self._left(made)
+
+    def _left(self, made: Reporter) -> float:
+        """Return the part of a report's variance that is the record's."""
         square = SQUARE.get(self.pipeline.project.rescale, 1.0)
-        noise = float(np.mean(made.features.variance(np.zeros((1, size)))))
-        gain = (2 * made.label.keep - 1) ** 2
-        return self.n * _NOISE * (size + 1) * gain * square / (square + noise)
+        noise = float(np.mean(made.features.variance(np.zeros((1, made.features.d)))))
+        return float((2 * made.label.keep - 1) ** 2 * square / (square + noise))
 
     def wanted(self, size: int) -> float:
         """Return what the rule asks for, seen from a size."""
@@ -117,8 +125,8 @@ class Asked:
 def sized(pipeline: Settings) -> list[Part]:
     """Return the settings with a stated size, those of each epsilon where a rule says.
 
-    A system without that axis gets the size of epsilon `WITHOUT`. Whoever trains or
-    votes reports; where nobody does, it is a UserError.
+    Whoever trains or votes reports, or gives a record to a system without that axis,
+    volunteers where they are its only source; where nobody does, it is a UserError.
     """
     project = getattr(pipeline, "project", None)
     if project is None or project.size != AUTO:
@@ -128,31 +136,31 @@ def sized(pipeline: Settings) -> list[Part]:
             _sized(pipeline, epsilon, {"epsilon": epsilon})
             for epsilon in pipeline.epsilon
         ]
-    return [_sized(pipeline, WITHOUT, {})]
+    return [_sized(pipeline, None, {})]
 
 
-def _sized(pipeline: Settings, epsilon: float, pairs: dict[str, Any]) -> Part:
+def _sized(pipeline: Settings, epsilon: float | None, pairs: dict[str, Any]) -> Part:
     project = pipeline.project
     asked = Asked(pipeline, _reporting(pipeline), epsilon)
     size = nearest(asked.wanted, project.basis, project.order, _points(pipeline))
     stated = {name: [value] for name, value in pairs.items()}
     update = {"project": project.model_copy(update={"size": size}), **stated}
     own = pipeline.model_copy(update=update)
-    return Part(own, tuple(pairs.items()), f"d = {size}", _reason(asked, size, pairs))
+    return Part(own, tuple(pairs.items()), f"d = {size}", _reason(asked, size))
 
 
-def _reason(asked: Asked, size: int, pairs: dict[str, Any]) -> str:
+def _reason(asked: Asked, size: int) -> str:
     worth, rule = asked.worth(size), f"{FACTOR:g} (N epsilon^2)^{POWER:g}"
     known = f"{rule} = {asked.wanted(size):.1f}"
-    if not pairs:
-        return f"{known}, as if epsilon were {asked.epsilon:g}"
-    if worth == asked.n * asked.epsilon**2:
+    if asked.epsilon and worth == asked.n * asked.epsilon**2:
         return f"{known}, N epsilon^2 = {worth:,.6g}"
-    return f"{known}, as noisy as `direct` at N epsilon^2 = {worth:,.2g}"
+    shown = f"{worth:,.0f}" if worth >= 10 else f"{worth:.2g}"
+    return f"{known}, as noisy as `direct` at N epsilon^2 = {shown}"
 
 
 def _reporting(pipeline: Settings) -> int:
     n = int(pipeline.clients.train + pipeline.clients.vote)
+    n = int(pipeline.clients.public) if pipeline.protocol == VOLUNTEERS.name else n
     if n < 1:
         message = "a rule asks how many clients train or vote: nobody; state the size."
         raise UserError(message, where=_WHERE)

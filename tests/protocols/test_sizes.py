@@ -35,7 +35,7 @@ MANY = plain.TINY | {
     "learners": ["centroid"],
     "replicates": 2,
 }
-# N = 60 + 80; at epsilon 10 for what has none. Numbers noised one by one are fewer.
+# N = 60 + 80, None: without epsilon. Numbers noised one by one are fewer.
 SIZES = {0.5: 5, 8: 9, None: 9}
 ONE_BY_ONE = {0.5: 4, 8: 6}
 

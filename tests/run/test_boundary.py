@@ -24,6 +24,7 @@ from tests.declared import SERVER, STAGES, TABLES
 
 CHAINS = {
     "mrma": plain.TINY,
+    "sgd": plain.of("sgd") | {"project": {"basis": "bspline", "size": 4}},
     "federated": plain.TINY
     | {
         "protocol": "federated",
@@ -47,6 +48,13 @@ CHAINS["direct and others"] = plain.of(*OTHERS) | {
         {"name": "votes", "votes.directions": 7},
         "majority",
     ],
+    "replicates": 2,
+}
+CHAINS["several classes"] = plain.TINY | {
+    "protocol": "mrma",
+    "source": {"name": "circle", "n_classes": 3},
+    "clients": {"train": 150, "vote": 150, "test": 40},
+    "project": {"basis": "identity"},
     "replicates": 2,
 }
 CHAINS["transfer"] = {

@@ -166,7 +166,9 @@ def test_the_command_tells_a_row_for_each_epsilon() -> None:
         assert choice.reason.rpartition(": ")[2] in text
         for told in row["direct"].values():
             cell = f"{100 * told['error']:.1f} ± {100 * told['spread']:.1f}"
-            assert cell + "*" * told["nothing_gained"] in text
+            ends = f" ({100 * told['low']:.0f}-{100 * told['high']:.0f})"
+            assert cell + "*" * told["nothing_gained"] + ends in text
+            assert told["low"] <= told["error"] <= told["high"]
     assert "3,000" in text
     assert "* expect nothing better than the majority" in text
     assert document["majority"] == 0.5

@@ -4,8 +4,8 @@ They stand in turn: row b of a variant is about class b mod K. Each is divided b
 length, (coef, intercept) as one vector, which changes no vote: of few or noisy reports
 they are longest where they mean least. Measured on 20 x 10,000 records of
 `simulated-classes`, d = 8, half of them reports, epsilon 1 / 2 / 5, errors in %: of
-three classes 28 / 10 / 2 (44 / 15 / 3 without), of five 65 / 49 / 26 (72 / 58 / 29), and
-of ten next to nothing is learned: 90 / 87 / 80. `direct` and `votes` do far better.
+three classes 28 / 10 / 2 (44 / 15 / 3 without), of five 65 / 49 / 26 (72 / 58 / 29),
+and of ten next to nothing is learned: 90 / 87 / 80. `direct` and `votes` do far better.
 """
 
 from __future__ import annotations
