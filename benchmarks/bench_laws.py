@@ -24,16 +24,16 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmarks.bench_rule import Clients, learnt
+from benchmarks.bench_rule import ARMS, Clients, learnt
 from benchmarks.laws import JUDGED, Law, tuned
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.choice import choose
-from curvote.protocols.direct.arms import SHARES
 from curvote.server.directions import Line
 from curvote.server.gate import gated
 
 MOST_REGRET, WORSE = 0.006, 0.01
+ARMS = ("mean", "joint", "two")
 TEST = 20_000
 Errors = dict[str, float]
 
@@ -48,7 +48,7 @@ def elected(clients: Clients, epsilon: float, seed: int) -> Line:
 def lines(law: Law, epsilon: float, clients: Clients, seed: int) -> dict[str, Line]:
     """Return what `auto`, each arm and `majority` make of the same clients."""
     size = law.d, epsilon
-    found = {arm: learnt(arm, size, clients, seed) for arm in SHARES}
+    found = {arm: learnt(arm, size, clients, seed) for arm in ARMS}
     found["majority"] = elected(clients, epsilon, seed)
     taken = choose(law.n, law.d, epsilon)
     if taken.arm:

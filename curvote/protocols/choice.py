@@ -22,10 +22,11 @@ from curvote.protocols.direct.arms import WIDEST
 # Above, even the strongest signal that u can carry drowns in the noise.
 HOPELESS = 0.06
 # A second moment is worth its part of the report below the first, whitening below the
-# second. `auto` asks for less noise: on laws of all kinds `mean` and `joint` err alike
-# at 0.002, and from 0.0015 to 0.0004 two rounds gain nothing but where the public
-# centre is far off. An open arm of `direct` stays what it was.
-OPEN, SPARING = (0.003, 0.0015), (0.002, 0.0004)
+# second: an open arm of `direct` compares v.
+OPEN = (0.003, 0.0015)
+# `auto` compares p v, since a second moment has more numbers to hide where p is larger.
+# Two rounds gain nothing above its second but where the public centre is far off.
+SPARING = (0.015, 0.0045)
 # Of more classes both are worth it together, where v (K - 1) p^2 is below this.
 TWO_OF_MANY = 0.2
 # 1-of-K pays where its noise is less by this factor: its second moment is noisier.
@@ -86,10 +87,11 @@ def _few(liars: float) -> str:
 
 def _arm(v: float, joint: float, two: float) -> tuple[str, str]:
     if v > joint:
-        return "mean", f"above {joint:g}, all of the report goes into the label moment"
+        why = "all of the report goes into the label moment"
+        return "mean", f"above {joint:.2g}, {why}"
     if v > two:
-        return "joint", f"at most {joint:g}, the second moment pays"
-    return "two", f"at most {two:g}, a first round for centre and whitening pays"
+        return "joint", f"at most {joint:.2g}, the second moment pays"
+    return "two", f"at most {two:.2g}, a first round for centre and whitening pays"
 
 
 def _arm_of_many(energy: float) -> tuple[str, str]:
@@ -120,7 +122,9 @@ def choose(
     than an honest one, a report of `PrivUnit` is 1/m times as long as an honest
     client's mean (measured: benchmarks/bench_liars.py).
     """
-    best = arm_of(n, d, epsilon, liars, n_classes, steps=SPARING)
+    p = validate.at_least(1, d=d) + 1
+    steps = SPARING[0] / p, SPARING[1] / p
+    best = arm_of(n, d, epsilon, liars, n_classes, steps=steps)
     size, _, _ = best.reason.partition(":")
     if best.noise <= HOPELESS and liars:
         why = f"small, but {_few(liars)}, and with one bit each they turn least"

@@ -30,6 +30,7 @@ from curvote.run.results import final_model, views
 from curvote.run.summary import scores
 from curvote.task import Candidates, Task
 from tests import plain, production
+from tests.exchange import FAR, NAME, Server, answers
 from tests.memory import Made, Memory, do, replicates
 from tests.rounds import REPORTS
 
@@ -284,3 +285,20 @@ def test_production_releases_once_and_knows_its_classes(tmp_path: Path) -> None:
     again = production.run(project)
     assert {step.action for step in again.steps} == {"reuse"}
     assert production.bytes_of(project, again) == before
+
+
+def test_several_classes_by_envelope(tmp_path: Path) -> None:
+    """Clients elsewhere answer both rounds; then there is a line for each class."""
+    source = {"name": "remote", "points": 20, "classes": ["a", "b", "c"]}
+    far = FAR | {"source": source, "epsilon": 8}
+    server = Server(plain.write(tmp_path / "server", **{NAME: far}))
+    server.run()
+    for asks, n in (("report", 60), ("vote", 80)):
+        rng = np.random.default_rng(n)
+        people = rng.normal(size=(n, 20)), np.arange(n) % 3
+        server.take(answers(server, asks, *people, tmp_path / asks))
+        did, record = server.run()
+    assert not did.blocked()
+    (view,) = views(server.project, record)
+    assert np.unique(view.columns("privatize", "class_reports")["question"]).size == 3
+    assert final_model(server.project, record, view.cell).coef.shape == (3, 4)

@@ -174,9 +174,10 @@ def test_no_record_steers_what_auto_takes(tmp_path: Path) -> None:
 def test_the_rule_asks_for_more_where_there_is_less_noise() -> None:
     """Mean, joint, two rounds, in this order, whichever of N and epsilon grows."""
     order = ["majority", "mean", "joint", "two"]
-    for d in (3, 12):
-        by_n = [choose(n, d, 1.0).method for n in (20, 400, 4500, 10**6)]
-        by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, 1.7, 5)]
+    for d, middle in ((3, 2500), (12, 8000)):
+        by_n = [choose(n, d, 1.0).method for n in (20, 400, middle, 10**6)]
+        same = (middle / 1500) ** 0.5
+        by_epsilon = [choose(1500, d, e).method for e in (0.05, 0.5, same, 5)]
         assert by_n == by_epsilon == order
 
 

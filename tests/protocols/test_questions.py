@@ -8,15 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote.errors import UserError
+from curvote.protocols.combining import combined, said
 from curvote.protocols.message import Known
 from curvote.protocols.mrma.several import number
 from curvote.protocols.questions import (
     answers,
     apart,
-    combined,
     in_turn,
     one_against_rest,
-    said,
     splits,
     whole,
 )

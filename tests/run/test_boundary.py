@@ -24,6 +24,7 @@ from tests.declared import SERVER, STAGES, TABLES
 
 CHAINS = {
     "mrma": plain.TINY,
+    "sgd": plain.of("sgd") | {"project": {"basis": "bspline", "size": 4}},
     "federated": plain.TINY
     | {
         "protocol": "federated",
