@@ -21,7 +21,7 @@ from curvote.client.direction import DirectionReporter
 from curvote.datasets import simulated
 from curvote.entropy import SeededEntropy
 from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import FIRST, SHARES, vectors
+from curvote.protocols.direct.arms import FIRST, vectors
 from curvote.representation.basis import Projection, orthonormal, projection
 from curvote.server.directions import Line, Sum, one_round, two_rounds, whitening
 from curvote.shrinkage import Rule, solve
@@ -30,6 +30,7 @@ Array = NDArray[np.float64]
 Clients = tuple[Array, Array]
 
 MOST_REGRET = 0.006
+ARMS = ("mean", "joint", "two")  # of two classes
 TEST, POINTS = 20_000, 60
 GRID = np.linspace(0, 1, POINTS)
 
@@ -98,7 +99,7 @@ def errors(setting: Setting, runs: int, seed: int) -> dict[str, float]:
     onto, rng = setting.onto, np.random.default_rng(seed)
     size = setting.d, setting.epsilon
     z, labels = setting.clients(rng, TEST, onto)
-    found: dict[str, list[float]] = {arm: [] for arm in SHARES}
+    found: dict[str, list[float]] = {arm: [] for arm in ARMS}
     for run in range(runs):
         clients = setting.clients(rng, setting.n, onto)
         for arm, mine in found.items():
@@ -122,7 +123,7 @@ def main() -> int:
         setting = drawn(np.random.default_rng([given.seed, index]))
         choice = arm_of(setting.n, setting.d, setting.epsilon)
         found = errors(setting, given.runs, index)
-        best = min(found[arm] for arm in SHARES)
+        best = min(found[arm] for arm in ARMS)
         regrets.append(found[str(choice.arm)] - best)
         arms = " ".join(f"{arm} {100 * error:5.1f}" for arm, error in found.items())
         print(

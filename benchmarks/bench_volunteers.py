@@ -44,7 +44,7 @@ def lines(
     z, signs = law.clients(rng, volunteers)
     places = (signs > 0).astype(np.int64)
     public = Public.of(given, z, places)
-    both = joined(total, given, epsilon, public, gate=True)
+    both = joined(total, given, epsilon, public)
     return [logistic(z, places), one_round(total, given, epsilon, gated), both]
 
 

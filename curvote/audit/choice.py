@@ -35,6 +35,8 @@ WHOLE_EPSILON = 2.0
 N_CLASSES = (2, 100)
 # Fewer draws at each of more levels.
 WIDE_SAMPLES = 20_000
+# Fewer still of a message, which has more numbers for more classes.
+MANY_SAMPLES = 5_000
 # One message takes a draw of many words, and its parts are audited by themselves.
 MESSAGE_SAMPLES = 200_000
 # As many releases of few numbers; of more numbers fewer (`TableSubject`).
@@ -56,14 +58,14 @@ def shipped_names() -> list[str]:
     """Return the mechanisms, the messages, and the ways in which each is released.
 
     ``mechanism@100`` is a label mechanism for so many classes. A message is
-    ``protocol.message``, with ``@4`` one about four classes, and ``transfer.form`` one
-    about a table; ``outbox.protocol.message`` is its release asked for again,
-    ``table.protocol.message`` the table of a cohort, and ``client.protocol.message``
-    the command that a lone client calls.
+    ``protocol.message``, with ``@4`` or ``@26`` one about so many classes, and
+    ``transfer.form`` one about a table; ``outbox.protocol.message`` is its release
+    asked for again, ``table.protocol.message`` the table of a cohort, and
+    ``client.protocol.message`` the command that a lone client calls.
     """
     drawn = drawing_names()
     whole = [f"{way}.{name}" for way in _WHOLE for name in examples.released()]
-    return [*drawn, *wide_names(), *whole, *servers.names()]
+    return [*drawn, *wide_names(), *examples.many(), *whole, *servers.names()]
 
 
 def drawing_names() -> list[str]:
@@ -149,6 +151,10 @@ def jobs(
             levels_ = epsilons or (*EPSILONS, *FAR_EPSILONS)
             most = min(samples, WIDE_SAMPLES)
             asked += [(shipped(name, e), most) for e in levels_]
+        elif name in examples.many():
+            most = min(samples, MANY_SAMPLES)
+            asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]
+            asked += [(shipped(name, e), 0) for e in FAR_EPSILONS if not epsilons]
         else:
             most = min(samples, MESSAGE_SAMPLES) if "." in name else samples
             asked += [(shipped(name, e), most) for e in epsilons or EPSILONS]

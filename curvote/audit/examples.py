@@ -21,6 +21,7 @@ from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 MORE = 4  # classes, where more than two are tried
+MANY = (5, 26)  # classes, of messages alone
 
 
 def asked_by(cls: type[Mechanism], epsilon: float, n_classes: int) -> dict[str, Any]:
@@ -98,8 +99,15 @@ def released() -> list[str]:
     return _named(asked())
 
 
-def _named(every: Iterable[tuple[str, str]]) -> list[str]:
-    taken = [(*one, k) for one in every for k in (2, MORE) if _takes(*one, k)]
+def many() -> list[str]:
+    """Return those of `MANY` classes, where so many can be told apart."""
+    return _named([*asked(), *studied()], MANY)
+
+
+def _named(
+    every: Iterable[tuple[str, str]], counts: tuple[int, ...] = (2, MORE)
+) -> list[str]:
+    taken = [(*one, k) for one in every for k in counts if _takes(*one, k)]
     return [name_of(*one) for one in taken]
 
 

@@ -67,8 +67,15 @@ class DirectionReporter:
         that are not finite, other codes or other shapes are a UserError, and nothing
         is drawn.
         """
-        draw = self.mechanism.simulate if study else self.mechanism.randomize
-        return np.asarray(draw(self._vectors(z, codes), noise))
+        record = self._checked(z, codes)
+        if study:
+            return self.mechanism.simulate(self.vectors.vectors(*record), noise)
+        sent = np.empty((len(record[0]), self.vectors.size))
+        for start in range(0, len(sent), self.mechanism.at_once):
+            part = slice(start, start + self.mechanism.at_once)
+            few = self.vectors.vectors(*(values[part] for values in record))
+            sent[part] = self.mechanism.randomize(few, noise)
+        return sent
 
     def log_ratio(
         self, one: tuple[Array, Array], other: tuple[Array, Array], at: Array
@@ -85,15 +92,19 @@ class DirectionReporter:
         return self.mechanism.possible(at)
 
     def _vectors(self, z: Array, codes: Array) -> Array:
+        return self.vectors.vectors(*self._checked(z, codes))
+
+    def _checked(self, z: Array, codes: Array) -> tuple[Array, Array]:
+        """Return z and codes; UserError: other shapes, or values that are none."""
         values = validate.finite(z=z)
         if values.ndim != 2 or values.shape[1] != self.vectors.d:
             raise UserError(
                 f"z has shape {values.shape}; a report holds {self.vectors.d} numbers:"
                 f" (n, {self.vectors.d})."
             )
-        return self.vectors.vectors(values, self._checked(codes, len(values)))
+        return values, self._known(codes, len(values))
 
-    def _checked(self, codes: Array, n: int) -> Array:
+    def _known(self, codes: Array, n: int) -> Array:
         """Return codes as they are; UserError: not ``n``, or a class that is not."""
         n_classes = self.vectors.n_classes
         if np.shape(codes) not in {(n,), (n, n_classes - 1)}:

@@ -73,6 +73,11 @@ class PrivUnit(VectorMechanism):
         return self.cap.share / self.spheres
 
     @property
+    def at_once(self) -> int:
+        """How many records are drawn at once: blocks of so many change no draw."""
+        return max(1, _CHUNK // self.length)
+
+    @property
     def kept(self) -> float:
         """The share of the candidates that are kept, Z."""
         inside, outside = self._weights
@@ -108,9 +113,9 @@ class PrivUnit(VectorMechanism):
 
     def _units(self, u: FloatArray, entropy: Entropy) -> FloatArray:
         """Return the answers at length 1, in the form that u has."""
-        out, size = np.empty(u.shape), max(1, _CHUNK // self.length)
-        for start in range(0, len(u), size):
-            block = slice(start, start + size)
+        out = np.empty(u.shape)
+        for start in range(0, len(u), self.at_once):
+            block = slice(start, start + self.at_once)
             out[block] = self._reject(u[block], entropy)
         return out
 

@@ -15,8 +15,9 @@ from curvote.classes import Classes
 from curvote.classifier import Linear
 from curvote.named_columns import grid_names
 from curvote.protocols.classifiers import line_in
+from curvote.protocols.combining import combined, turned
 from curvote.protocols.mrma.tables import variant
-from curvote.protocols.questions import combined, one_against_rest, turned
+from curvote.protocols.questions import one_against_rest
 from curvote.representation.encoding import Encoding
 
 if TYPE_CHECKING:

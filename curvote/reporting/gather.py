@@ -20,7 +20,7 @@ from curvote.reporting.outside import outside
 from curvote.reporting.section import Section
 from curvote.run import audited
 from curvote.run.config.parts import parts_of, reasons
-from curvote.run.config.settings import named, stated
+from curvote.run.config.settings import dotted, named, stated
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.release import production
@@ -137,7 +137,10 @@ def _releases(config: Mapping[str, Any], d: int, *, private: bool) -> list[Sent]
     several = len({settings.called for settings in every}) > 1
     found: dict[Sent, None] = {}
     for settings in every:
-        told = system(settings.protocol).sent(settings.model_dump(mode="json"), d)
+        values = settings.model_dump(mode="json")
+        # Parts may differ in it; what a source decides, they share.
+        own = dotted(values, "project.size") or d
+        told = system(settings.protocol).sent(values, own)
         for release in told:
             who = f"{settings.called}: {release.who}" if several else release.who
             found[replace(release, who=who)] = None

@@ -10,7 +10,6 @@ from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.fft import dct
 
 from curvote.errors import UserError
 
@@ -48,6 +47,8 @@ def frequencies(points: int, size: int) -> NDArray[np.int64]:
 
 def matrix(points: int, size: int) -> Array:
     """Return the cosines on the pixels, row by row of an image, (size, points)."""
+    from scipy.fft import dct  # no client needs it
+
     down, across = frequencies(points, size).T
     waves = dct(np.eye(side_of(points)), norm="ortho", axis=0)
     return np.asarray((waves[down, :, None] * waves[across, None]).reshape(size, -1))

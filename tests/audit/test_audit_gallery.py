@@ -44,6 +44,8 @@ CAUGHT_BY = {
     "vote_twice": {"exact", "statistical"},
     "direction_twice": {"exact", "statistical"},
     "label_beside": {"inputs", "law"},
+    "label_beside_code": {"exact", "statistical"},
+    "corner_of_wrong_length": {"statistical", "support"},
     "gradient_unclipped": {"statistical", "support"},
     "bins_from_data": {"others", "law"},
     "two_features": {"exact", "support"},

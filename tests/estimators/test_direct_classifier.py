@@ -11,8 +11,10 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from curvote import DirectClassifier, Task
 from curvote.client.direction import DirectionReporter
+from curvote.client.one_of import OneOfReporter
 from curvote.datasets.simulated import generate
 from curvote.errors import UserError
+from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import SHARES, from_params
@@ -92,15 +94,16 @@ def test_every_row_reports_once_with_the_whole_budget(
     asked: list[tuple[float, int]] = []
     made: list[Directions] = []
     labels: list[float] = []
-    release = DirectionReporter.release
+    kind = OneOfReporter if arm == "one_of" else DirectionReporter
+    release = kind.release
 
-    def counted(self: DirectionReporter, *given: Any, **how: Any) -> np.ndarray:
+    def counted(self: Any, *given: Any, **how: Any) -> Any:
         labels.extend(given[1])
         made.append(self.vectors)
         asked.append((self.mechanism.worst_log_ratio(), len(given[0])))
         return release(self, *given, **how)
 
-    monkeypatch.setattr(DirectionReporter, "release", counted)
+    monkeypatch.setattr(kind, "release", counted)
     x, y = vectors(501)
     model = DirectClassifier(arm=arm, epsilon=1.5, random_state=0).fit(x, y)
     given = from_params(2, model.task_.params)
@@ -150,6 +153,7 @@ def test_only_a_study_takes_the_short_cut(
         raise AssertionError("the short cut was taken")
 
     monkeypatch.setattr(PrivUnit, "simulate", never)
+    monkeypatch.setattr(OneOf, "simulated", never)
     DirectClassifier(arm=arm).fit(x, y)
     with pytest.raises(AssertionError, match="short cut"):
         DirectClassifier(arm=arm, random_state=0).fit(x, y)

@@ -15,13 +15,13 @@ from curvote.audit.message_subject import of_message
 from curvote.audit.metamorphic import Untouched
 from curvote.audit.verdict import run
 from curvote.chain.stage import Columns
+from curvote.classes import Classes
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.errors import UserError
 from curvote.protocols.message import Known, check, row
-from curvote.protocols.mrma import several
 from curvote.protocols.mrma.tables import WEAK_VARIANTS, variant
-from curvote.protocols.mrma_classes.messages import Report, Vote
-from curvote.protocols.mrma_classes.system import MESSAGES, SYSTEM
+from curvote.protocols.mrma_classes.messages import MESSAGES, Report, Vote
+from curvote.protocols.mrma_classes.system import SYSTEM
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
@@ -30,6 +30,7 @@ from curvote.run.results import final_model, views
 from curvote.run.summary import scores
 from curvote.task import Candidates, Task
 from tests import plain, production
+from tests.exchange import FAR, NAME, Server, answers
 from tests.memory import Made, Memory, do, replicates
 from tests.rounds import REPORTS
 
@@ -51,7 +52,7 @@ NAMES = ("weak", "mr", "ma", "mrma", "best_single", "voting", "averaging", "all_
 
 def task(n_classes: int = K, epsilon: float = 1.0) -> Task:
     """Return the task of a round of reports about so many classes."""
-    words = tuple(map(str, range(n_classes)))
+    words = Classes(map(str, range(n_classes)))
     stated = replace(REPORTS, protocol="mrma_classes", classes=words)
     return replace(stated, epsilon=epsilon)
 
@@ -256,13 +257,6 @@ def test_the_model_errs_as_it_was_scored(study: tuple[Project, RunRecord]) -> No
     assert model.predict(corners).tolist() == ["0", "1", "2", "3"]
 
 
-def test_two_classes_stay_with_mrma() -> None:
-    """What a source lists decides; `mrma` of two is what it was."""
-    assert several.number({"name": "simulated"}) == 2
-    assert several.number({"name": "circle", "n_classes": 2}) == 2
-    assert several.number({"name": "circle", "n_classes": 5}) == 5
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -291,3 +285,20 @@ def test_production_releases_once_and_knows_its_classes(tmp_path: Path) -> None:
     again = production.run(project)
     assert {step.action for step in again.steps} == {"reuse"}
     assert production.bytes_of(project, again) == before
+
+
+def test_several_classes_by_envelope(tmp_path: Path) -> None:
+    """Clients elsewhere answer both rounds; then there is a line for each class."""
+    source = {"name": "remote", "points": 20, "classes": ["a", "b", "c"]}
+    far = FAR | {"source": source, "epsilon": 8}
+    server = Server(plain.write(tmp_path / "server", **{NAME: far}))
+    server.run()
+    for asks, n in (("report", 60), ("vote", 80)):
+        rng = np.random.default_rng(n)
+        people = rng.normal(size=(n, 20)), np.arange(n) % 3
+        server.take(answers(server, asks, *people, tmp_path / asks))
+        did, record = server.run()
+    assert not did.blocked()
+    (view,) = views(server.project, record)
+    assert np.unique(view.columns("privatize", "class_reports")["question"]).size == 3
+    assert final_model(server.project, record, view.cell).coef.shape == (3, 4)

@@ -142,7 +142,7 @@ def test_mirrored_counts_tie_at_any_count(n: int) -> None:
     """Of n, k right and k wrong are equally good: the first one stands."""
     for k in range(n // 2 + 1, n + 1):
         for pair in ([k, n - k], [n - k, k]):
-            assert score._best(ensemble(pair, n)).tolist() == [1, 0]
+            assert score.best(ensemble(pair, n)).tolist() == [1, 0]
 
 
 # -------------------------------------------------------------------- as published

@@ -8,14 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote.errors import UserError
+from curvote.protocols.combining import combined, said
 from curvote.protocols.message import Known
+from curvote.protocols.mrma.several import number
 from curvote.protocols.questions import (
     answers,
     apart,
-    combined,
     in_turn,
     one_against_rest,
-    said,
     splits,
     whole,
 )
@@ -72,6 +72,13 @@ def test_what_was_taken_apart_stands_in_turn_again(count: int, n: int) -> None:
     each = apart(rows, n)
     assert [set(own["n"] % n) for own in each] == [{q} for q in range(n)]
     assert (in_turn([own["n"] for own in each]) == rows["n"]).all()
+
+
+def test_a_source_tells_how_many_classes_it_has() -> None:
+    """Those that list none have two; so `mrma` of two is what it was."""
+    assert number({"name": "simulated"}) == 2
+    assert number({"name": "circle", "n_classes": 2}) == 2
+    assert number({"name": "circle", "n_classes": 5}) == 5
 
 
 def test_a_broken_record_is_refused() -> None:

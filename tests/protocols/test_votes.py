@@ -13,6 +13,7 @@ import pytest
 from curvote.audit import examples, of_task
 from curvote.audit.metamorphic import Untouched
 from curvote.chain.stage import Columns
+from curvote.classes import Classes
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
@@ -262,7 +263,7 @@ def test_several_classes_are_learned_by_their_splits(tmp_path: Path) -> None:
 def test_a_vote_is_right_of_its_split(n_classes: int) -> None:
     """A direction that always says yes is right for whom the split answers yes."""
     code, labels = splits(n_classes), np.arange(n_classes)
-    words = tuple(map(str, labels))
+    words = Classes(map(str, labels))
     up = Candidates(np.zeros((len(code), 4)), np.ones(len(code)))
     task = replace(TASK, classes=words, epsilon=60.0, candidates=up)
     MESSAGE.admit(task)

@@ -24,6 +24,7 @@ from tests.declared import SERVER, STAGES, TABLES
 
 CHAINS = {
     "mrma": plain.TINY,
+    "sgd": plain.of("sgd") | {"project": {"basis": "bspline", "size": 4}},
     "federated": plain.TINY
     | {
         "protocol": "federated",
@@ -49,6 +50,13 @@ CHAINS["direct and others"] = plain.of(*OTHERS) | {
     ],
     "replicates": 2,
 }
+CHAINS["several classes"] = plain.TINY | {
+    "protocol": "mrma",
+    "source": {"name": "circle", "n_classes": 3},
+    "clients": {"train": 150, "vote": 150, "test": 40},
+    "project": {"basis": "identity"},
+    "replicates": 2,
+}
 CHAINS["transfer"] = {
     "source": {"name": "posterior_drift", "n": 30, "m": 1, "test": 20},
     "transfer": {"test": 20},
@@ -61,6 +69,9 @@ CHAINS["transfer"] = {
     "replicates": 2,
     "seed": 7,
 }
+CELLS = ("counts", "stump", "tree")
+CHAINS["cells"] = plain.of(*CELLS) | {"protocols": [*CELLS], "replicates": 2}
+CHAINS["cells"]["project"] = {"basis": "bspline", "size": 4}
 CANARY = 12.345678901234567
 # Features are public there, and labels are what to look for: tests/protocols/labels.
 OF_LABELS = {

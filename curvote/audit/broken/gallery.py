@@ -49,8 +49,10 @@ def _twin(
     return subject_of(kind(epsilon=epsilon, **params), "", params, extra)
 
 
-def _sent(message: Any, protocol: str, epsilon: float) -> MessageSubject:
-    honest = of_record(task(protocol, message.name, epsilon))
+def _sent(
+    message: Any, protocol: str, epsilon: float, n_classes: int = 2
+) -> MessageSubject:
+    honest = of_record(task(protocol, message.name, epsilon, n_classes))
     return replace(honest, message=message)
 
 
@@ -89,6 +91,7 @@ def doubled(name: str, epsilon: float) -> Doubled:
 
 # Small, so that few draws prove a larger one.
 EPSILON = 0.5
+FIVE = 5  # classes of a code
 TWINS: Mapping[str, Callable[[float], Broken]] = {
     "sensitivity_halved": partial(_twin, noise.SensitivityHalved),
     "budget_not_split": partial(_twin, records.BudgetNotSplit, d=3),
@@ -115,6 +118,12 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "direction_twice": partial(_sent, messages.DirectionTwice(), "direct"),
     "label_beside": partial(_sent, messages.LabelBeside(), "direct"),
     "gradient_unclipped": partial(_sent, gradients.GradientUnclipped(), "sgd"),
+    "label_beside_code": partial(
+        _sent, messages.LabelBesideCode(), "direct", n_classes=FIVE
+    ),
+    "corner_of_wrong_length": partial(
+        _sent, messages.CornerOfWrongLength(), "direct", n_classes=FIVE
+    ),
     "half_noise_for_few": partial(_twin, paths.HalfNoiseForFew),
     "exact_half_noise_for_few": partial(_twin, paths.ExactHalfNoiseForFew),
     "quiet_bin": partial(_twin, paths.QuietBin),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.mechanisms.binary_rr import BinaryRR
+from curvote.mechanisms.k_rr import KRR
 from curvote.protocols.direct.messages import Direction
 from curvote.protocols.message import Known
 from curvote.protocols.mrma.messages import Report, Vote
@@ -91,6 +92,47 @@ class LabelBeside(Direction):
         bare = replace(known, labels=np.ones(len(known.labels)))
         sent = super().draw(task, bare, entropy)
         return {**sent, "label": known.labels}
+
+
+class LabelBesideCode(Direction):
+    """Hides the code of one of several classes, and names the class beside it.
+
+    By k-RR, with the epsilon that the direction has spent.
+    """
+
+    def worst_loss(self, task: Task) -> float:
+        """Return the loss of both parts together."""
+        return super().worst_loss(task) + _named(task).worst_log_ratio()
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the noised vectors, and noised labels of the same records."""
+        sent = super().draw(task, known, entropy)
+        return {**sent, "label": _named(task).randomize(known.labels, entropy)}
+
+    def log_ratio(
+        self, task: Task, one: Known, other: Known, messages: Columns
+    ) -> Array:
+        """Return the loss of both parts together."""
+        pair = one.labels.astype(np.int64), other.labels.astype(np.int64)
+        label = _named(task).log_ratio(*pair, messages["label"])
+        return super().log_ratio(task, one, other, messages) + label
+
+
+def _named(task: Task) -> KRR:
+    return KRR(epsilon=task.epsilon, n_classes=len(task.classes))
+
+
+class CornerOfWrongLength(Direction):
+    """Gives classes codes of several lengths, to which it stretches the answer.
+
+    So its mean is right, and its length is the class.
+    """
+
+    def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
+        """Return the noised vectors, as long as the codes of their classes."""
+        sent = super().draw(task, known, entropy)["direction"]
+        lengths = np.linspace(1, 2, len(task.classes))[known.labels.astype(np.int64)]
+        return {"direction": sent * lengths[:, None]}
 
 
 class VoteTwice(Vote):

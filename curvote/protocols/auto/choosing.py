@@ -12,6 +12,8 @@ from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 from curvote.protocols.direct.arms import PROTOCOLS
 from curvote.protocols.joined import asked
+from curvote.protocols.mrma.several import number
+from curvote.protocols.questions import splits
 
 AUTO = "auto"
 # The arms that are a protocol of their own, by its name.
@@ -60,7 +62,7 @@ def choices(pipeline: Settings) -> Iterator[tuple[float, Choice]]:
     told = pipeline.liars, len(classes(pipeline.source) or (0, 1))
     for epsilon in pipeline.epsilon:
         choice = rule(n, d, epsilon, *told)
-        yield epsilon, asked.chosen(pipeline, choice, d) if both else choice
+        yield epsilon, asked.chosen(pipeline, choice, d, told[1]) if both else choice
 
 
 def width(pipeline: Settings) -> int:
@@ -94,6 +96,7 @@ def _named(pipeline: Settings, protocol: str, arm: str | None) -> Settings:
     }
     if hasattr(pipeline, "votes"):
         voters = pipeline.clients.train + pipeline.clients.vote
-        few = {"directions": min(pipeline.votes.directions, voters)}
+        each = voters // len(splits(number(pipeline.source)))
+        few = {"directions": min(pipeline.votes.directions, max(each, 1))}
         update["votes"] = pipeline.votes.model_copy(update=few)
     return pipeline.model_copy(update=update)

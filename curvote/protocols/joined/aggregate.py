@@ -21,8 +21,7 @@ def one(here: Here) -> Rows:
     records = here.rows("publish", "public_records")
     total, vectors = Sum.of(reports["direction"]), given(here.facts)
     public = Public.of(vectors, records["z"], records["label"])
-    gate, epsilon = here.params["direct.gate"], here.facts["epsilon"]
-    line = joined(total, vectors, epsilon, public, gate=gate)
+    line = joined(total, vectors, here.facts["epsilon"], public)
     return {
         "classifier": classifier(line, total.n),
         "reports_alone": decoded(reports, here.facts, rule_of(here.params)),

@@ -26,13 +26,13 @@ def arm_for(arm: str | None) -> str | None:
     return "joint" if arm in PROTOCOLS else arm
 
 
-def chosen(pipeline: Settings, choice: Choice, d: int) -> Choice:
+def chosen(pipeline: Settings, choice: Choice, d: int, n_classes: int = 2) -> Choice:
     """Return the choice of a rule for reports, joined with volunteers."""
     count = pipeline.clients.public
     size, _, _ = choice.reason.partition(":")
     reason = (
         f"{size}: beside the labels of {count} volunteers, worth N epsilon^2 ="
-        f" {worth(count, d):,.0f}"
+        f" {worth(count, d, n_classes):,.0f}"
     )
     return replace(choice, arm=arm_for(choice.arm), reason=reason)
 

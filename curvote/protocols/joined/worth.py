@@ -11,10 +11,12 @@ from curvote import validate
 WORTH: Final = 6.0
 
 
-def worth(volunteers: int, d: int) -> float:
+def worth(volunteers: int, d: int, n_classes: int = 2) -> float:
     """Return the N epsilon^2 of reports that tell as much as labelled records do.
 
-    They are ``volunteers`` >= 0 records of ``d`` >= 1 numbers: 6 (d + 1) times as many.
+    They are ``volunteers`` >= 0 records of ``d`` >= 1 numbers: 6 (d + 1) times as many,
+    and K - 1 times that with ``n_classes`` K >= 2.
     """
     count = validate.at_least(0, volunteers=volunteers)
-    return WORTH * (validate.at_least(1, d=d) + 1) * count
+    codes = validate.at_least(2, n_classes=n_classes) - 1
+    return WORTH * codes * (validate.at_least(1, d=d) + 1) * count

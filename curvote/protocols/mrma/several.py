@@ -9,6 +9,7 @@ from curvote.chain.axis import Settings
 from curvote.chain.system import Part
 from curvote.datasets import lookup
 from curvote.errors import Problem
+from curvote.protocols import checks
 
 # Each client answers for one class: other messages, so a protocol of its own.
 CLASSES = "mrma_classes"
@@ -24,6 +25,7 @@ def parts(pipeline: Settings) -> tuple[Part]:
 
 def checked(pipeline: Settings) -> Iterator[Problem]:
     """Ask for clients enough for each of several classes, and for no printed table."""
+    yield from checks.many(pipeline)
     n_classes, clients, train = (
         number(pipeline.source),
         pipeline.clients,

@@ -8,13 +8,15 @@ candidate b is about class b mod K.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from curvote.chain.sent import Sent
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, stream
 from curvote.mechanisms.exact import below
@@ -37,6 +39,13 @@ class Report(messages.Report):
 
     table, binary = "class_reports", False
     payload = ReportPayload
+
+    def words(self, config: Mapping[str, Any], d: int) -> Sequence[Sent]:
+        """Return a report in words: how its budget is shared out."""
+        (report,) = super().words(config, d)
+        what = f'one report: {d} noised numbers, and one noised answer to "is it k?"'
+        detail = f"{report.detail}; class k is drawn without the record, and not hidden"
+        return [replace(report, what=what, detail=detail)]
 
     def draw(self, task: Task, known: Known, entropy: Entropy) -> Columns:
         """Return question (n,), drawn without the data; z (n, d) and label (n,)."""

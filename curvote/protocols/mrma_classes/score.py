@@ -12,18 +12,10 @@ from numpy.typing import NDArray
 from curvote.chain.stage import Columns, Here, Rows
 from curvote.classifier import sign
 from curvote.protocols import by_class
+from curvote.protocols.combining import Lines, said, turned, wrong
 from curvote.protocols.mrma.score import best
 from curvote.protocols.mrma.tables import variant
-from curvote.protocols.questions import (
-    Array,
-    Lines,
-    apart,
-    in_turn,
-    one_against_rest,
-    said,
-    turned,
-    wrong,
-)
+from curvote.protocols.questions import Array, apart, in_turn, one_against_rest
 from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
 

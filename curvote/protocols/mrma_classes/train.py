@@ -1,9 +1,11 @@
 """Stage train of `mrma_classes`: weak classifiers of each class against the rest.
 
 They stand in turn: row b of a variant is about class b mod K. Each is divided by its
-length, (coef, intercept) as one vector, which changes no vote: those of few reports
-are longest where they mean least. Of three classes, at epsilon 2, the average errs on
-18 % where it erred on 46 % (docs/choosing.md).
+length, (coef, intercept) as one vector, which changes no vote: of few or noisy reports
+they are longest where they mean least. Measured on 20 x 10,000 records of
+`simulated-classes`, d = 8, half of them reports, epsilon 1 / 2 / 5, errors in %: of
+three classes 28 / 10 / 2 (44 / 15 / 3 without), of five 65 / 49 / 26 (72 / 58 / 29),
+and of ten next to nothing is learned: 90 / 87 / 80. `direct` and `votes` do far better.
 """
 
 from __future__ import annotations

@@ -20,10 +20,14 @@ def beside(other: System, values: Mapping[str, Any]) -> bool:
     z, a repetition at a time.
     """
     fields = other.settings.model_fields
-    clients = fields["clients"].annotation if "clients" in fields else None
-    alike = clients is Clients and "project" in fields
+    alike = "project" in fields and _counted(other)
     measured = MISCLASSIFICATION in other.metrics and other.index == (REPLICATE,)
     return alike and measured and _count(values) > 0 and _is_study(values)
+
+
+def _counted(other: System) -> bool:
+    clients = other.settings.model_fields.get("clients")
+    return clients is not None and clients.annotation is Clients
 
 
 def _count(values: Mapping[str, Any]) -> int:
@@ -33,4 +37,4 @@ def _count(values: Mapping[str, Any]) -> int:
 
 
 def _is_study(values: Mapping[str, Any]) -> bool:
-    return values.get("mode", "study") == "study"
+    return bool(values.get("mode", "study") == "study")

@@ -6,10 +6,11 @@ import numpy as np
 
 from curvote.chain.stage import Columns, Here, Rows
 from curvote.protocols import by_class
+from curvote.protocols.combining import said, turned
 from curvote.protocols.majority.elect import wrong
 from curvote.protocols.mrma.score import best
 from curvote.protocols.mrma.tables import variant
-from curvote.protocols.questions import Array, apart, in_turn, said, splits, turned
+from curvote.protocols.questions import Array, apart, in_turn, splits
 from curvote.protocols.scores import score_rows
 from curvote.protocols.study import clients_of
 

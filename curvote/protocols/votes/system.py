@@ -14,8 +14,8 @@ from curvote.protocols.direct.system import FIXED
 from curvote.protocols.majority.messages import Compared
 from curvote.protocols.majority.methods import MAJORITY
 from curvote.protocols.measures import ERRORS
-from curvote.protocols.mrma import several
 from curvote.protocols.mrma.methods import BEST_SINGLE
+from curvote.protocols.mrma.several import number
 from curvote.protocols.mrma.tables import ENSEMBLE, VOTES, WEAK
 from curvote.protocols.questions import splits
 from curvote.protocols.stages.declared import (
@@ -56,8 +56,9 @@ _SCORE = scored(
 
 
 def _enough(pipeline: Given) -> Iterator[Problem]:
+    yield from checks.many(pipeline)
     voters = pipeline.clients.train + pipeline.clients.vote
-    each = len(splits(several.number(pipeline.source)))
+    each = len(splits(number(pipeline.source)))
     if pipeline.votes.directions * each > voters:
         about = f" about each of {each} splits" if each > 1 else ""
         message = f"more directions{about} than the {voters} clients who judge them."

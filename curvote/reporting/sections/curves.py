@@ -109,9 +109,9 @@ def gather(views: Sequence[RunView], _: pd.DataFrame) -> Curves:
     view, settings = views[0], views[0].settings
     hidden = settings.production or given(settings.source)
     return Curves(
-        _sample(view),
+        _sample(views),
         settings.clients.public,
-        _public(view),
+        _public(views),
         None if hidden else _clipped(view),
         record_of(view.facts("project")),
     )
@@ -135,21 +135,24 @@ def _first(view: RunView) -> Iterator[Columns]:
     return iter([view.columns("project", "encoded", view.place())])
 
 
-def _sample(view: RunView) -> CurveSample | None:
+def _sample(views: Sequence[RunView]) -> CurveSample | None:
     """Return records that may be shown: volunteers', or simulated ones; else None."""
-    facts = view.facts("project")
+    view, facts = views[0], views[0].facts("project")
     if view.settings.intake is not None or facts.get("features"):
         return None
     rows, roles = roles_of(view, 0)
     if len(roles["public"]):
-        return _drawn(view, "volunteers", rows, roles["public"][:SHOWN])
+        return _drawn(views, "volunteers", rows, roles["public"][:SHOWN])
     if facts["simulated"]:
-        return _drawn(view, "simulated", rows, roles["train"][:SHOWN])
+        return _drawn(views, "simulated", rows, roles["train"][:SHOWN])
     return None
 
 
-def _drawn(view: RunView, who: str, rows: Columns, shown: Any) -> CurveSample:
-    facts, place = view.facts("project"), view.place()
+def _drawn(
+    views: Sequence[RunView], who: str, rows: Columns, shown: Any
+) -> CurveSample:
+    view, place = views[0], views[0].place()
+    facts = view.facts("project")
     encoding = encoding_of(view, place)
     project = view.settings.project.model_dump()
     clients = view.columns("ingest", "clients", place)
@@ -163,14 +166,16 @@ def _drawn(view: RunView, who: str, rows: Columns, shown: Any) -> CurveSample:
         z=rows["z"][shown],
         labels=rows["label"][shown],
         classes=Classes(facts["classes"]),
-        basis=_basis(project),
+        basis=_basis(project, [project["size"]]) + _only_at(views),
         rescale=_rescale(project),
         who=who,
     )
 
 
-def _basis(project: Mapping[str, Any]) -> str:
-    size, order = project["size"], project["order"]
+def _basis(project: Mapping[str, Any], sizes: Sequence[Any]) -> str:
+    order, size = project["order"], sizes[0]
+    if len(sizes) > 1:
+        size = f"{', '.join(map(str, sizes[:-1]))} or {sizes[-1]}"
     if project["basis"] == IDENTITY:
         return "the features themselves"
     if project["basis"] == COSINES:
@@ -178,6 +183,24 @@ def _basis(project: Mapping[str, Any]) -> str:
     if project["basis"] == "fourier":
         return f"{size} Fourier functions"
     return f"{size} {DEGREES.get(order, f'order-{order}')} B-splines"
+
+
+def _only_at(views: Sequence[RunView]) -> str:
+    """Say for which cells this size is the one, if there are others."""
+    epsilon = views[0].cell["epsilon"]
+    return f", as for epsilon {epsilon:g}" if len(_sizes(views)) > 1 else ""
+
+
+def _sizes(views: Sequence[RunView]) -> list[Any]:
+    """Return the sizes of the first setting, which may differ by epsilon."""
+    first = views[0].cell
+    same = (
+        one.settings.project.size
+        for one in views
+        if (one.cell["setting"], one.cell["protocol"])
+        == (first["setting"], first["protocol"])
+    )
+    return list(dict.fromkeys(same))
 
 
 def _rescale(project: Mapping[str, Any]) -> str:
@@ -194,11 +217,12 @@ def _stated(value: Any) -> str:
     return f"of the {value}" if isinstance(value, str) else f"{value:g}"
 
 
-def _public(view: RunView) -> list[str]:
-    project, facts = view.settings.project.model_dump(), view.facts("project")
+def _public(views: Sequence[RunView]) -> list[str]:
+    project = views[0].settings.project.model_dump()
+    facts = views[0].facts("project")
     return [
         _where(facts),
-        f"the basis: {_basis(project)}",
+        f"the basis: {_basis(project, _sizes(views))}",
         f"the rescaling: {_rescale(project)}",
         f"the classes: {_told_apart(facts['classes'])}",
     ]

@@ -59,13 +59,16 @@ def belonging(among: Iterable[tuple[str | None, Part]], cell: Cell) -> Part:
 
 
 def reasons(config: Mapping[str, Any]) -> list[str]:
-    """Return what was left to a rule, and what it took, a line for each cell."""
+    """Return what was left to a rule, and what it took, a line for each such cell.
+
+    Protocols of which the same is said share a line.
+    """
+    found: dict[tuple[str, str], list[str]] = {}
+    for _, part in parts_of(config):
+        if part.reason:
+            told = Cell(part.pairs).words, f"{part.method} ({part.reason})"
+            found.setdefault(told, []).append(part.settings.called)
     return [
-        f"{_where(part)}: {part.method} ({part.reason})"
-        for _, part in parts_of(config)
-        if part.reason
+        f"{', '.join(filter(None, (*dict.fromkeys(names), words)))}: {told}"
+        for (words, told), names in found.items()
     ]
-
-
-def _where(part: Part) -> str:
-    return ", ".join(filter(None, (part.settings.called, Cell(part.pairs).words)))

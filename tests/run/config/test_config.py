@@ -221,9 +221,9 @@ def test_each_part_of_a_wrong_source_is_named(tmp_path: Path, mode: str) -> None
         assert f"{line.format(at, key, key)} {why}" in said
 
 
-@pytest.mark.parametrize("protocol", ["mrma", "direct", "clean", "auto"])
-def test_signs_are_made_of_two_classes_only(tmp_path: Path, protocol: str) -> None:
+def test_signs_are_made_of_two_classes_only(tmp_path: Path) -> None:
     """More are refused at their line, before a file is looked for."""
+    protocol = "mrma_privunit"
     source = {"name": "phonemes", "classes": ["aa", "iy", "sh"]}
     own = {"source": source, "project": {"basis": "bspline", "size": 4}}
     project = plain.write(tmp_path, tiny=plain.of(protocol) | own)
