@@ -72,6 +72,12 @@ CHAINS["transfer"] = {
 CELLS = ("counts", "stump", "tree")
 CHAINS["cells"] = plain.of(*CELLS) | {"protocols": [*CELLS], "replicates": 2}
 CHAINS["cells"]["project"] = {"basis": "bspline", "size": 4}
+# Volunteers' records are public, and stand on the side of the clients all the same.
+CHAINS["joined"] = plain.of("joined") | {
+    "clients": {"public": 20, "train": 60, "vote": 80, "test": 40},
+    "project": {"basis": "bspline", "size": 4},
+    "replicates": 2,
+}
 CANARY = 12.345678901234567
 # Features are public there, and labels are what to look for: tests/protocols/labels.
 OF_LABELS = {
