@@ -33,7 +33,6 @@ from curvote.server.directions import Line
 from curvote.server.gate import gated
 
 MOST_REGRET, WORSE = 0.006, 0.01
-ARMS = ("mean", "joint", "two")
 TEST = 20_000
 Errors = dict[str, float]
 
