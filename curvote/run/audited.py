@@ -29,7 +29,8 @@ from curvote.run.config.settings import dotted
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.plan import fingerprint
-from curvote.run.plan.expand import stages_of, values_of
+from curvote.run.plan.expand import values_of
+from curvote.run.plan.stages import stages_of
 from curvote.run.project import Project
 from curvote.run.results import find
 from curvote.run.store.artifacts import write_json

@@ -16,7 +16,8 @@ from curvote.chain.system import Part, System
 from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted
 from curvote.run.history import RunRecord
-from curvote.run.plan.expand import ends_of, values_of
+from curvote.run.plan.expand import values_of
+from curvote.run.plan.stages import ends_of
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, sound
 
