@@ -32,7 +32,6 @@ ARMS = {
     "mean": ("privatize", "aggregate"),
     "joint": ("privatize", "aggregate"),
     "two": ("privatize", "whiten", "refine", "aggregate"),
-    "one_of": ("privatize", "aggregate"),
 }
 MOST_GROWTH = 1.5  # seconds for each client, against the fewest
 
@@ -75,15 +74,9 @@ def in_a_process(stage: str, folder: Path) -> dict[str, float]:
 
 def measure(n: int, arm: str) -> dict[str, float]:
     """Return the seconds of each stage; print them beside its peak."""
-    found = measured(pipeline(n, arm), n, arm)
-    return {stage: row["seconds"] for stage, row in found.items()}
-
-
-def measured(asked: dict[str, object], n: int, arm: str) -> dict[str, dict[str, float]]:
-    """Return seconds and peak of each stage of an arm, and print them."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        text = yaml.safe_dump({"pipelines": {"many": asked}})
+        text = yaml.safe_dump({"pipelines": {"many": pipeline(n, arm)}})
         (folder / "pipelines.yaml").write_text(text)
         for stage in ("ingest", "project"):
             in_a_process(stage, folder)
@@ -96,7 +89,7 @@ def measured(asked: dict[str, object], n: int, arm: str) -> dict[str, dict[str, 
             f" {row['mib']:6.0f} MiB peak"
         )
     print(f"  {n:9,} {arm:6}error {100 * errors:.1f} %", flush=True)
-    return found
+    return {stage: row["seconds"] for stage, row in found.items()}
 
 
 def error(folder: Path) -> float:
@@ -117,7 +110,7 @@ def main() -> int:
         run(given.folder, given.stage)
         return 0
     growth = {}
-    for arm in ("mean", "joint", "two"):
+    for arm in ARMS:
         found = {n: sum(measure(n, arm).values()) / n for n in SIZES}
         growth[arm] = max(found.values()) / found[SIZES[0]]
     worst = max(growth.values())

@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmarks.bench_rule import ARMS, Clients, learnt
+from benchmarks.bench_rule import Clients, learnt
 from benchmarks.laws import JUDGED, Law, tuned
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
@@ -33,7 +33,6 @@ from curvote.server.directions import Line
 from curvote.server.gate import gated
 
 MOST_REGRET, WORSE = 0.006, 0.01
-ARMS = ("mean", "joint", "two")
 TEST = 20_000
 Errors = dict[str, float]
 

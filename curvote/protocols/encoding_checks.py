@@ -45,11 +45,11 @@ def _size(project: Representation) -> Iterator[Problem]:
             message = f"{project.basis} keeps what is there: no size, no coordinates."
             yield Problem(message, ("project", "size"))
         return
-    if project.size is None:
+    if project.width is None:
         yield Problem("is missing.", ("project", "size"))
         return
     try:
-        basis.check_size(project.basis, project.size, project.order)
+        basis.check_size(project.basis, project.width, project.order)
     except UserError as error:
         yield Problem(str(error), ("project", "size"))
 
@@ -60,8 +60,7 @@ def _square(pipeline: Settings) -> Iterator[Problem]:
     points = dataset.width(parameters)
     if points is not None:
         try:
-            size = pipeline.project.size
-            cosines.frequencies(points, size if isinstance(size, int) else 1)
+            cosines.frequencies(points, pipeline.project.width or 1)
         except UserError as error:
             yield from error.problems
 
@@ -82,4 +81,4 @@ def _width(project: Representation) -> int:
     """Return d, or what the given constants take it for where the source decides."""
     given = (project.centre, project.scale, project.lower, project.upper)
     lists = [len(value) for value in given if isinstance(value, list)]
-    return project.size or max(lists, default=1)
+    return project.width or max(lists, default=1)

@@ -48,6 +48,11 @@ class Representation(Strict):
     judge: Literal["rescaled", "coefficients", "inner_products"] = "rescaled"
 
     @property
+    def width(self) -> int | None:
+        """The size as a number; None where the source or a rule has not decided yet."""
+        return self.size if isinstance(self.size, int) else None
+
+    @property
     def volunteers(self) -> bool:
         """Whether constants come from volunteers."""
         centred = self.rescale in {"tanh", "standard"}

@@ -22,6 +22,7 @@ from curvote.mechanisms.k_rr import KRR
 from curvote.protocols.cells.messages import MOST_ANSWERS, truth
 from curvote.protocols.cells.tables import ANSWERS, QUESTIONS, SCORECARD
 from curvote.protocols.message import Known, check, message_of, row
+from curvote.protocols.roles import split
 from curvote.representation.basis import identity
 from curvote.representation.encoding import Encoding
 from curvote.run.config.file import PipelinesFile
@@ -273,28 +274,24 @@ PLAIN = {"basis": "bspline", "size": 4}
 
 
 def test_what_is_kept_is_what_was_scored(tmp_path: Path) -> None:
-    """Of all three side by side: the model says of test records what the scores say."""
+    """Of all three side by side: the model errs on test clients as the scores say."""
     short = [{"name": "counts", "bins": 4}, "stump", {"name": "tree", "cells": 4}]
     written = plain.of(*EVERY, given=plain.TINY | {"project": PLAIN})
     tiny = written | {"protocols": short, "epsilon": 8, "replicates": 2}
     project = plain.write(tmp_path, tiny=tiny)
     record = plain.run(project)
-    found = scores(project, record)
-    assert set(EVERY) <= set(found["method"])
+    assert set(EVERY) <= set(scores(project, record)["method"])
+    sizes = {"counts": (4, 8), "stump": (1, 4), "tree": (1, 8)}
     for view in views(project, record):
         name = view.cell["protocol"]
-        model = final_model(project, record, view.cell)
+        assert view.columns("aggregate", "scorecard")["score"].shape == sizes[name]
         clients = view.columns("ingest", "clients")
-        told = model.predict(clients["curve"])
-        assert set(told) <= set(model.classes_)
-        assert (
-            view.columns("aggregate", "scorecard")["score"].shape
-            == {
-                "counts": (4, 8),
-                "stump": (1, 4),
-                "tree": (1, 8),
-            }[name]
-        )
+        seed, people = view.setting("seed"), view.setting("clients")
+        test = split(seed, 0, len(clients["label"]), people)["test"]
+        model = final_model(project, record, view.cell)
+        told = model.predict(clients["curve"][test])
+        error = np.mean(told != model.classes_[clients["label"][test]])
+        assert error == value(view.columns("report", "scores"), name)
 
 
 @every_protocol

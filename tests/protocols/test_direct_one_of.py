@@ -47,9 +47,9 @@ def crowd(n_classes: int, n: int = N) -> Known:
     return Known(z, z, labels)
 
 
-def drawn(asked: Task, known: Known) -> dict[str, np.ndarray]:
+def drawn(asked: Task, known: Known, seed: int = SEED) -> dict[str, np.ndarray]:
     """Return a study's draws."""
-    entropy = StudyStreams(lambda _: SeededEntropy(SEED))
+    entropy = StudyStreams(lambda _: SeededEntropy(seed))
     return message_of(asked).draw(asked, known, entropy)
 
 
@@ -78,8 +78,7 @@ def test_the_noise_of_the_label_moment_is_what_is_stated(n_classes: int) -> None
     labels, z = np.arange(n) % n_classes, np.tile([0.3, -0.2, 0.5], (n, 1))
     found = []
     for seed in range(200):
-        entropy = StudyStreams(lambda _, seed=seed: SeededEntropy(seed))
-        sent = message_of(asked).draw(asked, Known(z, z, labels), entropy)
+        sent = drawn(asked, Known(z, z, labels), seed)
         total = Blocks.of(sent["named"], sent["direction"], n_classes)
         found.append(read(total, given, asked.epsilon))
     spread = np.var([one.label for one in found], axis=0).mean()

@@ -222,3 +222,15 @@ def test_a_system_that_counts_no_clients_states_its_size() -> None:
     """Hospitals that release once know alone how many patients they have."""
     with pytest.raises(UserError, match="state the size"):
         taken(Project(REPOSITORY), "phonemes-five", "project.size=auto")
+
+
+def test_volunteers_alone_are_sized_by_their_own_number() -> None:
+    """Fifty records as they are say less than the reports of many, and cost nothing."""
+    few, many = (
+        taken(Project(REPOSITORY), "phonemes", "project.size=auto", ways)
+        for ways in ("clients.public=2", "clients.public=50")
+    )
+    at = "volunteers", None
+    assert few[at].size < many[at].size
+    del few[at], many[at]
+    assert few == many

@@ -1,11 +1,10 @@
 """Stage train of `votes`: random directions, from no client's data.
 
 Direction b is judged about split b mod Q of the classes (`questions.splits`); two
-classes have one. Measured at 12 x 10,000 clients, d = 8, Gaussian classes, 2,000
-directions in all, epsilon 1 / 2 / 5, errors in %: splits of 10 classes 38 / 23 / 16, of
-5 10 / 5 / 5, of 3 3 / 2 / 2; a direction about one class against the rest 57 / 42 / 35,
-13 / 8 / 6, 3 / 3 / 3; a random line for each class, of which the largest must be right,
-68 / 51 / 31, 17 / 8 / 6, 3 / 2 / 2.
+classes have one. Errors in % of 10,000 clients, d = 8, at epsilon 1 / 2 / 5: of ten
+classes 26 / 10 / 5, of five 11 / 6 / 5. Where a direction is judged about one class
+against the rest, 55 / 32 / 22 and 16 / 9 / 7; where a line for each class is, of which
+the largest must be right, 62 / 37 / 13 and 21 / 9 / 7 (`benchmarks.bench_questions`).
 """
 
 from __future__ import annotations
