@@ -24,7 +24,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from benchmarks.bench_rule import Clients, learnt
+from benchmarks.bench_rule import ARMS, Clients, learnt
 from benchmarks.laws import JUDGED, Law, tuned
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
