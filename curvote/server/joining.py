@@ -177,7 +177,8 @@ def _logistic(told: Evidence, prior: Evidence, public: Public, part: float) -> A
 
     A logistic rule is steeper than that of least squares. The volunteers'
     own penalty on slopes stays; the prior of `solve` goes with the reports, by the root
-    of what they weigh, ``part`` (of five powers the best on `benchmarks.laws.tuned`).
+    of what they weigh, ``part``. Of five powers that is near the best on
+    `benchmarks.laws.tuned`, and it was the best on a table whose classes are unequal.
     """
     x, signs = public.records, public.codes[:, 0]
     squares = _squares(told + prior, public.units, signs)
