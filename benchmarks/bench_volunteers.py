@@ -20,7 +20,7 @@ from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import vectors
-from curvote.protocols.joined.asked import arm_for
+from curvote.protocols.volunteers.asked import arm_for
 from curvote.server.directions import Line, Sum, one_round
 from curvote.server.gate import gated
 from curvote.server.joining import Public, joined

@@ -16,7 +16,7 @@ from curvote.datasets import lookup
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.encoding_checks import representation
-from curvote.protocols.majority.messages import check_number
+from curvote.protocols.fields import check_number
 from curvote.protocols.message import messages
 from curvote.protocols.roles import too_many
 from curvote.representation.rescale import UNBOUNDED

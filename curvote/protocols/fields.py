@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Final
 
 from curvote.errors import UserError
 from curvote.task import Task
 from curvote.validate import shown
+
+# A label is one byte, in tables and wherever they are read.
+MOST_CLASSES: Final = 1 << 7
 
 
 def check_fields(
@@ -31,3 +35,12 @@ def check_fields(
     if (task.candidates is not None) != candidates:
         there = "no candidates" if candidates else "candidates"
         raise UserError(f"a {task.asks} of {task.protocol} with {there}.")
+
+
+def check_number(n_classes: int) -> None:
+    """Refuse more classes than a label can tell apart."""
+    if n_classes > MOST_CLASSES:
+        raise UserError(
+            f"there are {n_classes} classes; a noised message tells at most"
+            f" {MOST_CLASSES}."
+        )

@@ -1,7 +1,7 @@
 """What labelled volunteers buy, before anybody is asked for anything.
 
 By the formula: n_v records of d numbers with their labels are worth as much as reports
-of N epsilon^2 = 6 (d + 1) n_v (`curvote.protocols.joined.worth`), and joined with
+of N epsilon^2 = 6 (d + 1) n_v (`curvote.protocols.volunteers.worth`), and joined with
 reports they add up. For a signal of known strength: volunteers are drawn, with means
 of reports beside them (`curvote.theory.direct`), and read by the decoders that
 protocols `volunteers` and `joined` have.
@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from curvote import validate
 from curvote.protocols.choice import arm_of
 from curvote.protocols.direct.arms import vectors
-from curvote.protocols.joined.asked import arm_for
-from curvote.protocols.joined.worth import worth
+from curvote.protocols.volunteers.asked import arm_for
+from curvote.protocols.volunteers.worth import worth
 from curvote.representation.direction import Directions
 from curvote.server.directions import Line, Sum
 from curvote.server.joining import Public, joined

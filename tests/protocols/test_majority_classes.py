@@ -23,9 +23,10 @@ from curvote.entropy import Entropy, SeededEntropy
 from curvote.errors import UserError
 from curvote.mechanisms.k_rr import KRR
 from curvote.protocols.answering import answer, fixed
+from curvote.protocols.fields import MOST_CLASSES
 from curvote.protocols.judging import judged
 from curvote.protocols.majority.elect import elected
-from curvote.protocols.majority.messages import MOST_CLASSES, Label
+from curvote.protocols.majority.messages import Label
 from curvote.protocols.message import Known, check, row
 from curvote.run.results import final_model, views
 from curvote.run.summary import scores

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from curvote.protocols.direct.arms import vectors
-from curvote.protocols.joined.worth import worth
+from curvote.protocols.volunteers.worth import worth
 from curvote.representation.direction import Directions
 from curvote.representation.simplex import codes
 from curvote.server.directions import Sum, one_round, read

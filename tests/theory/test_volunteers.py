@@ -7,7 +7,7 @@ import json
 import pytest
 
 from curvote.errors import UserError
-from curvote.protocols.joined.worth import WORTH, worth
+from curvote.protocols.volunteers.worth import WORTH, worth
 from curvote.theory.direct import expect_direct
 from curvote.theory.signals import Signal
 from curvote.theory.volunteers import expect_alone, expect_joined, offer

@@ -11,9 +11,9 @@ from curvote.datasets.lookup import chosen, classes
 from curvote.errors import Problem, UserError
 from curvote.protocols.choice import Choice, arm_of, choose
 from curvote.protocols.direct.arms import PROTOCOLS
-from curvote.protocols.joined import asked
 from curvote.protocols.mrma.several import number
 from curvote.protocols.questions import splits
+from curvote.protocols.volunteers import asked
 
 AUTO = "auto"
 # The arms that are a protocol of their own, by its name.

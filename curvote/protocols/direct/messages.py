@@ -22,8 +22,7 @@ from curvote.protocols.direct.arms import (
     to_params,
     vectors,
 )
-from curvote.protocols.fields import check_fields
-from curvote.protocols.majority.messages import check_number
+from curvote.protocols.fields import check_fields, check_number
 from curvote.protocols.message import Known, Message, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders

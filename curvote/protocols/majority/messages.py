@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from curvote.entropy import Entropy, stream
 from curvote.errors import UserError
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.k_rr import KRR
-from curvote.protocols.fields import check_fields
+from curvote.protocols.fields import MOST_CLASSES, check_fields, check_number
 from curvote.protocols.majority.response import Response, response
 from curvote.protocols.message import Known, Message, Read, Setting
 from curvote.protocols.payloads import Payload
@@ -26,9 +26,6 @@ from curvote.representation.encoding import Encoding
 from curvote.task import Task
 
 Array = NDArray[np.float64]
-
-# A label is one byte, in tables and wherever they are read.
-MOST_CLASSES: Final = 1 << 7
 
 
 class LabelPayload(Payload):
@@ -101,15 +98,6 @@ class Compared(Label):
     """The same, drawn in a study beside another system's messages."""
 
     detail = "for majority, the constant classifier that a method must beat"
-
-
-def check_number(n_classes: int) -> None:
-    """Refuse more classes than a label can tell apart."""
-    if n_classes > MOST_CLASSES:
-        raise UserError(
-            f"there are {n_classes} classes; one noised label names one of at most"
-            f" {MOST_CLASSES}."
-        )
 
 
 def _response(task: Task) -> Response:

@@ -17,8 +17,7 @@ from curvote.entropy import Entropy, is_study, stream
 from curvote.errors import UserError
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.direct.arms import INTERCEPT
-from curvote.protocols.fields import check_fields
-from curvote.protocols.majority.messages import check_number
+from curvote.protocols.fields import check_fields, check_number
 from curvote.protocols.message import Known, Message, Read, Setting
 from curvote.protocols.payloads import Payload
 from curvote.protocols.roles import EVERYBODY, Senders

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from curvote.protocols.joined.asked import JOINED
+from curvote.protocols.volunteers.asked import JOINED
 from curvote.protocols.volunteers.methods import VOLUNTEERS
 from curvote.reporting.section import Section
 from curvote.run.results import RunView

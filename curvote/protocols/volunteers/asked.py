@@ -10,7 +10,7 @@ from curvote.chain.axis import Settings
 from curvote.errors import Problem
 from curvote.protocols.choice import Choice
 from curvote.protocols.direct.arms import PROTOCOLS
-from curvote.protocols.joined.worth import worth
+from curvote.protocols.volunteers.worth import worth
 
 JOINED: Final = "joined"
 _LABELS = ("volunteers", "labels")
