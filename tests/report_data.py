@@ -155,7 +155,13 @@ CLIENTS = Clients(
 def make_sections(sample: CurveSample | None = None) -> list[Section]:
     """What MRMA's page shows beside scores."""
     cutoff, utilities = NonePassed(0.8, make_scores()), Utilities(make_utilities())
-    return [cutoff, utilities, Curves(sample, 0), Volunteers(0), CLIENTS]
+    return [
+        cutoff,
+        utilities,
+        Curves(sample, 0),
+        Volunteers(0, alone=False, joined=False),
+        CLIENTS,
+    ]
 
 
 def make_page(**changes: Any) -> PageData:

@@ -50,8 +50,8 @@ CHAINS["direct and others"] = plain.of(*OTHERS) | {
     ],
     "replicates": 2,
 }
-CHAINS["several classes"] = plain.TINY | {
-    "protocol": "mrma",
+CHAINS["several classes"] = plain.of("mrma", "direct") | {
+    "protocols": ["mrma", {"name": "direct", "direct.arm": "one_of"}],
     "source": {"name": "circle", "n_classes": 3},
     "clients": {"train": 150, "vote": 150, "test": 40},
     "project": {"basis": "identity"},

@@ -119,4 +119,5 @@ def test_no_protocol_frees_what_makes_a_run(protocol: str) -> None:
     stated = {n for n in free_settings(protocol) if n.partition(".")[0] in sections}
     own = {f"transfer.{name}" for name in ("target", "weights", "decide")}
     own |= {f"labels.{name}" for name in ("holdout", "calibrate", "decide")}
+    own |= {"direct.gate"}
     assert {name.partition(".")[0] for name in stated - own} <= {"aggregate"}
