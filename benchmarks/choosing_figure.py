@@ -87,9 +87,14 @@ def _simulated(d: int, signal: Signal, n: int, epsilon: float) -> tuple[float, f
 
 def _curve(ax: Axes, d: int, signal: Signal, colour: str) -> None:
     sizes = np.geomspace(SIZES[0], SIZES[-1], 25)
-    told = [expect_direct(round(s * 4), d, 0.5, signal).error for s in sizes]
+    told = [_expected(round(s * 4), d, 0.5, signal) for s in sizes]
     ax.plot(sizes, 100 * np.array(told), color=colour, lw=1.6, zorder=2)
     ax.axhline(100 * signal.best, color=colour, lw=0.9, ls=":", zorder=1)
+
+
+def _expected(n: int, d: int, epsilon: float, signal: Signal) -> float:
+    arm = choose(n, d, epsilon).arm or "mean"
+    return expect_direct(n, d, epsilon, signal, arm=arm).error
 
 
 def _arms(ax: Axes, d: int) -> None:
