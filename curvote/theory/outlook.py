@@ -14,7 +14,7 @@ from curvote.protocols.message import messages
 from curvote.protocols.outside import Outside, crowd
 from curvote.theory.direct import Expectation, expect_direct
 from curvote.theory.hard import reach
-from curvote.theory.lies import Lies, hidden
+from curvote.theory.lies import NONE, Lies, hidden
 from curvote.theory.signals import Signal, strengths
 from curvote.theory.volunteers import Offer, offer
 from curvote.theory.voted import DIRECTIONS, expect_votes
@@ -143,7 +143,7 @@ def look_ahead(
 
 def _row(size: tuple[int, int, float], known: dict[str, Signal], liars: float) -> Row:
     choice, epsilon = choose(*size, liars), size[-1]
-    expected = {name: expect_direct(*size, signal) for name, signal in known.items()}
+    expected = {name: _direct(*size, signal) for name, signal in known.items()}
     ends = {name: reach(*size, s, expected[name]) for name, s in known.items()}
     majority = next(iter(known.values())).majority
     outside = Outside.of(Budget(epsilon), _crowd(choice, size[0]))
@@ -180,9 +180,17 @@ def _lied(
         {name: expect_votes(*size, signal) for name, signal in known.items()},
         worse(expect_votes),
         direct,
-        worse(expect_direct),
+        worse(_direct),
         hidden(size[-1], liars),
     )
+
+
+def _direct(
+    n: int, d: int, epsilon: float, signal: Signal, lies: Lies = NONE
+) -> Expectation:
+    """Return what to expect of `direct` with the arm that `auto` takes of it."""
+    arm = choose(n, d, epsilon).arm or "mean"
+    return expect_direct(n, d, epsilon, signal, arm=arm, lies=lies)
 
 
 def _error(found: Expectation) -> float:
