@@ -44,6 +44,8 @@ _LOOKS = {
     "mrma sampled": methods.look("best_single"),
     "votes": replace(methods.look("votes"), width=1.3),
     MAJORITY: methods.look("majority"),
+    "joined": replace(methods.look("joined"), color="#56357f", width=1.3),
+    "volunteers": replace(methods.look("volunteers"), marker="", above=1),
     _CLEAN: replace(methods.look("clean"), marker="", above=1),
 }
 _RED = "#c1121f"
@@ -67,7 +69,7 @@ def figure(rows: Sequence[Row], _: Evidence | None = None) -> Figure:
 def _panel(ax: Axes, rows: Sequence[Row], judged: Sequence[Cell]) -> None:
     shown = _lines(rows)
     for line in shown:
-        if line.label == _CLEAN:
+        if line.rows[0]["epsilon"] is None:
             at = line.rows[0]["curvote"]
             ax.axhline(at, zorder=line.look.above, **style.inks(line.look))
         else:
