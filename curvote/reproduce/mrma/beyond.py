@@ -44,7 +44,7 @@ _LOOKS = {
     "mrma sampled": methods.look("best_single"),
     "votes": replace(methods.look("votes"), width=1.3),
     MAJORITY: methods.look("majority"),
-    "joined": replace(methods.look("joined"), color="#56357f", width=1.3),
+    "joined": replace(methods.look("joined"), colour="#56357f", width=1.3),
     "volunteers": replace(methods.look("volunteers"), marker="", above=1),
     _CLEAN: replace(methods.look("clean"), marker="", above=1),
 }
