@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -240,16 +239,6 @@ def test_the_server_s_tables_hold_no_client(name: str) -> None:
         assert to_arrow(table, ("replicate",), (0,), columns).num_rows
         for values in columns.values():
             assert not np.isin(secret, np.ravel(values).astype(float)).any()
-
-
-def test_a_repetition_is_quick() -> None:
-    """4,000 clients: drawing, reading and scoring take below a second in all."""
-    for name in EVERY:
-        made, values = {"project": project()}, PARAMS | {"replicates": 1}
-        start = time.process_time()
-        for stage in system(name).stages[2:]:
-            made[stage.name] = do(stage, made, values)
-        assert time.process_time() - start < 1
 
 
 # ------------------------------------------------------------------------ the pipeline
