@@ -17,7 +17,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
 from curvote.protocols.choice import arm_of
-from curvote.protocols.direct.arms import SHARES, from_params
+from curvote.protocols.direct.arms import PROTOCOLS, SHARES, from_params
 from curvote.protocols.message import message_of
 from curvote.representation.direction import Directions, Whitening
 
@@ -245,8 +245,7 @@ def test_the_task_is_what_a_client_would_be_sent(arm: str) -> None:
     task = DirectClassifier(arm=arm, epsilon=2, random_state=0).fit(*vectors(300)).task_
     again = Task.from_json(task.to_json())
     assert again.digest() == task.digest()
-    arms = {"two": "direct_two", "one_of": "direct_one_of"}
-    assert again.protocol == arms.get(arm, "direct")
+    assert again.protocol == PROTOCOLS.get(arm, "direct")
     assert message_of(again).worst_loss(again) == pytest.approx(2)
     assert message_of(again).name == "report"
 
@@ -255,10 +254,9 @@ def test_the_task_is_what_a_client_would_be_sent(arm: str) -> None:
 def test_public_constants_are_never_taken_from_the_data(arm: str) -> None:
     """What lies beyond the bounds counts as lying on them; the task stays the same."""
     x, y = vectors(300)
-    wide = 3 * x
     model = DirectClassifier(arm=arm, bounds=(-1, [1, 2]), random_state=0)
-    far = clone(model).fit(wide, y)
-    near = clone(model).fit(np.clip(wide, -1, [1, 2]), y)
+    far = clone(model).fit(3 * x, y)
+    near = clone(model).fit(np.clip(3 * x, -1, [1, 2]), y)
     assert same(far, near)
     assert far.task_.digest() == clone(model).fit(x, y).task_.digest()
 
