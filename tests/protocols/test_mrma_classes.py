@@ -177,8 +177,8 @@ def test_the_audit_catches_a_broken_twin(twin: Report) -> None:
 @lru_cache
 def made() -> Made:
     """Return what clients and server make of corners that tell their class."""
-    n, stages = 3000, {stage.name: stage for stage in SYSTEM.stages}
-    rng = np.random.default_rng(3)
+    stages = {stage.name: stage for stage in SYSTEM.stages}
+    n, rng = 3000, np.random.default_rng(3)
     label = rng.integers(K, size=n)
     z = np.tanh(np.eye(K)[label] * 2 - 1 + rng.normal(size=(n, K)) / 2)
     facts = {"d": K, "encoding": Encoding(identity(K), "tanh").to_json()}
@@ -198,8 +198,7 @@ def made() -> Made:
         "privatize.label_share": "equal",
         "learner.name": "centroid",
         "learner.params": {},
-        "train.count": 5,
-        "train.size": 60,
+        **{"train.count": 5, "train.size": 60},
         "aggregate.cutoff": 0.6,
         "aggregate.weights": "excess",
         "aggregate.when_none_pass": "soft",
@@ -213,8 +212,8 @@ def test_each_classifier_learns_of_one_class_and_has_length_1() -> None:
     """Rows are about class b mod K, in every variant: its own axis weighs most."""
     weak = made()["train"].columns("weak", (0,))
     assert np.bincount(weak["arm"]).tolist() == [5 * K, 5 * K, K]
-    line = np.column_stack([weak["coef"], weak["intercept"]])
-    np.testing.assert_allclose(np.linalg.norm(line, axis=1), 1)
+    lengths = np.hypot(np.linalg.norm(weak["coef"], axis=1), weak["intercept"])
+    np.testing.assert_allclose(lengths, 1)
     assert (weak["n"][weak["arm"] == 0] == 60).all()
     for name in WEAK_VARIANTS:
         coef, _ = variant(weak, name)
@@ -269,16 +268,15 @@ def test_too_few_clients_for_each_class_are_refused(
     tmp_path: Path, change: dict[str, Any], words: str
 ) -> None:
     """And what exists for two classes alone."""
-    project = plain.write(tmp_path, tiny=CIRCLE | change)
     with pytest.raises(UserError, match=words):
-        plain.plan(project)
+        plain.plan(plain.write(tmp_path, tiny=CIRCLE | change))
 
 
 def test_production_releases_once_and_knows_its_classes(tmp_path: Path) -> None:
     """A report of who trains, a vote of the others; a repeated run gives the bytes."""
     own = {name: v for name, v in CIRCLE.items() if name != "replicates"}
-    clients = {"train": 800, "vote": 1600}
-    project = production.write(tmp_path, **own | {"epsilon": 4, "clients": clients})
+    own |= {"epsilon": 4, "clients": {"train": 800, "vote": 1600}}
+    project = production.write(tmp_path, **own)
     did = production.run(project)
     before = production.bytes_of(project, did)
     assert len(before) == len(production.confirmed(project)) == 2
@@ -294,9 +292,8 @@ def test_several_classes_by_envelope(tmp_path: Path) -> None:
     server = Server(plain.write(tmp_path / "server", **{NAME: far}))
     server.run()
     for asks, n in (("report", 60), ("vote", 80)):
-        rng = np.random.default_rng(n)
-        people = rng.normal(size=(n, 20)), np.arange(n) % 3
-        server.take(answers(server, asks, *people, tmp_path / asks))
+        curves = np.random.default_rng(n).normal(size=(n, 20))
+        server.take(answers(server, asks, curves, np.arange(n) % 3, tmp_path / asks))
         did, record = server.run()
     assert not did.blocked()
     (view,) = views(server.project, record)

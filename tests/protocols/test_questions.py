@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -22,13 +24,14 @@ from curvote.protocols.questions import (
 from curvote.server.averaging import average
 
 CODES = (one_against_rest, splits)
+Code = Callable[[int], np.ndarray]
 CLASSES = [2, 3, 4, 5, 8, 10, 26, 128]
 
 
 @pytest.mark.parametrize("code", CODES)
-def test_two_classes_leave_one_question(code: object) -> None:
+def test_two_classes_leave_one_question(code: Code) -> None:
     """It is "is it class 1?", so that two classes are asked as they always were."""
-    assert code(2).tolist() == [[-1.0, 1.0]]  # type: ignore[operator]
+    assert code(2).tolist() == [[-1.0, 1.0]]
 
 
 @pytest.mark.parametrize("n_classes", CLASSES[1:])
@@ -102,9 +105,9 @@ def test_two_classes_are_averaged_as_ever() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("n_classes", CLASSES)
-def test_right_answers_name_the_class(code: object, n_classes: int) -> None:
+def test_right_answers_name_the_class(code: Code, n_classes: int) -> None:
     """Lines that tell every answer rightly, each so often, make the right scores."""
-    own = code(n_classes)  # type: ignore[operator]
+    own = code(n_classes)
     records = np.eye(n_classes)  # f(z) = answer of class k at corner k
     lines = np.tile(own, (2, 1)), np.zeros(2 * len(own))
     told = said(own, records, lines, np.full(2 * len(own), 0.5))
