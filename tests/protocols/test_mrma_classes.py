@@ -52,9 +52,8 @@ NAMES = ("weak", "mr", "ma", "mrma", "best_single", "voting", "averaging", "all_
 
 def task(n_classes: int = K, epsilon: float = 1.0) -> Task:
     """Return the task of a round of reports about so many classes."""
-    words = Classes(map(str, range(n_classes)))
-    stated = replace(REPORTS, protocol="mrma_classes", classes=words)
-    return replace(stated, epsilon=epsilon)
+    own = {"classes": Classes(map(str, range(n_classes))), "epsilon": epsilon}
+    return replace(REPORTS, protocol="mrma_classes", **own)
 
 
 def asked(n_classes: int = K, epsilon: float = 1.0) -> Task:
@@ -198,7 +197,8 @@ def made() -> Made:
         "privatize.label_share": "equal",
         "learner.name": "centroid",
         "learner.params": {},
-        **{"train.count": 5, "train.size": 60},
+        "train.count": 5,
+        "train.size": 60,
         "aggregate.cutoff": 0.6,
         "aggregate.weights": "excess",
         "aggregate.when_none_pass": "soft",
@@ -222,8 +222,7 @@ def test_each_classifier_learns_of_one_class_and_has_length_1() -> None:
 
 def test_weights_are_of_the_classifiers_of_one_class() -> None:
     """They sum to 1 for each, and each voter judged one classifier."""
-    votes = made()["evaluate"].columns("votes", (0,))
-    assert votes["n"].sum() == 1500
+    assert made()["evaluate"].columns("votes", (0,))["n"].sum() == 1500
     weight = made()["aggregate"].columns("ensemble", (0,))["weight"]
     np.testing.assert_allclose(weight.reshape(-1, K).sum(axis=0), 1)
 
