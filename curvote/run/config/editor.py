@@ -7,6 +7,7 @@ from typing import Any
 
 from curvote.chain.lookup import systems
 from curvote.chain.registry import SYSTEMS
+from curvote.run.config.runtime import Runtime
 from curvote.run.config.schema import Defaults, model
 
 
@@ -17,6 +18,8 @@ def editor_schema() -> dict[str, Any]:
     """
     pipeline = model(frozenset(SYSTEMS)).model_json_schema()
     parts, inherited = pipeline.pop("$defs"), Defaults.model_fields
+    runtime = Runtime.model_json_schema()
+    parts |= runtime.pop("$defs")
     free = {*inherited, *_optional()}
     pipeline["required"] = [key for key in pipeline["required"] if key not in free]
     defaults = {name: pipeline["properties"][name] for name in inherited}
@@ -36,6 +39,7 @@ def editor_schema() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": {"$ref": "#/$defs/Pipeline"},
             },
+            "runtime": runtime,
         },
     }
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import yaml
@@ -16,6 +17,7 @@ from curvote.run.config.form import validated
 from curvote.run.config.meaning import meaning_problems, unknown
 from curvote.run.config.overrides import refuse_in_production
 from curvote.run.config.parts import parts
+from curvote.run.config.runtime import Runtime
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
 from curvote.run.config.yaml_lines import line_of, load
@@ -57,7 +59,7 @@ class PipelinesFile:
         self._check_top()
 
     def _check_top(self) -> None:
-        unknown = set(self.values) - {"defaults", "pipelines"}
+        unknown = set(self.values) - {*_TOP}
         problems = [
             Problem(f"{key} is not known.{did_you_mean(str(key), _TOP)}", (key,))
             for key in sorted(unknown, key=str)
@@ -70,6 +72,14 @@ class PipelinesFile:
     def names(self) -> list[str]:
         """Return the names of the pipelines, in the file's order."""
         return [str(name) for name in self.values["pipelines"]]
+
+    def runtime(self) -> Runtime:
+        """Return how the project runs; one UserError with all that is wrong there."""
+        stated = self.values.get("runtime") or {}
+        try:
+            return validated(Runtime, stated, ("runtime",))
+        except UserError as error:
+            raise self.located(error) from None
 
     def schedules(self) -> dict[str, Any]:
         """Return the schedule of each pipeline that carries one, checked."""
@@ -107,15 +117,18 @@ class PipelinesFile:
             raise self.located(error, asked) from None
 
     def check(self) -> None:
-        """Check every pipeline; one UserError with the problems of all of them."""
+        """Check the whole file; one UserError with the problems of all its parts."""
         problems: list[Problem] = []
-        for name in self.names():
+        for check in (self.runtime, *self._checks()):
             try:
-                self.configured(name)
+                check()
             except UserError as error:
                 problems += error.problems
         if problems:
             raise UserError.several(problems)
+
+    def _checks(self) -> Iterator[Callable[[], object]]:
+        return (partial(self.configured, name) for name in self.names())
 
     def _defaults(self) -> dict[str, Any]:
         defaults = self.values.get("defaults") or {}
@@ -163,7 +176,7 @@ class PipelinesFile:
         return f"{place}: {path}: "
 
 
-_TOP = ("defaults", "pipelines")
+_TOP = ("defaults", "pipelines", "runtime")
 
 
 def _dotted(where: Where) -> str:

@@ -16,11 +16,15 @@ _Form = type[BaseModel] | None
 
 
 class Schedule(Strict):
-    """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds."""
+    """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds.
+
+    ``catch_up: latest`` makes up once for what was missed while nothing served.
+    """
 
     cron: str | None = None
     timezone: str = "UTC"
     interval: Annotated[float, Field(gt=0)] | None = None
+    catch_up: Literal["latest"] | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Schedule:
@@ -37,10 +41,15 @@ class Cap(Strict):
 
 
 class Accounts(Strict):
-    """What the ledger allows; pipelines of one ``population`` share their clients."""
+    """What the ledger allows; pipelines of one ``population`` share their clients.
+
+    ``witness`` is an append-only file outside the project: it tells a ledger that was
+    put back together with the whole folder.
+    """
 
     per_client: Cap
     population: str | None = None
+    witness: str | None = None
 
 
 class Waiting(Strict):

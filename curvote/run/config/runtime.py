@@ -1,0 +1,78 @@
+"""The section `runtime` of pipelines.yaml: where and how a project runs, not what."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from curvote.chain.settings import Strict, Whole
+
+_UNITS: Final = {"h": 3600, "d": 86_400, "w": 604_800}
+_SPAN = re.compile(rf"(\d+) ?([{''.join(_UNITS)}])")
+LEAST_SECONDS: Final = 3600
+
+
+def seconds(span: str) -> int:
+    """Return a span of time such as ``36h``, ``90d`` or ``12w`` in seconds.
+
+    Another form, or less than an hour: ValueError.
+    """
+    found = _SPAN.fullmatch(span.strip())
+    if found is None:
+        raise ValueError("write a span of time as 36h, 90d or 12w")
+    total = int(found[1]) * _UNITS[found[2]]
+    if total < LEAST_SECONDS:
+        raise ValueError("a span under an hour would take what is still in use")
+    return total
+
+
+def _checked(span: str) -> str:
+    seconds(span)
+    return span
+
+
+Span = Annotated[str, AfterValidator(_checked)]
+Event = Literal["failed", "blocked", "missed"]
+
+
+class Retention(Strict):
+    """How long to keep what no latest run needs; None: for ever."""
+
+    runs: Span | None = None
+    artifacts: Span | None = None
+
+
+class Notify(Strict):
+    """Whom to tell, by a command of one's own, when something did not go well."""
+
+    on: tuple[Event, ...] = ("failed", "missed")
+    command: tuple[str, ...] = ()
+
+
+class MlflowFiles(Strict):
+    """Where MLflow keeps its files, whatever its database is."""
+
+    artifacts: str | None = None
+
+
+class Runtime(Strict):
+    """What runs the stages, where artifacts are, how long things stay, who is told.
+
+    No secret stands here: those come from the environment.
+    """
+
+    engine: Literal["local", "threads", "dask"] = "local"
+    workers: Whole | None = None
+    cluster: Annotated[str, Field(pattern=r"^(tcp|tls|ws|wss)://.+")] | None = None
+    artifacts: Annotated[str, Field(pattern=r"^s3://[^/]+(/.*)?$")] | None = None
+    retention: Retention = Retention()
+    notify: Notify = Notify()
+    mlflow: MlflowFiles = MlflowFiles()
+
+    @model_validator(mode="after")
+    def _cluster_of_dask(self) -> Runtime:
+        if self.cluster and self.engine != "dask":
+            raise ValueError("only engine dask has a cluster; add engine: dask")
+        return self
