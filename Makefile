@@ -66,7 +66,7 @@ $(BASE): pyproject.toml constraints.txt
 	@touch $@
 
 $(DEV): $(BASE)
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[test,lint,neural]'
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[test,lint,neural,dask,postgres]'
 	@touch $@
 
 competitors: $(COMPETITORS)
