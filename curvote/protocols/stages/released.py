@@ -67,7 +67,7 @@ def shared(here: Here) -> Columns:
     asked = np.full(len(clients["label"]), _NOTHING, dtype=np.int32)
     judge = dealt(task, len(mine), here.generator("split"))
     asked[mine] = 0 if judge is None else judge
-    return {"asked": asked}
+    return {"asked": asked, "senders": np.array([len(mine)])}
 
 
 def shard(here: Here, number: int) -> Scattered:
@@ -83,7 +83,7 @@ def shard(here: Here, number: int) -> Scattered:
     judge = asked[mine].astype(np.int64) if task.candidates else None
     known = knowledge(task, clients["curve"][mine], clients["label"][mine], judge)
     sent = kind.gather(task, kind.draw(task, known, here.words("draw", number)))
-    count = 1 if kind.counted else _buckets(here)
+    count = 1 if kind.counted else bucket_count(int(here.shared["senders"][0]))
     to = buckets(_length(sent), count, here.words("bucket", number))
     return Scattered({kind.table: sent}, to, count)
 
@@ -108,15 +108,15 @@ def _of(asked: NDArray[np.int32], number: int) -> NDArray[np.int32]:
     return np.asarray(asked[number * size : (number + 1) * size])
 
 
-def _buckets(here: Here) -> int:
-    """Return how many buckets there are: a power of two."""
-    count, full = 1, streams.CLIENT_BLOCK * _FULL // 16
-    senders = len(here.shared["asked"])
-    if senders <= streams.CLIENT_BLOCK:
+def bucket_count(senders: int) -> int:
+    """Return over how many buckets rows are scattered: a power of two.
+
+    A bucket holds no more rows than a shard, but for a chance that never comes.
+    """
+    size = streams.CLIENT_BLOCK
+    if senders <= size:
         return 1
-    while count * full < senders:
-        count *= 2
-    return count
+    return 1 << (-(-senders * 16 // (size * _FULL)) - 1).bit_length()
 
 
 def _length(columns: Columns) -> int:
