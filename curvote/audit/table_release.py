@@ -22,7 +22,7 @@ from curvote.entropy import Entropy, buckets
 from curvote.errors import InternalError
 from curvote.protocols.message import dealt, message_of
 from curvote.protocols.roles import ROLES, Senders, split
-from curvote.protocols.stages.released import bucket_count
+from curvote.protocols.stages.released import bucket_count, summed
 
 SIZES = (1, 5, 17, 70_000)
 SEED = 1
@@ -80,7 +80,9 @@ class TableRelease(Release):
             own = self.message.draw(self.task, known.of(part), entropy)
             made.append(self.table(own))
             buckets(len(part), count, entropy)
-        return {n: np.concatenate([each[n] for each in made]) for n in made[0]}
+        table = {n: np.concatenate([each[n] for each in made]) for n in made[0]}
+        counted = self.message.counted
+        return summed(table, counted) if counted else table
 
     def _shards(self, n: int) -> list[NDArray[np.int64]]:
         """Return who of ``n`` clients draws in each shard."""

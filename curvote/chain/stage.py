@@ -137,6 +137,12 @@ class Here:
         """Return what an input holds for this repetition: all columns or some."""
         return self.inputs[stage].columns(table, self.place, only)
 
+    def shards(
+        self, stage: str, table: str, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield the same a shard at a time, in order: for what adds rows up."""
+        return self.inputs[stage].shards(table, self.place, only)
+
     def at(self, place: Place) -> Here:
         """Return another repetition of the same stage."""
         return replace(self, place=place)

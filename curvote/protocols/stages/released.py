@@ -28,7 +28,7 @@ from curvote.chain.stage import (
 from curvote.entropy import buckets, permutation
 from curvote.errors import InternalError
 from curvote.protocols.message import Message, dealt, knowledge, messages
-from curvote.protocols.roles import played
+from curvote.protocols.roles import played, set_aside
 from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
 from curvote.task import Asked, Task
@@ -62,9 +62,9 @@ def shards(inputs: Inputs, params: Params, facts: Facts, place: Place) -> int:
 
 def shared(here: Here) -> Columns:
     """Return what each client is asked about, (n,): a candidate, 0, or nothing (-1)."""
-    task, clients = _task(here), who(here.inputs["ingest"], here.params, here.place)
-    mine = rows(clients, here.params)
-    asked = np.full(len(clients["label"]), _NOTHING, dtype=np.int32)
+    task = _task(here)
+    mine, n = senders(here.inputs["ingest"], here.params, here.place)
+    asked = np.full(n, _NOTHING, dtype=np.int32)
     judge = dealt(task, len(mine), here.generator("split"))
     asked[mine] = 0 if judge is None else judge
     return {"asked": asked, "senders": np.array([len(mine)])}
@@ -93,7 +93,7 @@ def joined(here: Here, bucket: int, rows: Rows) -> Rows:
     kind = message(here.params)
     sent = rows[kind.table]
     if kind.counted:
-        return {kind.table: _summed(sent, kind.counted)}
+        return {kind.table: summed(sent, kind.counted)}
     order = permutation(_length(sent), here.words("order", bucket))
     return {kind.table: {name: _ordered(own, order) for name, own in sent.items()}}
 
@@ -123,7 +123,7 @@ def _length(columns: Columns) -> int:
     return len(next(iter(columns.values())))
 
 
-def _summed(counts: Columns, names: tuple[str, ...]) -> Columns:
+def summed(counts: Columns, names: tuple[str, ...]) -> Columns:
     """Return counts of all shards: rows that are alike but for ``names`` add up."""
     (about,) = set(counts) - set(names)
     each, place = np.unique(counts[about], return_inverse=True)
@@ -148,21 +148,25 @@ def message(params: Params) -> Message:
     return messages(params["protocol"])[params["message"]]
 
 
-def who(
-    clients: Source, params: Params, place: Place, *more: str
-) -> Columns:
-    """Return what decides who plays which role, and columns that are named.
-
-    No curve is read. What the publisher did not set aside is not in it.
-    """
-    names = ("label", "part", *["group"] * bool(params["source.groups"]), *more)
-    parts = [*clients.shards("clients", place, names)]
-    return {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
-
-
 def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
     """Return the rows of the clients who release in this stage."""
     return message(params).senders.rows(played(clients, params, 0))
+
+
+def senders(
+    clients: Source, params: Params, place: Place
+) -> tuple[NDArray[np.int64], int]:
+    """Return the rows of those who release, and how many clients there are.
+
+    No more is read than what decides who plays which role.
+    """
+    first = clients.shard("clients", place, 0, ("part",))
+    names = ["label", *["group"] * bool(params["source.groups"])]
+    names += ["part"] * (set_aside(first) is not None)
+    parts = [*clients.shards("clients", place, names)]
+    known = {n: np.concatenate([p[n] for p in parts]) for n in names[1:]}
+    n = sum(len(part["label"]) for part in parts)
+    return rows(known | {"label": np.broadcast_to(0, n)}, params), n
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:
