@@ -46,7 +46,7 @@ def repair(project: Project) -> None:
             sweep(connect(project))
             _log_missing(project)
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
-        _warn(error)
+        _warn(error, cause(project, error))
 
 
 def initialise(project: Project) -> None:
@@ -137,8 +137,8 @@ def _log_missing(project: Project) -> None:
                 _warn(error)
 
 
-def _warn(error: Exception) -> None:
-    reason = str(error).strip().splitlines() or [type(error).__name__]
+def _warn(error: Exception, known: UserError | None = None) -> None:
+    reason = str(known or error).strip().splitlines() or [type(error).__name__]
     print(
         f"warning: MLflow could not log ({reason[0]}); the results stand and the next"
         " run tries again.",
