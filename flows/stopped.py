@@ -9,7 +9,7 @@ from pathlib import Path
 
 from curvote.errors import InternalError, UserError
 from curvote.run.project import Project
-from flows.examining import databases
+from flows.examining.databases import PREFECT, Database
 from flows.examining.machine import scarce
 
 # What Prefect and MLflow need to write down one run, with SQLite's journals.
@@ -28,7 +28,11 @@ def in_words(project: Project) -> Iterator[None]:
         raise (_told_before(error) or cause(project, error) or error) from error
 
 
-def cause(project: Project, error: BaseException | None = None) -> UserError | None:
+def cause(
+    project: Project,
+    error: BaseException | None = None,
+    database: Database = PREFECT,
+) -> UserError | None:
     """Say what keeps Prefect or MLflow from going on, None: nothing we know of."""
     full = next((e for e in _chain(error) if _is_full(e)), None)
     place = Path(str(full.filename)) if full and full.filename else None
@@ -38,9 +42,9 @@ def cause(project: Project, error: BaseException | None = None) -> UserError | N
             " is intact; free some space (`curvote gc`) and run the same command to go"
             " on."
         )
-    problem = databases.PREFECT.problem(project)
+    problem = database.problem(project)
     if problem:
-        return UserError("; ".join(databases.PREFECT.words(project, problem)) + ".")
+        return UserError("; ".join(database.words(project, problem)) + ".")
     return None
 
 

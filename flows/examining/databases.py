@@ -50,7 +50,7 @@ class Database:
         if path is None or not path.is_file():
             return None
         try:
-            with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+            with closing(opened(path)) as db:
                 (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
                 version = _version(db)
         except sqlite3.OperationalError as error:
@@ -113,6 +113,11 @@ def databases(project: Project) -> Iterator[Finding]:
             yield Finding(check, "failed", found, fix)
         elif path.is_file():
             yield Finding(check, "ok", f"{path} is sound")
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Return a connection that changes nothing."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def set_aside(path: Path) -> Path:
