@@ -7,19 +7,21 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curvote.chain.stage import SHARED, Facts, Inputs, Place
+from curvote.chain.stage import SHARED, Facts, Fresh, Inputs, Place, from_system
 from curvote.datasets.raw import digest
 from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError, UserError
+from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
@@ -48,6 +50,7 @@ class _Parallel:
     workers: int
     block: int
     progress: Progress | None
+    words: Fresh
 
 
 def execute(
@@ -57,16 +60,18 @@ def execute(
     workers: int = 1,
     block: int = DEFAULT_BLOCK,
     progress: Progress | None = None,
+    words: Fresh = from_system,
 ) -> ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
     The tables do not depend on ``workers`` (processes) or ``block`` (replicates that
-    are computed at once). A full disk or a folder that cannot be written: UserError.
+    are computed at once). A release draws from ``words``, by shard; tests give some
+    that can be had again. A full disk or a folder that cannot be written: UserError.
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
         with _sole_writer(project, step):
-            parallel = _Parallel(workers, block, progress)
+            parallel = _Parallel(workers, block, progress, words)
             compute = partial(_compute, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
                 return release(project, step, target, compute).ref
@@ -86,14 +91,44 @@ def _compute(
 ) -> Path:
     """Return the temporary folder with everything that the artifact will hold."""
     job = _job(project, step, target)
+    if shards.scatters(job):
+        return _scattered(project, step, job, parallel)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     most = step.stage.block or parallel.block
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.workers, parallel.progress)
-    _finish(step, Path(job.folder), job.facts, parts)
-    return Path(job.folder)
+    folder = Path(job.folder)
+    tables = {t.name: _merge(folder, t.name, parts) for t in step.stage.tables}
+    _finish(step, folder, job.facts, tables)
+    return folder
+
+
+def _scattered(
+    project: Project, step: Step, job: blocks.Job, parallel: _Parallel
+) -> Path:
+    """Return the temporary folder of a step whose rows go through buckets."""
+    folder, (table,) = Path(job.folder), step.stage.tables
+    with shards.scratch(project, step.id) as scratch:
+        own = replace(job, scratch=str(scratch), words=parallel.words)
+        given = own, step.places, parallel.workers, parallel.progress
+        entry = _written(folder / f"{table.name}.parquet", shards.batches(*given))
+    _finish(step, folder, job.facts, {table.name: entry})
+    return folder
+
+
+def _written(path: Path, batches: Iterator[tuple[Place, pa.RecordBatch]]) -> dict[str, Any]:
+    places, rows, writer = [], 0, None
+    for place, batch in batches:
+        writer = writer or pq.ParquetWriter(new_file(path), batch.schema, use_dictionary=False, compression="none")
+        writer.write_batch(batch, row_group_size=max(1, len(batch)))
+        places.append(place)
+        rows += len(batch)
+    writer.close()
+    with path.open("rb") as stream:
+        os.fsync(stream.fileno())
+    return {"rows": rows, "bytes": path.stat().st_size, "sha256": of_file(path), "places": places}
 
 
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
@@ -147,10 +182,9 @@ def _still_the_same(planned: Raw) -> None:
 
 
 def _finish(
-    step: Step, temporary: Path, facts: Facts, parts: Sequence[blocks.Part]
+    step: Step, temporary: Path, facts: Facts, tables: dict[str, dict[str, Any]]
 ) -> None:
-    """Merge the blocks into one file a table and write the manifest."""
-    tables = {t.name: _merge(temporary, t.name, parts) for t in step.stage.tables}
+    """Delete the blocks and write the manifest."""
     for leftover in temporary.iterdir():
         if leftover.name.startswith(blocks.PREFIX):
             leftover.unlink()

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from threadpoolctl import threadpool_limits
 
-from curvote.chain.stage import SHARED, Here, Place, Rows
+from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
 from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
@@ -32,7 +32,10 @@ Part = tuple[Place, ...]
 
 @dataclass(frozen=True)
 class Job:
-    """All a process needs to compute blocks of one step; holds paths, no tables."""
+    """All a process needs to compute blocks of one step; holds paths, no tables.
+
+    ``scratch`` is for what must not stand beside the tables (`curvote.run.shards`).
+    """
 
     stage: str
     module: str
@@ -43,6 +46,8 @@ class Job:
     params: dict[str, Any]
     facts: dict[str, Any]
     folder: str
+    scratch: str = ""
+    words: Fresh = from_system
 
 
 def path(folder: Path, part: Part, table: str) -> Path:
