@@ -32,7 +32,8 @@ SETTLED: Final = ("state", "settled", "place", "digest", "reason")
 class Movement:
     """A release that was reserved or settled, and the head of the chain since then.
 
-    ``epsilon`` and ``delta`` are exact decimal text.
+    ``epsilon`` and ``delta`` are exact decimal text; ``sequence`` is the head's place
+    in the chain, from 1 on.
     """
 
     release: str
@@ -42,6 +43,7 @@ class Movement:
     delta: str
     state: str
     head: str
+    sequence: int
 
 
 def begin(db: sqlite3.Connection) -> None:
@@ -62,22 +64,28 @@ def append(
 
 def head(db: sqlite3.Connection) -> str:
     """Return the newest link, 64 hexadecimal digits."""
-    query = "SELECT link FROM chain ORDER BY number DESC LIMIT 1"
-    found = db.execute(query).fetchone()
-    return str(found[0]) if found else ""
+    return top(db)[1]
+
+
+def top(db: sqlite3.Connection) -> tuple[int, str]:
+    """Return the place of the newest link in the chain, from 1 on, and the link."""
+    query = "SELECT number, link FROM chain ORDER BY number DESC LIMIT 1"
+    found: tuple[int, str] | None = db.execute(query).fetchone()
+    return found or (0, "")
 
 
 def movements(db: sqlite3.Connection) -> Iterator[Movement]:
     """Yield the reservations and settlements, in the order in which they were made."""
     about: dict[str, dict[str, Any]] = {}
-    for text, link in db.execute("SELECT event, link FROM chain ORDER BY number"):
+    query = "SELECT event, link, number FROM chain ORDER BY number"
+    for text, *link in db.execute(query):
         event = json.loads(text)
         if event["kind"] in {"reserved", "settled"}:
             name = event["name"]
             said = about[name] = about.get(name, {}) | event["said"]
             of = said["population"], said["n_clients"]
             amounts = said["epsilon"], said["delta"]
-            yield Movement(name, *of, *amounts, said["state"], link)
+            yield Movement(name, *of, *amounts, said["state"], *link)
 
 
 def digest(cohort: Sequence[str]) -> str:

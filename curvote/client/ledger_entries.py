@@ -18,6 +18,10 @@ RESERVED: Final = "reserved"
 CONFIRMED: Final = "confirmed"
 CANCELLED: Final = "cancelled"
 SPENT: Final = "spent"
+# Names of settings: a head that a restored ledger was told of, and a release that
+# concerns whoever comes to a population.
+TOLD: Final = "told of "
+EVERYONE: Final = "everyone "
 
 SELECT: Final = """SELECT release, name, state, epsilon, delta, cap_epsilon,
 cap_delta, n_clients, facts, reserved, settled, place, digest, reason

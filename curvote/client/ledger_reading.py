@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from curvote.client import ledger_chain, ledger_problems, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
-from curvote.client.ledger_entries import SELECT, Entry, Spent, read
+from curvote.client.ledger_entries import SELECT, TOLD, Entry, Spent, read
 from curvote.client.ledger_rows import Clients
 from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
 from curvote.durable import DurableFile
@@ -147,14 +147,25 @@ class LedgerReader(Book):
         with LEDGER.errors(self.path):
             return ledger_chain.head(self._db)
 
+    def top(self) -> tuple[int, str]:
+        """Return the sequence number of the newest link, from 1 on, and the link."""
+        with LEDGER.errors(self.path):
+            return ledger_chain.top(self._db)
+
     def origin(self) -> str:
         """Return the first link of the chain: it names this ledger and its copies."""
         rows = self._rows("SELECT link FROM chain WHERE number = 1")
         return str(rows[0][0]) if rows else ""
 
     def knows(self, head: str) -> bool:
-        """Say whether ``head`` was ever the newest link: else the ledger is older."""
-        return bool(self._rows("SELECT 1 FROM chain WHERE link = ?", head))
+        """Say whether ``head`` was ever the newest link: else the ledger is older.
+
+        Or a restored ledger was told what it stood for (`Ledger.take_in`).
+        """
+        return bool(
+            self._rows("SELECT 1 FROM chain WHERE link = ?", head)
+            or self.setting(f"{TOLD}{head}") is not None
+        )
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""
