@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from curvote.client.ledger_amounts import Amount
 from curvote.privacy import Budget
+
+Facts = Mapping[str, str | int | float]
 
 RESERVED: Final = "reserved"
 CONFIRMED: Final = "confirmed"
