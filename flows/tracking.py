@@ -21,12 +21,14 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from flows.cells import Row, Score, by_cell, parts_by_cell, scores_of
 from flows.environment import locked, prepare
+from flows.examining.databases import MLFLOW
 from flows.headline import Headline, main_scores, of_outcomes, of_scores
 from flows.mlflow_cell import Told
 from flows.mlflow_parent import log_all
 from flows.mlflow_run import Log
 from flows.mlflow_store import connect, experiment_id, sweep
 from flows.mlflow_view import describe
+from flows.stopped import cause
 
 ModelOf = Callable[[Cell], Any]
 
@@ -45,7 +47,7 @@ def repair(project: Project) -> None:
             sweep(connect(project))
             _log_missing(project)
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
-        _warn(error)
+        _warn(cause(project, error, MLFLOW) or error)
 
 
 def initialise(project: Project) -> None:
@@ -134,7 +136,7 @@ def _log_missing(project: Project) -> None:
 
 
 def _warn(error: Exception) -> None:
-    reason = str(error).strip().splitlines() or [type(error).__name__]
+    reason = str(error).strip().rstrip(".").splitlines() or [type(error).__name__]
     print(
         f"warning: MLflow could not log ({reason[0]}); the results stand and the next"
         " run tries again.",
