@@ -30,6 +30,7 @@ from curvote.run.workers import GOES_ON, LESS, Function, Work, versions, within_
 BACKENDS: Final = {"local": "loky", "threads": "threading", "dask": "dask"}
 # How often a block is begun before its stage is given up.
 TRIES: Final = 5
+_OUTSIDE: Final = "something ended them, most often the system for want of memory"
 # How long a cluster may take to answer, in seconds.
 ANSWER: Final = 10
 # A worker of ours keeps no results, so there is nothing to spill and no use in a pause.
@@ -92,7 +93,7 @@ class Engine:
                         yield result
             except BrokenProcessPool:
                 if max(begun[number] for number in waiting) >= TRIES:
-                    raise _given_up("the system ended each of them") from None
+                    raise _given_up(_OUTSIDE) from None
 
     def _parallel(self, function: Function, handed: Iterator[Any]) -> Any:
         """Return a generator of pairs: the number of an item, and its result."""
@@ -156,10 +157,7 @@ def _parallel(work: Work, handed: Iterable[Any], workers: int, backend: Any) -> 
 
 
 def _given_up(why: str) -> UserError:
-    return UserError(
-        f"{TRIES} workers died at the same block: {why}, most often for want of memory."
-        f" {LESS} {GOES_ON}"
-    )
+    return UserError(f"{TRIES} workers died at one block: {why}. {LESS} {GOES_ON}")
 
 
 # ------------------------------------------------------------------------------- dask
@@ -256,8 +254,8 @@ def _in_words(client: Any, address: str | None) -> Iterator[None]:
         told = client.get_events("worker-restart-memory")
         over = {event["worker"] for _, event in told}
         if error.last_worker.address in over:
-            raise _given_up("over its memory limit") from None
-        raise _given_up("each was ended from outside") from None
+            raise _given_up("it takes more than their memory limit") from None
+        raise _given_up(_OUTSIDE) from None
     except (CancelledError, OSError) as error:
         if client.status == "running":
             raise
