@@ -23,6 +23,7 @@ from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError, UserError
 from curvote.run import shards
 from curvote.run.config.source import Raw
+from curvote.run.engines import Engine
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -47,7 +48,7 @@ DEFAULT_BLOCK = 10
 class _Parallel:
     """How the blocks of a step are computed; the tables do not depend on it."""
 
-    workers: int
+    engine: Engine
     block: int
     progress: Progress | None
     words: Fresh
@@ -57,21 +58,22 @@ def execute(
     project: Project,
     step: Step,
     *,
-    workers: int = 1,
+    engine: Engine | None = None,
     block: int = DEFAULT_BLOCK,
     progress: Progress | None = None,
     words: Fresh = from_system,
 ) -> ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
-    The tables do not depend on ``workers`` (processes) or ``block`` (replicates that
-    are computed at once). A release draws from ``words``, by shard; tests give some
-    that can be had again. A full disk or a folder that cannot be written: UserError.
+    The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
+    many replicates are computed at once). A release draws from ``words``, by shard;
+    tests give some that can be had again. A full disk or a folder that cannot be
+    written: UserError.
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
         with _sole_writer(project, step):
-            parallel = _Parallel(workers, block, progress, words)
+            parallel = _Parallel(engine or Engine(), block, progress, words)
             compute = partial(_compute, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
                 return release(project, step, target, compute).ref
@@ -98,7 +100,7 @@ def _compute(
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
-    blocks.run_all(job, parts, parallel.workers, parallel.progress)
+    blocks.run_all(job, parts, parallel.engine, parallel.progress)
     folder = Path(job.folder)
     tables = {t.name: _merge(folder, t.name, parts) for t in step.stage.tables}
     _finish(step, folder, job.facts, tables)
@@ -112,7 +114,7 @@ def _scattered(
     folder, (table,) = Path(job.folder), step.stage.tables
     with shards.scratch(project, step.id) as scratch:
         own = replace(job, scratch=str(scratch), words=parallel.words)
-        given = own, step.places, parallel.workers, parallel.progress
+        given = own, step.places, parallel.engine, parallel.progress
         entry = _written(folder / f"{table.name}.parquet", shards.batches(*given))
     _finish(step, folder, job.facts, {table.name: entry})
     return folder

@@ -8,8 +8,9 @@ and says who is asked what: it stays on the clients' side and is deleted at the 
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from importlib import import_module
@@ -25,6 +26,7 @@ from curvote.chain.stage import Here, Place, Scattered
 from curvote.chain.tables import Table
 from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError
+from curvote.run.engines import Engine
 from curvote.run.project import Project
 from curvote.run.store import blocks
 from curvote.run.store.arrow import to_arrow, to_columns
@@ -58,30 +60,17 @@ def scatters(job: blocks.Job) -> bool:
 
 
 def batches(
-    job: blocks.Job, places: Sequence[Place], workers: int, tell: Tell | None
+    job: blocks.Job, places: Sequence[Place], engine: Engine, tell: Tell | None
 ) -> Iterator[Batch]:
-    """Draw all shards, ``workers`` at a time, then yield the table bucket by bucket."""
+    """Draw all shards, then yield the table bucket by bucket."""
     counts = {place: _prepared(job, place) for place in places}
     every = [(place, n) for place, count in counts.items() for n in range(count)]
     say = tell or (lambda _done, _all: None)
     say(0, len(every))
-    for done, _ in enumerate(_each(partial(draw, job), every, workers), start=1):
+    for done, _ in enumerate(engine.run(partial(draw, job), every), start=1):
         say(done, len(every))
     for place in places:
         yield from _joined(job, place, counts[place])
-
-
-def _each(
-    function: Callable[[Any], None], items: Sequence[Any], workers: int
-) -> Iterable[None]:
-    """Yield as the items are done, in any order."""
-    if min(workers, len(items)) <= 1:
-        return map(function, items)
-    from joblib import Parallel, delayed
-
-    pool = Parallel(n_jobs=workers, return_as="generator_unordered")
-    made: Iterable[None] = pool(delayed(function)(item) for item in items)
-    return made
 
 
 def _prepared(job: blocks.Job, place: Place) -> int:
@@ -103,7 +92,7 @@ def draw(job: blocks.Job, unit: tuple[Place, int]) -> None:
         raise InternalError(f"{job.module}: shard {number} goes to no buckets")
     batch, sizes = _sorted(job, place, made)
     file = _file(job, place, number)
-    aside = new_file(file.with_name(f".{file.name}"))
+    aside = new_file(file.with_name(f".{file.name}.{os.getpid()}"))
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as to:
         for end, size in zip(np.cumsum(sizes), sizes, strict=True):
             to.write_batch(batch.slice(end - size, size))
