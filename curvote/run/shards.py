@@ -11,16 +11,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from curvote.chain.stage import Here, Place, Scattered
 from curvote.chain.tables import Table
@@ -31,6 +31,7 @@ from curvote.run.project import Project
 from curvote.run.store import blocks
 from curvote.run.store.arrow import to_arrow, to_columns
 from curvote.run.store.artifacts import Artifact
+from curvote.run.workers import one_thread
 
 Batch = tuple[Place, pa.RecordBatch]
 Tell = Callable[[int, int], None]
@@ -84,19 +85,24 @@ def _prepared(job: blocks.Job, place: Place) -> int:
 
 
 def draw(job: blocks.Job, unit: tuple[Place, int]) -> None:
-    """Compute one shard and write its file, whole or not at all."""
+    """Compute one shard and write its file, whole or not at all.
+
+    Where an engine has it drawn twice at once, the file that is there first stays.
+    """
     place, number = unit
-    with threadpool_limits(limits=1):
+    with one_thread():
         made = import_module(job.module).shard(_here(job, place), number)
     if not isinstance(made, Scattered):
         raise InternalError(f"{job.module}: shard {number} goes to no buckets")
     batch, sizes = _sorted(job, place, made)
     file = _file(job, place, number)
-    aside = new_file(file.with_name(f".{file.name}.{os.getpid()}"))
+    aside = new_file(file.with_name(f".{file.name}.{uuid4().hex}"))
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as to:
         for end, size in zip(np.cumsum(sizes), sizes, strict=True):
             to.write_batch(batch.slice(end - size, size))
-    aside.replace(file)
+    with suppress(FileExistsError):
+        os.link(aside, file)
+    aside.unlink()
 
 
 def _sorted(
@@ -125,8 +131,8 @@ class _Files:
     """The files of a repetition's shards, of which so many stay open."""
 
     def __init__(self, stack: ExitStack, paths: Sequence[Path]) -> None:
-        self._paths, self._stack = paths, stack
-        self._open = {path: stack.enter_context(_reader(path)) for path in paths[:_OPEN]}
+        self._paths = paths
+        self._open = {p: stack.enter_context(_reader(p)) for p in paths[:_OPEN]}
 
     @property
     def buckets(self) -> int:
