@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,14 +13,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from curvote.chain.stage import SHARED, Facts, Inputs, Place
+from curvote.chain.stage import Facts, Inputs
 from curvote.datasets.raw import digest
-from curvote.durable import new_file, owner_folder
+from curvote.durable import owner_folder
 from curvote.errors import InternalError, UserError
 from curvote.run.config.source import Raw
-from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
@@ -36,6 +32,7 @@ from curvote.run.store.artifacts import (
     make_shelf,
     write_json,
 )
+from curvote.run.store.merging import merge
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -150,7 +147,12 @@ def _finish(
     step: Step, temporary: Path, facts: Facts, parts: Sequence[blocks.Part]
 ) -> None:
     """Merge the blocks into one file a table and write the manifest."""
-    tables = {t.name: _merge(temporary, t.name, parts) for t in step.stage.tables}
+    tables = {
+        name: merge(
+            temporary / f"{name}.parquet", blocks.batches(temporary, parts, name)
+        )
+        for name in (table.name for table in step.stage.tables)
+    }
     for leftover in temporary.iterdir():
         if leftover.name.startswith(blocks.PREFIX):
             leftover.unlink()
@@ -172,41 +174,6 @@ def _finish(
 def _told(step: Step) -> dict[str, Any]:
     """Return a step's components, but not who was released: that is the ledger's."""
     return {name: part for name, part in step.components.items() if name != "release"}
-
-
-def _merge(
-    temporary: Path,
-    table: str,
-    parts: Sequence[blocks.Part],
-) -> dict[str, Any]:
-    """Write the one Parquet file of a table: a row group a repetition, in order."""
-    path = temporary / f"{table}.parquet"
-    sources = [pq.ParquetFile(blocks.path(temporary, part, table)) for part in parts]
-    schema = sources[0].schema_arrow
-    with pq.ParquetWriter(new_file(path), schema, **blocks.FORMAT) as writer:
-        for source in sources:
-            for group in range(source.num_row_groups):
-                content = source.read_row_group(group)
-                writer.write_table(content, row_group_size=max(1, content.num_rows))
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
-    return {
-        "rows": sum(source.metadata.num_rows for source in sources),
-        "bytes": path.stat().st_size,
-        "sha256": of_file(path),
-        "places": _row_groups(parts, sources),
-    }
-
-
-def _row_groups(
-    parts: Sequence[blocks.Part], sources: Sequence[pq.ParquetFile]
-) -> list[Place]:
-    """Return whose rows each row group holds: one repetition's, or shared ones."""
-    return [
-        place
-        for part, source in zip(parts, sources, strict=True)
-        for place in (part * source.num_row_groups if part == (SHARED,) else part)
-    ]
 
 
 @contextmanager

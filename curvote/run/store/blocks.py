@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from curvote.chain.stage import SHARED, Here, Place, Rows
 from curvote.chain.tables import Table
@@ -23,10 +23,9 @@ from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import Artifact
+from curvote.run.store.merging import Batch
 
 PREFIX: Final = "block-"
-# Doubles do not repeat, so dictionaries would cost time and save nothing.
-FORMAT: Final[dict[str, Any]] = {"use_dictionary": False, "compression": "zstd"}
 Part = tuple[Place, ...]
 
 
@@ -48,7 +47,7 @@ class Job:
 def path(folder: Path, part: Part, table: str) -> Path:
     """Return the file of one table of one block."""
     first, last = ("_".join(map(str, place)) for place in (part[0], part[-1]))
-    return folder / f"{PREFIX}{first}-{last}.{table}.parquet"
+    return folder / f"{PREFIX}{first}-{last}.{table}.arrow"
 
 
 def run_all(
@@ -89,7 +88,7 @@ def compute(job: Job, part: Part) -> None:
     """Compute one block and write its tables, each whole or not at all."""
     inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
-    with threadpool_limits(limits=1):  # reductions must not depend on thread counts
+    with _threads(len(sys.modules)).limit(limits=1):
         if part == (SHARED,) and hasattr(stage, "pieces"):
             made = stage.pieces(inputs, job.params, job.facts)
         else:
@@ -103,13 +102,22 @@ def compute(job: Job, part: Part) -> None:
         _write(job, part, made)
 
 
+@lru_cache(maxsize=1)
+def _threads(_modules: int) -> ThreadpoolController:
+    """Return what limits threads: reductions must not depend on how many there are.
+
+    Finding the libraries takes longer than a small block; imports may bring new ones.
+    """
+    return ThreadpoolController()
+
+
 def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
-    """Write a row group for each piece; files appear whole or not at all."""
+    """Write a batch for each piece; files appear whole or not at all."""
     folder = Path(job.folder)
     files = {t.name: path(folder, part, t.name) for t in job.tables}
     kinds = {t.name: t for t in job.tables}
     with ExitStack() as stack:
-        writers: dict[Path, pq.ParquetWriter] = {}
+        writers: dict[Path, Any] = {}
         for number, tables in enumerate(made):
             place = part[number] if part != (SHARED,) else SHARED
             for name, columns in tables.items():
@@ -122,15 +130,26 @@ def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
 
 
 def _append(
-    stack: ExitStack, writers: dict[Path, pq.ParquetWriter], file: Path, table: pa.Table
+    stack: ExitStack, writers: dict[Path, Any], file: Path, batch: pa.RecordBatch
 ) -> None:
     place = _temporary(file)
     if place not in writers:
-        writer = pq.ParquetWriter(new_file(place), table.schema, **FORMAT)
-        writers[place] = stack.enter_context(writer)
-    if writers[place].schema != table.schema:
-        raise InternalError("the pieces of one block differ in their columns")
-    writers[place].write_table(table, row_group_size=max(1, table.num_rows))
+        sink = stack.enter_context(pa.OSFile(str(new_file(place)), "wb"))
+        writers[place] = stack.enter_context(pa.ipc.new_stream(sink, batch.schema))
+    try:
+        writers[place].write_batch(batch)
+    except pa.ArrowInvalid as error:
+        raise InternalError(
+            f"the pieces of one block differ in their columns: {error}"
+        ) from error
+
+
+def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
+    """Yield what finished blocks hold of a table, in order, one file at a time."""
+    for part in parts:
+        with pa.memory_map(str(path(folder, part, table))) as source:
+            for number, batch in enumerate(pa.ipc.open_stream(source)):
+                yield (part[number] if part != (SHARED,) else SHARED), batch
 
 
 def _temporary(file: Path) -> Path:
