@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import errno
 import fcntl
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from curvote.chain.stage import Facts, Inputs
+from curvote.chain.stage import Facts, Fresh, Inputs, from_system
 from curvote.datasets.raw import digest
 from curvote.durable import owner_folder
 from curvote.errors import InternalError, UserError
+from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
 from curvote.run.plan.step import Step
@@ -46,6 +47,7 @@ class _Parallel:
     engine: Engine
     block: int
     progress: Progress | None
+    words: Fresh
 
 
 def execute(
@@ -55,17 +57,19 @@ def execute(
     engine: Engine | None = None,
     block: int = DEFAULT_BLOCK,
     progress: Progress | None = None,
+    words: Fresh = from_system,
 ) -> ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
     The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
-    many replicates are computed at once). A full disk or a folder that cannot be
+    many replicates are computed at once). A release draws from ``words``, by shard;
+    tests give some that can be had again. A full disk or a folder that cannot be
     written: UserError.
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
         with _sole_writer(project, step):
-            parallel = _Parallel(engine or Engine(), block, progress)
+            parallel = _Parallel(engine or Engine(), block, progress, words)
             compute = partial(_compute, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
                 return release(project, step, target, compute).ref
@@ -85,14 +89,34 @@ def _compute(
 ) -> Path:
     """Return the temporary folder with everything that the artifact will hold."""
     job = _job(project, step, target)
+    if shards.scatters(job):
+        return _scattered(project, step, job, parallel)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     most = step.stage.block or parallel.block
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.engine, parallel.progress)
-    _finish(step, Path(job.folder), job.facts, parts)
-    return Path(job.folder)
+    folder = Path(job.folder)
+    tables = {
+        name: merge(folder / f"{name}.parquet", blocks.batches(folder, parts, name))
+        for name in (table.name for table in step.stage.tables)
+    }
+    _finish(step, folder, job.facts, tables)
+    return folder
+
+
+def _scattered(
+    project: Project, step: Step, job: blocks.Job, parallel: _Parallel
+) -> Path:
+    """Return the temporary folder of a step whose rows go through buckets."""
+    folder, (table,) = Path(job.folder), step.stage.tables
+    with shards.scratch(project, step.id) as scratch:
+        own = replace(job, scratch=str(scratch), words=parallel.words)
+        given = own, step.places, parallel.engine, parallel.progress
+        entry = merge(folder / f"{table.name}.parquet", shards.batches(*given))
+    _finish(step, folder, job.facts, {table.name: entry})
+    return folder
 
 
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
@@ -146,15 +170,9 @@ def _still_the_same(planned: Raw) -> None:
 
 
 def _finish(
-    step: Step, temporary: Path, facts: Facts, parts: Sequence[blocks.Part]
+    step: Step, temporary: Path, facts: Facts, tables: dict[str, dict[str, Any]]
 ) -> None:
-    """Merge the blocks into one file a table and write the manifest."""
-    tables = {
-        name: merge(
-            temporary / f"{name}.parquet", blocks.batches(temporary, parts, name)
-        )
-        for name in (table.name for table in step.stage.tables)
-    }
+    """Delete the blocks and write the manifest."""
     blocks.clear(temporary)
     manifest = {
         "stage": step.stage.name,

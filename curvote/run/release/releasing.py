@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote.client.ledger import Ledger
 from curvote.durable import sync_folder
@@ -128,8 +129,7 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
     facts = step.components["release"]
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
     task = import_module(step.stage.module).task_of(inputs, step.params)
-    clients = inputs["ingest"].columns("clients", (0,))
-    mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
+    mine = _ids(inputs["ingest"], step)
     stated = Budget(**facts["cap"])
     caps.set_up(ledger, facts["population"], stated)
     ledger.reserve(
@@ -140,6 +140,13 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
         facts=_facts(step, task, len(mine)),
         limit=stated,
     )
+
+
+def _ids(clients: Artifact, step: Step) -> NDArray[np.int64]:
+    """Return the ids of those who release; no other column of theirs is read."""
+    mine, _ = released.senders(clients, step.params, (0,))
+    parts = clients.shards("clients", (0,), ("client_id",))
+    return np.concatenate([part["client_id"] for part in parts])[mine]
 
 
 def _facts(step: Step, task: Asked, n: int) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from curvote.chain.sharded import whole
-from curvote.chain.stage import SHARED, Here, Place, Rows
+from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
 from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
@@ -32,7 +32,10 @@ Part = tuple[Place, ...]
 
 @dataclass(frozen=True)
 class Job:
-    """All a process needs to compute blocks of one step; holds paths, no tables."""
+    """All a process needs to compute blocks of one step; holds paths, no tables.
+
+    ``scratch`` is for what must not stand beside the tables (`curvote.run.shards`).
+    """
 
     stage: str
     module: str
@@ -43,6 +46,8 @@ class Job:
     params: dict[str, Any]
     facts: dict[str, Any]
     folder: str
+    scratch: str = ""
+    words: Fresh = from_system
 
 
 def place_of(folder: Path, part: Part) -> Path:
@@ -149,7 +154,7 @@ def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
     """Yield what finished blocks hold of a table, in order, one file at a time."""
     for part in parts:
         file = _file(place_of(folder, part), table)
-        with pa.memory_map(str(file)) as source:
+        with pa.OSFile(str(file)) as source:  # mapped pages would count as memory
             for number, batch in enumerate(pa.ipc.open_stream(source)):
                 yield (part[number] if part != (SHARED,) else SHARED), batch
 
