@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -14,17 +13,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from curvote.chain.stage import SHARED, Facts, Fresh, Inputs, Place, from_system
+from curvote.chain.stage import Facts, Fresh, Inputs, from_system
 from curvote.datasets.raw import digest
-from curvote.durable import new_file, owner_folder
+from curvote.durable import owner_folder
 from curvote.errors import InternalError, UserError
 from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
-from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
@@ -39,6 +34,7 @@ from curvote.run.store.artifacts import (
     make_shelf,
     write_json,
 )
+from curvote.run.store.merging import merge
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -102,7 +98,10 @@ def _compute(
     parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.engine, parallel.progress)
     folder = Path(job.folder)
-    tables = {t.name: _merge(folder, t.name, parts) for t in step.stage.tables}
+    tables = {
+        name: merge(folder / f"{name}.parquet", blocks.batches(folder, parts, name))
+        for name in (table.name for table in step.stage.tables)
+    }
     _finish(step, folder, job.facts, tables)
     return folder
 
@@ -115,22 +114,9 @@ def _scattered(
     with shards.scratch(project, step.id) as scratch:
         own = replace(job, scratch=str(scratch), words=parallel.words)
         given = own, step.places, parallel.engine, parallel.progress
-        entry = _written(folder / f"{table.name}.parquet", shards.batches(*given))
+        entry = merge(folder / f"{table.name}.parquet", shards.batches(*given))
     _finish(step, folder, job.facts, {table.name: entry})
     return folder
-
-
-def _written(path: Path, batches: Iterator[tuple[Place, pa.RecordBatch]]) -> dict[str, Any]:
-    places, rows, writer = [], 0, None
-    for place, batch in batches:
-        writer = writer or pq.ParquetWriter(new_file(path), batch.schema, use_dictionary=False, compression="none")
-        writer.write_batch(batch, row_group_size=max(1, len(batch)))
-        places.append(place)
-        rows += len(batch)
-    writer.close()
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
-    return {"rows": rows, "bytes": path.stat().st_size, "sha256": of_file(path), "places": places}
 
 
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
@@ -187,9 +173,7 @@ def _finish(
     step: Step, temporary: Path, facts: Facts, tables: dict[str, dict[str, Any]]
 ) -> None:
     """Delete the blocks and write the manifest."""
-    for leftover in temporary.iterdir():
-        if leftover.name.startswith(blocks.PREFIX):
-            leftover.unlink()
+    blocks.clear(temporary)
     manifest = {
         "stage": step.stage.name,
         "side": step.stage.side,
@@ -208,41 +192,6 @@ def _finish(
 def _told(step: Step) -> dict[str, Any]:
     """Return a step's components, but not who was released: that is the ledger's."""
     return {name: part for name, part in step.components.items() if name != "release"}
-
-
-def _merge(
-    temporary: Path,
-    table: str,
-    parts: Sequence[blocks.Part],
-) -> dict[str, Any]:
-    """Write the one Parquet file of a table: a row group a repetition, in order."""
-    path = temporary / f"{table}.parquet"
-    sources = [pq.ParquetFile(blocks.path(temporary, part, table)) for part in parts]
-    schema = sources[0].schema_arrow
-    with pq.ParquetWriter(new_file(path), schema, **blocks.FORMAT) as writer:
-        for source in sources:
-            for group in range(source.num_row_groups):
-                content = source.read_row_group(group)
-                writer.write_table(content, row_group_size=max(1, content.num_rows))
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
-    return {
-        "rows": sum(source.metadata.num_rows for source in sources),
-        "bytes": path.stat().st_size,
-        "sha256": of_file(path),
-        "places": _row_groups(parts, sources),
-    }
-
-
-def _row_groups(
-    parts: Sequence[blocks.Part], sources: Sequence[pq.ParquetFile]
-) -> list[Place]:
-    """Return whose rows each row group holds: one repetition's, or shared ones."""
-    return [
-        place
-        for part, source in zip(parts, sources, strict=True)
-        for place in (part * source.num_row_groups if part == (SHARED,) else part)
-    ]
 
 
 @contextmanager

@@ -8,7 +8,6 @@ and says who is asked what: it stays on the clients' side and is deleted at the 
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -31,9 +30,9 @@ from curvote.run.project import Project
 from curvote.run.store import blocks
 from curvote.run.store.arrow import to_arrow, to_columns
 from curvote.run.store.artifacts import Artifact
+from curvote.run.store.merging import Batch
 from curvote.run.workers import one_thread
 
-Batch = tuple[Place, pa.RecordBatch]
 Tell = Callable[[int, int], None]
 # How many files of shards are open at once; more are opened again for each bucket.
 _OPEN: Final = 256
@@ -53,6 +52,8 @@ def scratch(project: Project, step: tuple[str, str]) -> Iterator[Path]:
         yield owner_folder(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):  # not empty: other releases of the stage
+            folder.parent.rmdir()
 
 
 def scatters(job: blocks.Job) -> bool:
@@ -113,7 +114,7 @@ def _sorted(
     order = np.argsort(made.buckets, kind="stable")
     rows = {name: own[order] for name, own in made.rows[table.name].items()}
     sizes = np.bincount(made.buckets, minlength=made.count)
-    return _batch(to_arrow(table, job.index, place, rows)), sizes
+    return to_arrow(table, job.index, place, rows), sizes
 
 
 def _joined(job: blocks.Job, place: Place, count: int) -> Iterator[Batch]:
@@ -124,7 +125,7 @@ def _joined(job: blocks.Job, place: Place, count: int) -> Iterator[Batch]:
         for bucket in range(files.buckets):
             arrived = to_columns(table.name, files.read(bucket))
             rows = stage.joined(here, bucket, {table.name: arrived})[table.name]
-            yield place, _batch(to_arrow(table, job.index, place, rows))
+            yield place, to_arrow(table, job.index, place, rows)
 
 
 class _Files:
@@ -156,16 +157,6 @@ def _reader(path: Path) -> Iterator[Any]:
     """Open a file to read single batches of it: a mapped one would stay in memory."""
     with pa.OSFile(str(path)) as source, pa.ipc.open_file(source) as reader:
         yield reader
-
-
-def _batch(table: pa.Table) -> pa.RecordBatch:
-    """Return a table as one batch, an empty one too."""
-    whole = table.combine_chunks()
-    arrays = [
-        column.chunk(0) if column.num_chunks else pa.array([], column.type)
-        for column in whole.columns
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=whole.schema)
 
 
 def _table(job: blocks.Job) -> Table:
