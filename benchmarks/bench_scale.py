@@ -28,8 +28,8 @@ import yaml
 
 from curvote.entropy import SystemEntropy
 from curvote.run import execute as executing
-from curvote.run.engines import Engine
 from curvote.run.config.file import PipelinesFile
+from curvote.run.engines import Engine
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact, commit

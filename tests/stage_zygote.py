@@ -69,7 +69,7 @@ def imported(job: dict[str, Any]) -> list[str]:
         list(stage.pieces(inputs, params, facts))
     elif hasattr(stage, "shard"):
         sharded = import_module("curvote.chain.sharded")
-        list(sharded.whole(stage, each) for each in heres)
+        [sharded.whole(stage, each) for each in heres]
     else:
         list(map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres))
     return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
