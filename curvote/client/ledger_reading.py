@@ -168,9 +168,12 @@ class LedgerReader(Book):
         Or a restored ledger was told what it stood for (`Ledger.take_in`).
         """
         return bool(
-            self._rows("SELECT 1 FROM chain WHERE link = ?", head)
-            or self.setting(f"{TOLD}{head}") is not None
+            self._rows("SELECT 1 FROM chain WHERE link = ?", head) or self.told_of(head)
         )
+
+    def told_of(self, head: str) -> bool:
+        """Say whether a restored ledger was told of ``head``, and lost it before."""
+        return self.setting(f"{TOLD}{head}") is not None
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""
