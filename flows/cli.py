@@ -224,14 +224,24 @@ def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
 def gc(
     dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
     keep: Annotated[int, typer.Option(min=1, help="Runs to keep a pipeline.")] = 1,
+    older: Annotated[
+        str | None, typer.Option(help="Also records, pages, logs: 36h, 90d, 12w.")
+    ] = None,
     project: ProjectOption = None,
 ) -> None:
-    """Delete artifacts that no pipeline's latest completed run uses."""
-    from curvote.run.garbage import collect
+    """Delete artifacts that no pipeline's latest completed run uses, and what is old.
 
-    freed = collect(_project(project), keep=keep, dry_run=dry_run)
+    What is old says --older, or retention in pipelines.yaml; what a latest run needs, a
+    release, a ledger and an intake always stay.
+    """
+    from flows.retention import collect, limits_of
+
+    place = _project(project)
+    limits = limits_of(place, older)
     verb = "would free" if dry_run else "freed"
-    typer.echo(f"{verb} {freed.bytes / 2**20:.1f} MiB in {freed.folders} folders")
+    for pile in collect(place, keep=keep, limits=limits, dry_run=dry_run):
+        size, count = pile.bytes / 2**20, len(pile.paths)
+        typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
 
 
 for command in (

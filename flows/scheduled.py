@@ -16,6 +16,7 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 from flows.chain import RUNNER, Asked, perform
 from flows.environment import SERVED, no_idle_workers
+from flows.retention import sweep
 
 
 @flow(name="scheduled", flow_run_name="{pipeline}", task_runner=RUNNER)
@@ -27,7 +28,9 @@ def scheduled(pipeline: str, project: str) -> str:
     """
     with _told(pipeline), no_idle_workers():
         _check(pipeline, project)
-        return perform(pipeline, project, Asked())
+        run = perform(pipeline, project, Asked())
+        sweep(Project(Path(project)))
+        return run
 
 
 @contextmanager
