@@ -80,7 +80,7 @@ class PrefectServer:
         """Return when the server answers; flows of this process will use it.
 
         Raises:
-            UserError: no answer within 90 seconds; says why, or the last line of the log.
+            UserError: no answer within 90 seconds; says why, or how the log ends.
         """
         # Imported here, while the server is still starting.
         from prefect.settings import (

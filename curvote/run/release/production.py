@@ -14,7 +14,7 @@ from curvote.run.config.source import Raw
 from curvote.run.plan import identity
 from curvote.run.plan.step import Release, Standing, Step
 from curvote.run.project import Project
-from curvote.run.release import before_releasing
+from curvote.run.release import before_releasing, releases_log
 from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake
 from curvote.server.intake_base import there
@@ -54,7 +54,8 @@ def standing(
             project, configured, people, new_people=new_people, writing=closing
         )
         cohort = people.cohort
-    return Standing(cohort, number, accepted)
+    witnesses = releases_log.Accounts(project).witnesses
+    return Standing(cohort, number, accepted, witnesses)
 
 
 def _accepted(
@@ -81,7 +82,7 @@ def _numbers(project: Project, configured: Configured) -> dict[str, int]:
         pairs = [(base, int(number)) for base, _, number in ids]
     else:
         known = entries(project, configured.pipeline.population)
-        facts = [entry.facts for entry in known if entry.counts]
+        facts = [e.facts for e in known if e.counts and "base" in e.facts]
         pairs = [(str(fact["base"]), int(fact["number"])) for fact in facts]
     return dict(sorted(pairs))
 
