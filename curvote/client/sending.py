@@ -136,7 +136,7 @@ def _words(status: int, said: bytes) -> str:
     try:
         found: Any = json.loads(said)
         title, detail = found["title"], found.get("detail", "")
-        text = f"{title} ({detail})" if detail else title
+        text = f"{title} ({detail})" if detail else str(title)
     except (ValueError, TypeError, KeyError, AttributeError):
         return f"status {status}"
     return "".join(c if c.isascii() and c.isprintable() else "?" for c in text[:200])
