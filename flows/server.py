@@ -14,6 +14,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from curvote.errors import InternalError, UserError
+from curvote.run.project import Project
 from flows.access import (
     CLIENT_VARIABLE,
     SERVER_VARIABLE,
@@ -22,6 +23,7 @@ from flows.access import (
     read_secret,
 )
 from flows.environment import is_alive, prepare, process_tag, variable
+from flows.stopped import cause
 
 HERE = "127.0.0.1"
 START_TIMEOUT = 90.0
@@ -78,7 +80,7 @@ class PrefectServer:
         """Return when the server answers; flows of this process will use it.
 
         Raises:
-            UserError: no answer within 90 seconds; holds the end of the log.
+            UserError: no answer within 90 seconds; says why, or how the log ends.
         """
         # Imported here, while the server is still starting.
         from prefect.settings import (
@@ -169,8 +171,11 @@ class PrefectServer:
                 f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
                 " curvote start its own."
             )
-        end = self.log.read_text(errors="replace").splitlines()[-15:]
-        return "\n".join([f"Prefect's server did not start; {self.log} ends:", *end])
+        known = cause(Project(self.home.parents[2]))
+        if known:
+            return str(known)
+        said = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
+        return f"Prefect's server did not start; its log {self.log} ends: {said}"
 
 
 def listen(port: int) -> socket.socket:
