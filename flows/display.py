@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.progress import (
@@ -21,7 +22,9 @@ from curvote.run.plan.step import Step
 from curvote.run.planner import Plan
 from curvote.run.release.publishing import Published
 from flows.terminal import numbered
-from tasks.perform import Progress as Show
+
+if TYPE_CHECKING:  # to print a plan needs no Prefect
+    from tasks.perform import Progress as Show
 
 
 @contextmanager
