@@ -163,7 +163,7 @@ def _releasing(protocol: str) -> set[str]:
 
 
 def _restored(trace: Trace, name: str, ledger: Ledger) -> bool:
-    """Say whether a restored ledger was told: everybody is charged, or it never left."""
+    """Say whether a restored ledger knows: everybody is charged, or it never left."""
     everybody = ledger.setting(f"{EVERYONE}{name}") is not None
     return everybody or (not trace.left and ledger.told_of(str(trace.head)))
 
