@@ -28,6 +28,7 @@ import yaml
 
 from curvote.entropy import SystemEntropy
 from curvote.run import execute as executing
+from curvote.run.engines import Engine
 from curvote.run.config.file import PipelinesFile
 from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
@@ -110,7 +111,7 @@ def do_stage(folder: Path, name: str, stage: str) -> float:
     )
     (step,) = (s for s in plan(folder, name).steps if s.stage.name == stage)
     start = time.perf_counter()
-    executing.execute(project, step, workers=WORKERS)
+    executing.execute(project, step, engine=Engine("local", WORKERS))
     return time.perf_counter() - start
 
 

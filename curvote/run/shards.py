@@ -86,7 +86,10 @@ def _prepared(job: blocks.Job, place: Place) -> int:
 
 
 def draw(job: blocks.Job, unit: tuple[Place, int]) -> None:
-    """Compute one shard and write its file, whole or not at all."""
+    """Compute one shard and write its file, whole or not at all.
+
+    Where an engine has it drawn twice at once, the file that is there first stays.
+    """
     place, number = unit
     with one_thread():
         made = import_module(job.module).shard(_here(job, place), number)
@@ -98,7 +101,9 @@ def draw(job: blocks.Job, unit: tuple[Place, int]) -> None:
     with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, batch.schema) as to:
         for end, size in zip(np.cumsum(sizes), sizes, strict=True):
             to.write_batch(batch.slice(end - size, size))
-    aside.replace(file)
+    with suppress(FileExistsError):
+        os.link(aside, file)
+    aside.unlink()
 
 
 def _sorted(
@@ -127,10 +132,8 @@ class _Files:
     """The files of a repetition's shards, of which so many stay open."""
 
     def __init__(self, stack: ExitStack, paths: Sequence[Path]) -> None:
-        self._paths, self._stack = paths, stack
-        self._open = {
-            path: stack.enter_context(_reader(path)) for path in paths[:_OPEN]
-        }
+        self._paths = paths
+        self._open = {p: stack.enter_context(_reader(p)) for p in paths[:_OPEN]}
 
     @property
     def buckets(self) -> int:
