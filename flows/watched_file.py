@@ -1,0 +1,34 @@
+"""A file that somebody may edit meanwhile."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass
+class WatchedFile:
+    """Says once for each change that a file has changed, and then stood still."""
+
+    path: Path
+    _known: tuple[int, ...] = field(init=False)
+    _seen: tuple[int, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._known = self._seen = self._mark()
+
+    def has_changed(self) -> bool:
+        """Whether it is another than at the last change; twice the same is no edit."""
+        mark = self._mark()
+        still, self._seen = mark == self._seen, mark
+        if not still or mark == self._known:
+            return False
+        self._known = mark
+        return True
+
+    def _mark(self) -> tuple[int, ...]:
+        try:
+            about = self.path.stat()
+        except OSError:
+            return ()
+        return about.st_mtime_ns, about.st_size, about.st_ino
