@@ -22,6 +22,7 @@ from flows import (
     cli_pages,
     cli_predict,
     cli_reproduce,
+    doctor,
     environment,
 )
 from flows.quantifying.command import utility
@@ -234,6 +235,7 @@ for command in (
     cli_audit.audit,
     cli_predict.predict,
     cli_reproduce.reproduce,
+    doctor.doctor,
     utility,
 ):
     app.command()(command)

@@ -37,7 +37,7 @@ def take(
     project: ProjectOption = None,
 ) -> None:
     """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
-    from curvote.protocols.message import check
+    from curvote.protocols.checking import check_all
     from curvote.server.inbox import take_all
     from curvote.server.intake import Intake
 
@@ -46,7 +46,7 @@ def take(
     if not folder.is_dir():
         raise UserError(f"no folder {folder}; envelopes are looked for in there.")
     with Intake(place.intake) as intake:
-        taken = take_all(intake, folder, place.quarantine(pipeline), check)
+        taken = take_all(intake, folder, place.quarantine(pipeline), check_all)
     _say_taken(taken, place.quarantine(pipeline), as_json)
 
 

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import BinaryIO
 
 from curvote.errors import UserError
+from curvote.run.project import Project
 from flows.access import SERVER_VARIABLE
+from flows.examining.databases import PREFECT
+from flows.stopped import cause
 from flows.systemd import VARIABLES
 
 HERE = "127.0.0.1"
@@ -24,7 +27,6 @@ _KEPT = {
     "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "flow_runs",
     "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": "",
 }
-_DATABASE = "PREFECT_API_DATABASE_CONNECTION_URL"
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,14 @@ class Launch:
 
     def why(self) -> str:
         """Return in a line why it ended or did not start, and the way out."""
-        return reason(self.log, self.home / "prefect.db")
+        project = Project(self.home.parents[2])
+        if known := cause(project):
+            return str(known).rstrip(".")
+        lines = _tail(self.log)
+        if PREFECT.path(project) is None and (known_there := _elsewhere(lines)):
+            return known_there
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+        return f"{self.log} ends: {last[:200]}" if last else f"{self.log} says no more"
 
 
 def open_log(path: Path) -> BinaryIO:
@@ -99,42 +108,22 @@ def listen(port: int) -> socket.socket:
         ) from error
 
 
-# What the log says, in words, with the way out.
-_DAMAGED = "{place} is destroyed; `curvote doctor --fix` sets it aside, no result is lost"
+# What the log says of a database elsewhere, in words; files are looked at themselves.
 _REASONS = {
-    "file is not a database": _DAMAGED,
-    "disk image is malformed": _DAMAGED,
-    "Can't locate revision": "{place} is of a newer version of Prefect;"
-    " install that one again, or move the file away: no result is lost",
-    "disk is full": "no space is left for {place}; `curvote gc` frees some",
-    "No space left": "no space is left for {place}; `curvote gc` frees some",
-    "readonly database": "{place} cannot be written; make its folder writable",
-    "unable to open database": "{place} cannot be opened; make its folder writable",
-    "database is locked": "{place} is locked by another process; try again",
-    "password authentication failed": "{place} refuses the password",
-    "Connect call failed": "{place} does not answer; start it, or unset its variable",
-    "Connection refused": "{place} does not answer; start it, or unset its variable",
-    "Name or service not known": "{place} has an address that is not known",
+    "password authentication failed": "refuses the user or the password it names",
+    "Connect call failed": "does not answer; start it, or unset the variable",
+    "Connection refused": "does not answer; start it, or unset the variable",
+    "Name or service not known": "names a machine that is not known",
+    "does not exist": "names a database or a user that is not there",
 }
 
 
-def reason(log: Path, database: Path) -> str:
-    """Return what the end of a server's log says: a known cause, or its last line."""
-    lines = _tail(log)
-    place = f"Prefect's database ({_named(database)})"
+def _elsewhere(lines: list[str]) -> str | None:
     for line in reversed(lines):
         for sign, words in _REASONS.items():
             if sign in line:
-                return f"{words.format(place=place)} (see {log})"
-    told = [line.strip() for line in lines if line.strip()]
-    last = f": {told[-1][:200]}" if told else ""
-    return f"the end of {log} says why{last}"
-
-
-def _named(database: Path) -> str:
-    """Return the file, or the variable that names another database."""
-    theirs = os.environ.get(_DATABASE, "")
-    return _DATABASE if theirs and "sqlite" not in theirs else str(database)
+                return f"the database that {PREFECT.variable} names {words}"
+    return None
 
 
 def _tail(log: Path, most: int = 20_000) -> list[str]:

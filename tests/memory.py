@@ -30,9 +30,12 @@ class Memory:
         }
         return cls(facts, numbered)
 
-    def columns(self, table: str, place: Place) -> Columns:
-        """Return one repetition's columns."""
-        return self.tables[table][place]
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return one repetition's columns, all or some."""
+        found = self.tables[table][place]
+        return found if only is None else {name: found[name] for name in only}
 
     def each(self, table: str) -> list[Columns]:
         """Return the columns of every repetition, in order."""

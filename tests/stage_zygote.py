@@ -10,7 +10,7 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -22,11 +22,13 @@ class Table:
         self.facts = facts
         self._columns = columns
 
-    def columns(self, table: str, place: tuple[int, ...]) -> dict[str, Any]:
+    def columns(
+        self, table: str, place: tuple[int, ...], only: Sequence[str] | None = None
+    ) -> dict[str, Any]:
         """Return one repetition's columns, or those that all share."""
         shared = self._columns.get((table, ()))
         found: dict[str, Any] = shared or self._columns[table, place]
-        return found
+        return found if only is None else {name: found[name] for name in only}
 
     def pieces(self, table: str) -> Iterator[dict[str, Any]]:
         """Yield the rows that all share."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -89,10 +89,12 @@ class _Source:
         self._columns = {"client_id": ids, "label": labels, "curve": curves}
         self.facts: dict[str, Any] = {}
 
-    def columns(self, table: str, place: Place) -> Columns:
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
         """Return the clients."""
         del table, place
-        return self._columns
+        return {n: v for n, v in self._columns.items() if only is None or n in only}
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the clients."""

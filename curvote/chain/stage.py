@@ -12,7 +12,7 @@ there are none. Where rows that all repetitions share may be too many for the me
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
@@ -44,8 +44,13 @@ class Source(Protocol):
         """The JSON facts that the stage which made it recorded."""
         ...
 
-    def columns(self, table: str, place: Any) -> Columns:
-        """Return the columns of one repetition (or of the rows that it shares)."""
+    def columns(
+        self, table: str, place: Any, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one repetition, or of the rows that it shares.
+
+        Where ``only`` names some, no others are read.
+        """
         ...
 
     def pieces(self, table: str) -> Iterator[Columns]:
@@ -78,9 +83,11 @@ class Here:
             total = total * size + part
         return total
 
-    def rows(self, stage: str, table: str) -> Columns:
-        """Return what an input holds for this repetition."""
-        return self.inputs[stage].columns(table, self.place)
+    def rows(
+        self, stage: str, table: str, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return what an input holds for this repetition: all columns or some."""
+        return self.inputs[stage].columns(table, self.place, only)
 
     def at(self, place: Place) -> Here:
         """Return another repetition of the same stage."""

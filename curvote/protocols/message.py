@@ -258,6 +258,18 @@ def check(
     never gives, or is about another candidate or record.
     """
     message = message_of(task)
+    sent = formed(message, about, payload)
+    message.refuse(task, sent)
+    return positive_zeros(sent)
+
+
+def formed(
+    message: Message, about: int | str | None, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a payload that has the message's form and is about ``about``.
+
+    UserError: it has not, or is not.
+    """
     try:
         sent = message.payload.model_validate(payload).model_dump()
     except ValidationError as error:
@@ -265,8 +277,7 @@ def check(
     if not same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
     _refuse_other(message, about, sent)
-    message.refuse(task, sent)
-    return positive_zeros(sent)
+    return sent
 
 
 def _refuse_other(

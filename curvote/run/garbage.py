@@ -6,9 +6,11 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from curvote.run.history import load_all
+from curvote.run import records
+from curvote.run.history import loaded
 from curvote.run.project import Project
 from curvote.run.store.artifacts import MANIFEST, folders
 
@@ -42,13 +44,22 @@ def collect(project: Project, *, keep: int, dry_run: bool) -> Freed:
 
 
 def _needed(project: Project, keep: int) -> Iterator[str]:
-    records = load_all(project)
-    for name in {record.pipeline for record in records}:
-        mine = [r for r in records if r.pipeline == name]
-        done = [r for r in mine if r.status == "completed"][-keep:]
-        going_on = [r for r in mine if r.status in ("running", "blocked")]
-        for record in [*done, *going_on]:
-            yield from (f"{step['stage']}/{step['key']}" for step in record.steps)
+    wanted = partial(_kept, project, keep)
+    for record in loaded(project, wanted):
+        yield from (f"{step['stage']}/{step['key']}" for step in record.steps)
+
+
+def _kept(project: Project, keep: int) -> list[str]:
+    """Return the ids of runs that keep what they planned; nothing here reads a clock.
+
+    The latest completed ones of each pipeline, what runs, and what waits for envelopes
+    since then.
+    """
+    kept = [run for run, _ in records.running(project)]
+    for name in records.pipelines(project):
+        kept += records.newest(project, name, "completed", keep)
+        kept += records.blocked(project, name)
+    return kept
 
 
 def _released(folder: Path) -> bool:

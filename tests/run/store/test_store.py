@@ -121,13 +121,6 @@ def test_pandas_reads_every_table_as_it_is(finished: Project) -> None:
     for path in (f for root in finished.stores for f in root.glob("*/*/*.parquet")):
         frame = pd.read_parquet(path)
         assert set(frame) == {"replicate", *declared.TABLES[path.stem].columns}
-        groups = pq.ParquetFile(path).num_row_groups
-        assert groups == len(artifact_of(path).places(path.stem))
-
-
-def artifact_of(path: Path) -> store.Artifact:
-    """Return the artifact that a table belongs to."""
-    return store.Artifact(path.parent)
 
 
 def test_a_table_that_breaks_its_contract_is_our_bug(finished: Project) -> None:
