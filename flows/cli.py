@@ -231,6 +231,7 @@ def gc(
 
 for command in (
     cli_pages.serve,
+    cli_pages.health,
     cli_pages.ui,
     cli_audit.audit,
     cli_predict.predict,

@@ -6,7 +6,7 @@ import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from flows.firing import firings, for_prefect
@@ -36,10 +36,11 @@ def register(
     from prefect.types.entrypoint import EntrypointType
 
     _withdraw(project, schedules)
-    return {
+    ids: dict[str, UUID] = {}
+    for name, settings in schedules.items():
         # The flow itself, not its place: whatever the server is told to run instead
         # of it, or before it, is never looked at.
-        name: runner.add_flow(
+        made = runner.add_flow(
             flow,
             name,
             schedule=for_prefect(settings),
@@ -49,8 +50,8 @@ def register(
             # Imported by name, so it is found from whatever folder this runs in.
             entrypoint_type=EntrypointType.MODULE_PATH,
         )
-        for name, settings in schedules.items()
-    }
+        ids[name] = cast("UUID", made)  # outside of an event loop
+    return ids
 
 
 def _withdraw(project: str, keep: Mapping[str, Any]) -> None:

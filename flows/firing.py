@@ -55,8 +55,8 @@ def firings(
         zone = settings.get("timezone") or "UTC"
         made = schedules.CronSchedule(cron=settings["cron"], timezone=zone)
     else:
-        each = timedelta(seconds=interval)
-        made = schedules.IntervalSchedule(interval=each, anchor_date=_ANCHOR)
+        each = {"interval": timedelta(seconds=interval), "anchor_date": _ANCHOR}
+        made = schedules.IntervalSchedule.model_validate(each)
     more = None if count is None else count + 1
     dates = _given(made.get_dates(n=more, start=after, end=until))
     return [date.astimezone(UTC) for date in dates if date > after][:count]

@@ -20,14 +20,14 @@ from flows.environment import RUNNER_PID, SERVED, no_idle_workers
 from flows.notices import notify
 
 
-def _ended(_flow: Any, run: Any, _state: Any) -> None:
+def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     """Tell of a run whose process was ended from outside; its runner sees that."""
     if os.environ.get(RUNNER_PID) != str(os.getpid()):
         return  # the run itself, told to end
-    pipeline = str(run.parameters.get("pipeline"))
+    pipeline = str(flow_run.parameters.get("pipeline"))
     text = "the run's process was ended; the next run goes on from what is stored"
     lines.say(text, "error", pipeline=pipeline)
-    notify(Project(Path(run.parameters["project"])), "failed", pipeline)
+    _notify(pipeline, str(flow_run.parameters.get("project")))
 
 
 @flow(
@@ -42,24 +42,31 @@ def scheduled(pipeline: str, project: str) -> str:
     Whoever may use the server names a pipeline and no more: no override, no release
     anew, no other project. Returns the id of the run record. UserError: another one.
     """
-    with lines.about(pipeline=pipeline), _told(), no_idle_workers():
+    with lines.about(pipeline=pipeline), _told(pipeline, project), no_idle_workers():
         _check(pipeline, project)
         return perform(pipeline, project, Asked())
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _told(pipeline: str, project: str) -> Iterator[None]:
     """Let an error end the run with its message; a traceback is for Prefect's log."""
     try:
         yield
     except UserError as error:
         lines.say(f"not done: {error}", "error")
         logging.disable()  # Prefect would say it again, with a traceback
+        _notify(pipeline, project)
         raise
     except Exception as error:
         log = Path(os.environ["PREFECT_HOME"]) / "runner.log"
         lines.say(f"failed ({type(error).__name__}); see {log}", "error")
+        _notify(pipeline, project)
         raise
+
+
+def _notify(pipeline: str, project: str) -> None:
+    if project == os.environ.get(SERVED):  # no other project has a say
+        notify(Project(Path(project)), "failed", pipeline)
 
 
 def _check(pipeline: str, project: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -23,6 +23,13 @@ Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetit
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
     int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
+]
+LogFormat = Annotated[
+    Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]
 
 

@@ -17,7 +17,8 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import environment
 from flows.flow_runs import mark_alive, sweep
-from flows.server import PrefectServer, answers, served_by
+from flows.server import PrefectServer, served_by
+from flows.server_state import answers
 from flows.serving import serve
 from tests.processes import processes_of, until
 

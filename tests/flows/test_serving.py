@@ -24,7 +24,8 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows.access import leave_secret, read_secret
 from flows.environment import no_idle_workers
-from flows.server import PrefectServer, listen, served_by
+from flows.server import PrefectServer, served_by
+from flows.server_launch import listen
 from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
