@@ -60,7 +60,7 @@ def run(folder: Path, stage: str) -> None:
     """Do one stage and print seconds and the peak of its memory."""
     (step,) = (s for s in steps(folder) if s.stage.name == stage)
     start = time.perf_counter()
-    execute(Project(folder), step, workers=1)
+    execute(Project(folder), step)
     seconds = time.perf_counter() - start
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"seconds": seconds, "mib": kib / 1024}))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
+from curvote.run.engines import Engine, engine_of
 from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
@@ -35,7 +35,10 @@ RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asked for beside the pipeline; ``workers`` None: all processors."""
+    """What the user asked for beside the pipeline.
+
+    ``engine`` or ``workers`` None: what `runtime` of the project says.
+    """
 
     overrides: Sequence[str] = ()
     replicates: int | None = None
@@ -45,6 +48,7 @@ class Asked:
     force: Sequence[str] = ()
     new_release: bool = False
     new_people: bool = False
+    engine: str | None = None
     workers: int | None = None
     block: int = DEFAULT_BLOCK
 
@@ -108,13 +112,17 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
 
 def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:
     """Submit every step and wait for it, then draw the report of a whole run."""
-    with display(plan) as show:
-        workers = asked.workers or os.cpu_count() or 1
-        context = Context(project, workers, asked.block, show)
+    with display(plan) as show, _engine(project, asked) as engine:
+        context = Context(project, engine, asked.block, show)
         for future in list(_submitted(plan, context)):
             future.result()
         if plan.complete and not plan.blocked():
             page.submit(context, record).result()
+
+
+def _engine(project: Project, asked: Asked) -> Engine:
+    runtime = PipelinesFile(project).runtime()
+    return engine_of(project, runtime, asked.engine, asked.workers)
 
 
 def _submitted(plan: Plan, context: Context) -> Iterator[PrefectFuture[Any]]:

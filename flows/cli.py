@@ -27,6 +27,7 @@ from flows import (
 )
 from flows.quantifying.command import utility
 from flows.terminal import (
+    EngineName,
     Json,
     Pipeline,
     ProjectOption,
@@ -62,9 +63,11 @@ Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.
 
 
 @app.command()
-def demo(project: ProjectOption = None, workers: Workers = None) -> None:
+def demo(
+    project: ProjectOption = None, engine: EngineName = None, workers: Workers = None
+) -> None:
     """Run the small simulated pipeline, print its table and where its report is."""
-    _run(project, pipeline="demo", workers=workers)
+    _run(project, pipeline="demo", engine=engine, workers=workers)
 
 
 @app.command()
@@ -78,6 +81,7 @@ def run(
     new_people: NewPeople = False,
     replicates: Replicates = None,
     seed: Seed = None,
+    engine: EngineName = None,
     workers: Workers = None,
     block: Block = None,
     project: ProjectOption = None,
@@ -94,6 +98,7 @@ def run(
         new_people=new_people,
         replicates=replicates,
         seed=seed,
+        engine=engine,
         workers=workers,
         block=block,
     )
@@ -255,6 +260,8 @@ def _project(start: Path | None) -> Project:
 def _run(project: Path | None, **given: Any) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
     from curvote.reproduce.lookup import file_of
+    from curvote.run.config.file import PipelinesFile
+    from curvote.run.engines import engine_of
 
     place = _project(project)
     environment.prepare(place.root)
@@ -264,6 +271,8 @@ def _run(project: Path | None, **given: Any) -> None:
         replicates=given.get("replicates"),
         seed=given.get("seed"),
     )
+    runtime = PipelinesFile(place).runtime()
+    engine_of(place, runtime, given.get("engine"), given.get("workers"))
     from flows.running import run_chain
 
     run_chain(place, given)

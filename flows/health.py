@@ -6,28 +6,19 @@ Neither Prefect nor its server is needed: serve leaves every few seconds how it 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from curvote.run import history, records
 from curvote.run.project import Project
 from flows import heartbeat
+from flows.examining.finding import Finding
 from flows.heartbeat import Heartbeat
 
 # Without an age that is given: how many of its periods a pipeline may be late.
 _PERIODS = 2
 _MARGIN = timedelta(minutes=15)
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was looked at: ``status`` is ok or failed."""
-
-    check: str
-    status: str
-    found: str
-    fix: str = ""
 
 
 def health(project: Project, max_age: timedelta | None = None) -> list[dict[str, Any]]:
@@ -42,24 +33,24 @@ def health(project: Project, max_age: timedelta | None = None) -> list[dict[str,
 
 def _checks(
     project: Project, beat: Heartbeat | None, max_age: timedelta | None
-) -> Iterator[Check]:
+) -> Iterator[Finding]:
     if beat is None or not beat.is_alive:
         found = "it does not run" if beat is None else "it has gone, or hangs"
-        yield Check("serve", "failed", found, "start `curvote serve`")
+        yield Finding("serve", "failed", found, "start `curvote serve`")
         return
-    yield Check("serve", "ok", f"runs since {beat.started}, at {beat.url}")
+    yield Finding("serve", "ok", f"runs since {beat.started}, at {beat.url}")
     if beat.trouble:
         way = f"see {project.state / 'prefect'}/*.log, or `curvote doctor`"
-        yield Check("schedules", "failed", beat.trouble, way)
+        yield Finding("schedules", "failed", beat.trouble, way)
     else:
-        yield Check("schedules", "ok", f"{len(beat.next)} pipelines are scheduled")
+        yield Finding("schedules", "ok", f"{len(beat.next)} pipelines are scheduled")
     for name in beat.next:
         yield _pipeline(project, beat, name, max_age)
 
 
 def _pipeline(
     project: Project, beat: Heartbeat, name: str, max_age: timedelta | None
-) -> Check:
+) -> Finding:
     """Look at a pipeline's last success; before the first, serve's start counts."""
     allowed = max_age or _allowed(beat.next[name])
     success = last_success(project, name)
@@ -67,11 +58,11 @@ def _pipeline(
     age = datetime.now(UTC) - since
     said = "has not succeeded yet" if success is None else f"succeeded {_ago(age)} ago"
     if age <= allowed:
-        return Check(name, "ok", said)
+        return Finding(name, "ok", said)
     words = f"{said}, over {_ago(allowed)}"
     if success is None:
         words = f"{said}, served for {_ago(age)}"
-    return Check(name, "failed", words, f"see `curvote status`, `curvote run {name}`")
+    return Finding(name, "failed", words, f"see `curvote status`, `curvote run {name}`")
 
 
 def last_success(project: Project, name: str) -> datetime | None:

@@ -34,6 +34,11 @@ def is_json() -> bool:
     return os.environ.get(_FORMAT) == "json"
 
 
+def is_elsewhere() -> bool:
+    """Say whether lines are for a program, not for whoever sits at a terminal."""
+    return is_json() or _PIPE in os.environ
+
+
 def say(text: str, level: str = "info", **facts: Any) -> None:
     """Say one line on standard error, or through the pipe of `curvote serve`.
 

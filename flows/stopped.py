@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from curvote.errors import InternalError, UserError
 from curvote.run.project import Project
@@ -25,7 +24,10 @@ def in_words(project: Project) -> Iterator[None]:
     except (UserError, InternalError):
         raise
     except Exception as error:
-        raise (_told_before(error) or cause(project, error) or error) from error
+        known = _told_before(error) or cause(project, error)
+        if known is None:
+            raise
+        raise known from error
 
 
 def cause(
@@ -34,11 +36,11 @@ def cause(
     database: Database = PREFECT,
 ) -> UserError | None:
     """Say what keeps Prefect or MLflow from going on, None: nothing we know of."""
-    full = next((e for e in _chain(error) if _is_full(e)), None)
-    place = Path(str(full.filename)) if full and full.filename else None
-    if full or (place := scarce(project, NEEDED)):
+    full = [e for e in _chain(error) if isinstance(e, OSError) and e.errno in _FULL]
+    place = full[0].filename or project.state if full else scarce(project, NEEDED)
+    if place:
         return UserError(
-            f"no space left where {place or project.state} is. What was stored before"
+            f"no space left where {place} is. What was stored before"
             " is intact; free some space (`curvote gc`) and run the same command to go"
             " on."
         )
@@ -51,10 +53,6 @@ def cause(
 def _told_before(error: BaseException) -> UserError | None:
     """Return what curvote itself said first: Prefect fell over telling it."""
     return next((e for e in _chain(error) if isinstance(e, UserError)), None)
-
-
-def _is_full(error: BaseException) -> bool:
-    return isinstance(error, OSError) and error.errno in _FULL
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

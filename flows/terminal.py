@@ -22,7 +22,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
+    int | None, typer.Option(min=1, help="Workers inside a stage (default: cores).")
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option("--engine", help="What runs them: local, threads or dask."),
 ]
 MetricsPort = Annotated[
     int | None,

@@ -41,6 +41,22 @@ class Memory:
         """Return the columns of every repetition, in order."""
         return [*self.tables[table].values()]
 
+    def count(self, table: str, place: Place) -> int:
+        """Return that a repetition is one shard."""
+        return 1
+
+    def shard(
+        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the only shard."""
+        return self.columns(table, place, only)
+
+    def shards(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield the only shard."""
+        yield self.columns(table, place, only)
+
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the columns of every repetition."""
         yield from self.each(table)

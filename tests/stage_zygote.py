@@ -30,6 +30,26 @@ class Table:
         found: dict[str, Any] = shared or self._columns[table, place]
         return found if only is None else {name: found[name] for name in only}
 
+    def count(self, table: str, place: tuple[int, ...]) -> int:
+        """Return that a repetition is one shard."""
+        return 1
+
+    def shard(
+        self,
+        table: str,
+        place: tuple[int, ...],
+        number: int,
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the only shard."""
+        return self.columns(table, place, only)
+
+    def shards(
+        self, table: str, place: tuple[int, ...], only: Sequence[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the only shard."""
+        yield self.columns(table, place, only)
+
     def pieces(self, table: str) -> Iterator[dict[str, Any]]:
         """Yield the rows that all share."""
         yield self._columns[table, ()]
@@ -47,6 +67,9 @@ def imported(job: dict[str, Any]) -> list[str]:
     ]
     if job["places"] == ((),) and hasattr(stage, "pieces"):
         list(stage.pieces(inputs, params, facts))
+    elif hasattr(stage, "shard"):
+        sharded = import_module("curvote.chain.sharded")
+        list(sharded.whole(stage, each) for each in heres)
     else:
         list(map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres))
     return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from curvote.client.ledger_rows import names
+from curvote.client.ledger_cohort import names
 from curvote.datasets.own.arrow_cells import identities
 from curvote.identifier import normal
 

@@ -6,30 +6,25 @@ when it was published, cancelled if its noise never left, and spent if nobody kn
 
 from __future__ import annotations
 
-import json
-import math
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
-from curvote.client import ledger_chain, ledger_rows
+from curvote.client import ledger_chain, ledger_rows, ledger_told
 from curvote.client.ledger_amounts import Amount
+from curvote.client.ledger_cohort import Clients, Cohort
 from curvote.client.ledger_entries import (
     CANCELLED,
     CONFIRMED,
-    RESERVED,
     SPENT,
     Entry,
+    Facts,
     Spent,
     total,
 )
 from curvote.client.ledger_reading import LedgerReader
-from curvote.client.ledger_rows import Clients
 from curvote.durable import journals
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
-
-Facts = Mapping[str, str | int | float]
 
 __all__ = ["Clients", "Entry", "Facts", "Ledger", "Spent", "existing", "total"]
 
@@ -114,32 +109,28 @@ class Ledger(LedgerReader):
         """Count ``budget`` for every client, or for none if one of them lacks room.
 
         ``release`` is the digest that names the release, ``clients`` the ids (n,), each
-        once. Every client's total in ``population``, this release included, must stay
-        within the population's cap, epsilon and delta each (sequential composition),
-        exact up to 1e-10 and 1e-18, and within ``limit``, which can only be the lower
+        once, as one array or sequence or an iterable of arrays. Every client's total in
+        ``population``, this release included, must stay within the population's cap,
+        epsilon and delta each (sequential composition), exact up to 1e-10 and 1e-18,
+        and within ``limit``, which can only be the lower
         of the two. Otherwise, without a cap (`set_up`), and for ids that are empty or
         repeated: UserError. ``facts`` are small and public. A cancelled release may be
         reserved again; one that counts is an InternalError.
         """
         if not population or not release:
             raise UserError("a release needs a name and a population; one is empty.")
-        cohort = ledger_rows.names(clients)
+        cohort = Cohort(clients)
         need = Amount.of(budget)
         with self._transaction("IMMEDIATE"):
             cap = self._known_cap(population)
             cap = cap.least(Amount.of(limit)) if limit else cap
-            row = _row(need, cap, facts) | {"n_clients": len(cohort)}
             found = self.entry(release)
             if found and found.counts:
                 raise InternalError(f"release {release} is {found.state} already")
-            ledger_rows.drop(self._db, release)
-            number = ledger_rows.enter(self._db, release, row, population, cohort)
-            before = ledger_rows.balances(self._db, number)
+            ledger_told.charge_newcomers(self._db, population, cohort)
+            entering = ledger_rows.Release(release, population, need, cap, facts)
+            before = ledger_rows.enter(self._db, entering, cohort)
             ledger_rows.check_room(before, need, cap, population)
-            steps = {b.id: b.amount.plus(need) for b in before}
-            ledger_rows.move(self._db, number, steps)
-            about = {"population": population, "clients": ledger_chain.digest(cohort)}
-            ledger_chain.append(self._db, "reserved", release, **row, **about)
 
     def confirm(self, release: str, *, place: str, digest: str) -> None:
         """Record that a reserved release was published at ``place``.
@@ -180,36 +171,15 @@ class Ledger(LedgerReader):
 
     def _settle(self, release: str, state: str, **how: str) -> tuple[int, Amount]:
         """Leave the state reserved; return the release's number and budget."""
-        columns: dict[str, str | None] = dict.fromkeys(ledger_chain.SETTLED)
-        columns |= {"state": state, "settled": ledger_chain.now(), **how}
-        row = self._db.execute(
-            """UPDATE releases SET state = ?, settled = ?, place = ?, digest = ?,
-            reason = ? WHERE release = ? AND state = 'reserved'
-            RETURNING number, epsilon, delta""",
-            (*columns.values(), release),
-        ).fetchone()
-        if row is None:
+        done = ledger_rows.settle(self._db, release, state, **how)
+        if done is None:
             found = self.entry(release)
             now = f"is {found.state}" if found else "is not in the ledger"
             raise InternalError(f"release {release} {now}: it cannot become {state}")
-        ledger_chain.append(self._db, "settled", release, **columns)
-        return row[0], Amount.read(*row[1:])
+        return done
 
 
 def existing(path: Path) -> Ledger | None:
     """Open a ledger to look into it; None, and no new file, where there is none."""
     left = os.path.lexists(path) or journals(path)
     return Ledger(path) if left else None
-
-
-def _row(need: Amount, cap: Amount, facts: Facts) -> dict[str, str | int | None]:
-    """Return the columns of a new release."""
-    if any(isinstance(v, float) and not math.isfinite(v) for v in facts.values()):
-        raise InternalError("a fact of a release is not finite")
-    amounts = ("epsilon", "delta", "cap_epsilon", "cap_delta")
-    return {
-        "state": RESERVED,
-        **dict(zip(amounts, need.texts() + cap.texts(), strict=True)),
-        "facts": json.dumps(dict(facts), sort_keys=True),
-        "reserved": ledger_chain.now(),
-    }

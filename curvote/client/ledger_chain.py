@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+BATCH: Final = 65_536
 # The columns of a release that are entered with it, and when it is settled.
 ENTERED: Final = (
     *("state", "epsilon", "delta", "cap_epsilon", "cap_delta"),
@@ -32,7 +33,8 @@ SETTLED: Final = ("state", "settled", "place", "digest", "reason")
 class Movement:
     """A release that was reserved or settled, and the head of the chain since then.
 
-    ``epsilon`` and ``delta`` are exact decimal text.
+    ``epsilon`` and ``delta`` are exact decimal text; ``sequence`` is the head's place
+    in the chain, from 1 on.
     """
 
     release: str
@@ -42,6 +44,7 @@ class Movement:
     delta: str
     state: str
     head: str
+    sequence: int
 
 
 def begin(db: sqlite3.Connection) -> None:
@@ -62,27 +65,46 @@ def append(
 
 def head(db: sqlite3.Connection) -> str:
     """Return the newest link, 64 hexadecimal digits."""
-    query = "SELECT link FROM chain ORDER BY number DESC LIMIT 1"
-    found = db.execute(query).fetchone()
-    return str(found[0]) if found else ""
+    return top(db)[1]
+
+
+def top(db: sqlite3.Connection) -> tuple[int, str]:
+    """Return the place of the newest link in the chain, from 1 on, and the link."""
+    query = "SELECT number, link FROM chain ORDER BY number DESC LIMIT 1"
+    found: tuple[int, str] | None = db.execute(query).fetchone()
+    return found or (0, "")
 
 
 def movements(db: sqlite3.Connection) -> Iterator[Movement]:
     """Yield the reservations and settlements, in the order in which they were made."""
     about: dict[str, dict[str, Any]] = {}
-    for text, link in db.execute("SELECT event, link FROM chain ORDER BY number"):
+    query = "SELECT event, link, number FROM chain ORDER BY number"
+    for text, *link in db.execute(query):
         event = json.loads(text)
         if event["kind"] in {"reserved", "settled"}:
             name = event["name"]
             said = about[name] = about.get(name, {}) | event["said"]
             of = said["population"], said["n_clients"]
             amounts = said["epsilon"], said["delta"]
-            yield Movement(name, *of, *amounts, said["state"], link)
+            yield Movement(name, *of, *amounts, said["state"], *link)
 
 
-def digest(cohort: Sequence[str]) -> str:
-    """Return the digest of sorted ids; it must not leave the ledger."""
-    return hashlib.sha256("\0".join(cohort).encode()).hexdigest()
+class CohortDigest:
+    """The digest of sorted ids, batch by batch; it must not leave the ledger."""
+
+    def __init__(self) -> None:
+        self._digest = hashlib.sha256()
+        self._begun = False
+
+    def add(self, batch: Sequence[str]) -> None:
+        """Take in the ids that follow."""
+        between = "\0" if self._begun else ""
+        self._begun = True
+        self._digest.update((between + "\0".join(batch)).encode())
+
+    def text(self) -> str:
+        """Return it, 64 hexadecimal digits."""
+        return self._digest.hexdigest()
 
 
 def adopt(db: sqlite3.Connection) -> None:
@@ -127,15 +149,30 @@ def write_cap(
 
 def rows(db: sqlite3.Connection) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield each release with its columns as the chain tells them."""
-    names = dict(db.execute("SELECT number, client FROM clients"))
     columns = (*ENTERED, *SETTLED[1:])
     query = f"""SELECT number, release, name, {", ".join(columns)} FROM releases
     JOIN populations ON populations.id = population ORDER BY number"""  # noqa: S608 - names of columns are ours
     for number, release, population, *values in db.execute(query).fetchall():
-        members = db.execute("SELECT client FROM members WHERE release = ?", (number,))
-        clients = digest(sorted(names[client] for (client,) in members))
+        clients = _members(db, number)
         told = dict(zip(columns, values, strict=True))
         yield release, told | {"population": population, "clients": clients}
+
+
+def _members(db: sqlite3.Connection, number: int) -> str:
+    """Return the digest of a release's clients, who are never all held at once.
+
+    They were mostly entered in the order of their ids, so that SQLite sorts what is
+    nearly sorted.
+    """
+    digest = CohortDigest()
+    found = db.execute(_SORTED, (number,))
+    while batch := found.fetchmany(BATCH):
+        digest.add([name for (name,) in batch])
+    return digest.text()
+
+
+_SORTED: Final = """SELECT c.client FROM members m CROSS JOIN clients c
+ON c.number = m.client WHERE m.release = ? ORDER BY c.client"""
 
 
 def problems(db: sqlite3.Connection) -> Iterator[str]:

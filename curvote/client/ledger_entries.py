@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
@@ -14,10 +14,16 @@ from numpy.typing import NDArray
 from curvote.client.ledger_amounts import Amount
 from curvote.privacy import Budget
 
+Facts = Mapping[str, str | int | float]
+
 RESERVED: Final = "reserved"
 CONFIRMED: Final = "confirmed"
 CANCELLED: Final = "cancelled"
 SPENT: Final = "spent"
+# Names of settings: a head that a restored ledger was told of, and a release that
+# concerns whoever comes to a population.
+TOLD: Final = "told of "
+EVERYONE: Final = "everyone "
 
 SELECT: Final = """SELECT release, name, state, epsilon, delta, cap_epsilon,
 cap_delta, n_clients, facts, reserved, settled, place, digest, reason

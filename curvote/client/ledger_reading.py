@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from curvote.client import ledger_chain, ledger_problems, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
-from curvote.client.ledger_entries import SELECT, Entry, Spent, read
-from curvote.client.ledger_rows import Clients
+from curvote.client.ledger_cohort import Clients, Cohort, names
+from curvote.client.ledger_entries import SELECT, TOLD, Entry, Spent, read
 from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
 from curvote.durable import DurableFile
 from curvote.identifier import normal
@@ -115,7 +115,7 @@ class LedgerReader(Book):
 
     def most_spent(self, population: str, clients: Clients) -> Amount:
         """Return the most that any of ``clients`` has spent, of each part; exact."""
-        wanted = set(ledger_rows.names(clients))
+        wanted = set(names(clients))
         rows = self._rows(
             """SELECT client, epsilon, delta FROM clients JOIN populations
             ON populations.id = population JOIN totals ON totals.id = total
@@ -124,6 +124,11 @@ class LedgerReader(Book):
         )
         known = {tuple(texts) for client, *texts in rows if client in wanted}
         return reduce(Amount.most, (Amount.read(*texts) for texts in known), Amount())
+
+    def overlap(self, population: str, clients: Clients) -> int:
+        """Return how many of ``clients`` have spent anything in ``population``."""
+        with self._transaction("DEFERRED"):
+            return ledger_rows.overlap(self._db, population, Cohort(clients))
 
     def cap(self, population: str) -> Budget | None:
         """Return the most that a client may spend in ``population``, if it was set."""
@@ -147,19 +152,39 @@ class LedgerReader(Book):
         with LEDGER.errors(self.path):
             return ledger_chain.head(self._db)
 
+    def top(self) -> tuple[int, str]:
+        """Return the sequence number of the newest link, from 1 on, and the link."""
+        with LEDGER.errors(self.path):
+            return ledger_chain.top(self._db)
+
     def origin(self) -> str:
         """Return the first link of the chain: it names this ledger and its copies."""
         rows = self._rows("SELECT link FROM chain WHERE number = 1")
         return str(rows[0][0]) if rows else ""
 
     def knows(self, head: str) -> bool:
-        """Say whether ``head`` was ever the newest link: else the ledger is older."""
-        return bool(self._rows("SELECT 1 FROM chain WHERE link = ?", head))
+        """Say whether ``head`` was ever the newest link: else the ledger is older.
+
+        Or a restored ledger was told what it stood for (`Ledger.take_in`).
+        """
+        return bool(
+            self._rows("SELECT 1 FROM chain WHERE link = ?", head)
+            or self.setting(f"{TOLD}{head}") is not None
+        )
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""
         with LEDGER.errors(self.path):
             return list(ledger_chain.movements(self._db))
+
+    def n_spent(self, population: str) -> int:
+        """Return how many clients of ``population`` have spent anything."""
+        rows = self._rows(
+            """SELECT count(*) FROM clients JOIN populations ON id = population
+            WHERE name = ? AND total <> ?""",
+            *(population, NOTHING_SPENT),
+        )
+        return int(rows[0][0])
 
     def counts(self) -> tuple[int, int]:
         """Return how many releases count, and about how many clients they are."""

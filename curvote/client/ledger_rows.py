@@ -5,21 +5,20 @@ Every function runs inside a transaction that its caller has begun.
 
 from __future__ import annotations
 
+import json
+import math
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Final
 
 from curvote.client import ledger_chain
 from curvote.client.ledger_amounts import Amount
+from curvote.client.ledger_cohort import Cohort
+from curvote.client.ledger_entries import RESERVED, Facts
 from curvote.client.ledger_schema import NOTHING_SPENT
-from curvote.errors import UserError
-from curvote.identifier import normal
-
-Clients = NDArray[np.int64] | NDArray[np.str_] | Sequence[str]
+from curvote.errors import InternalError, UserError
 
 
 @dataclass(frozen=True)
@@ -31,88 +30,186 @@ class Balance:
     n: int
 
 
-def names(clients: Clients) -> list[str]:
-    """Return the ids (n,) as text, sorted; none, empty or repeated: UserError.
+@dataclass(frozen=True)
+class Release:
+    """A release that is about to be reserved; ``cap`` is None where none was asked."""
 
-    Messages name no id: they may end in a log that the server's side reads.
+    name: str
+    population: str
+    need: Amount
+    cap: Amount | None
+    facts: Facts
+
+    def columns(self) -> dict[str, str | int | None]:
+        """Return the columns of its row, but for its name, population and clients."""
+        if any(
+            isinstance(v, float) and not math.isfinite(v) for v in self.facts.values()
+        ):
+            raise InternalError("a fact of a release is not finite")
+        amounts = ("epsilon", "delta", "cap_epsilon", "cap_delta")
+        texts = self.need.texts() + (self.cap.texts() if self.cap else (None, None))
+        return {
+            "state": RESERVED,
+            **dict(zip(amounts, texts, strict=True)),
+            "facts": json.dumps(dict(self.facts), sort_keys=True),
+            "reserved": ledger_chain.now(),
+        }
+
+
+def enter(db: sqlite3.Connection, release: Release, cohort: Cohort) -> list[Balance]:
+    """Enter a reserved release, who is in it, and its link of the chain.
+
+    One of its name that was cancelled goes. Returns the distinct totals of its clients
+    before.
     """
-    found = _texts(clients)
-    if not found:
-        raise UserError("clients is empty; a release concerns at least one client.")
-    if {type(name) for name in found} != {str}:
-        raise UserError(
-            "clients must be one-dimensional: whole numbers or text, every id given."
-        )
-    _check_text(found)
-    repeated = len(found) - len(set(found))
-    if repeated:
-        raise UserError(
-            f"{repeated} of {len(found)} client ids stand in clients a second time;"
-            " a release concerns each client once."
-        )
-    return sorted(found)  # so that the index of clients is filled in its own order
-
-
-def _texts(clients: Clients) -> list[Any]:
-    if isinstance(clients, str):  # a sequence of str, but never meant as one
-        raise UserError("clients is a single text; give a sequence of ids.")
-    if isinstance(clients, np.ndarray) and clients.ndim != 1:
-        raise UserError(f"clients has shape {clients.shape}; it must be (n,).")
-    if isinstance(clients, np.ndarray) and clients.dtype.kind in "iu":
-        return list(map(str, clients.tolist()))
-    return [_text(client) for client in clients]
-
-
-def _text(client: Any) -> Any:
-    """Return one id as text in its one spelling; what is none is left to be refused."""
-    if isinstance(client, float) and client.is_integer():
-        return str(int(client))
-    return normal(str(client)) if isinstance(client, str) else client
-
-
-def _check_text(found: list[str]) -> None:
-    """Refuse what a database or a CSV file could not hold apart."""
-    try:
-        whole = "".join(found).encode()
-    except UnicodeEncodeError:
-        raise UserError("a client id holds a character that is no text.") from None
-    if "" in found or b"\0" in whole:
-        raise UserError("a client id is empty or holds a zero byte.")
-
-
-def enter(
-    db: sqlite3.Connection,
-    release: str,
-    row: Mapping[str, str | int | None],
-    population: str,
-    cohort: Sequence[str],
-) -> int:
-    """Insert a release, its clients where they are new, and who is in it.
-
-    ``row`` holds the other columns of its row. Returns its number.
-    """
-    group = _population(db, population)
-    columns = ", ".join(row)
+    drop(db, release.name)
+    row = release.columns() | {"n_clients": cohort.n}
+    group = _population(db, release.population)
+    names = ", ".join(row)
     marks = ", ".join("?" * len(row))
     (number,) = db.execute(
-        f"INSERT INTO releases ({columns}, release, population)"  # noqa: S608 - names of columns are ours
+        f"INSERT INTO releases ({names}, release, population)"  # noqa: S608 - names of columns are ours
         f" VALUES ({marks}, ?, ?) RETURNING number",
-        (*row.values(), release, group),
+        (*row.values(), release.name, group),
     ).fetchone()
+    before, digest = _count(db, (number, group), cohort, release.need)
+    about = {"population": release.population, "clients": digest}
+    ledger_chain.append(db, "reserved", release.name, **row, **about)
+    return before
+
+
+def settle(
+    db: sqlite3.Connection, release: str, state: str, **how: str
+) -> tuple[int, Amount] | None:
+    """Let a release leave the state reserved; return its number and budget.
+
+    None: it is not reserved.
+    """
+    said: dict[str, str | None] = dict.fromkeys(ledger_chain.SETTLED)
+    said |= {"state": state, "settled": ledger_chain.now(), **how}
+    row = db.execute(
+        """UPDATE releases SET state = ?, settled = ?, place = ?, digest = ?,
+        reason = ? WHERE release = ? AND state = 'reserved'
+        RETURNING number, epsilon, delta""",
+        (*said.values(), release),
+    ).fetchone()
+    if row is None:
+        return None
+    ledger_chain.append(db, "settled", release, **said)
+    return row[0], Amount.read(*row[1:])
+
+
+def _count(
+    db: sqlite3.Connection, where: tuple[int, int], cohort: Cohort, need: Amount
+) -> tuple[list[Balance], str]:
+    """Enter the clients of (release, population), each with its total after it.
+
+    One batch after the other: ten million clients need the memory of one batch. Who is
+    new is entered with the new total at once. Returns the distinct totals before, and
+    the digest of the cohort.
+    """
+    steps, digest = _Steps(db, need), ledger_chain.CohortDigest()
+    number, group = where
+    with _batches(db, cohort) as batches:
+        for batch in batches:
+            digest.add(batch)
+            found = db.execute(_TOTALS, (group,)).fetchall()
+            for old, n in found:
+                steps.take(old, n)
+            if found:
+                db.execute(_MOVE, (group,))
+            if new := len(batch) - sum(n for _, n in found):
+                db.execute(_NEWCOMERS, (group, steps.take(NOTHING_SPENT, new)))
+            db.execute(_MEMBERS, (number, group))
+        return steps.before(), digest.text()
+
+
+# `cohort` is one batch; CROSS JOIN fixes the order: each of them is looked up.
+_MINE: Final = "cohort CROSS JOIN clients USING (client) WHERE population = ?"
+_TOTALS: Final = f"SELECT total, count(*) FROM {_MINE} GROUP BY total"  # noqa: S608
+_MOVE: Final = f"""UPDATE clients SET total = (SELECT new FROM step WHERE old = total)
+WHERE number IN (SELECT number FROM {_MINE})"""  # noqa: S608
+_MEMBERS: Final = f"INSERT INTO members SELECT ?, number FROM {_MINE}"  # noqa: S608
+_NEWCOMERS: Final = """INSERT INTO clients (population, client, total)
+SELECT ?1, client, ?2 FROM cohort WHERE true ON CONFLICT DO NOTHING"""
+
+
+class _Steps:
+    """The distinct totals of a cohort, each with the one that a release leads to."""
+
+    def __init__(self, db: sqlite3.Connection, need: Amount) -> None:
+        self._db, self._need = db, need
+        self._known: dict[int, tuple[Amount, int]] = {}
+        self._n: dict[int, int] = {}
+
+    def take(self, old: int, n: int) -> int:
+        """Count ``n`` clients of the total ``old``; return the id of the new one."""
+        if old not in self._known:
+            query = "SELECT epsilon, delta FROM totals WHERE id = ?"
+            before = Amount.read(*self._db.execute(query, (old,)).fetchone())
+            after = _total(self._db, before.plus(self._need))
+            self._db.execute("INSERT INTO step VALUES (?, ?)", (old, after))
+            self._known[old] = before, after
+        self._n[old] = self._n.get(old, 0) + n
+        return self._known[old][1]
+
+    def before(self) -> list[Balance]:
+        """Return the totals before, and how many had each."""
+        return [Balance(old, self._known[old][0], n) for old, n in self._n.items()]
+
+
+@contextmanager
+def _batches(db: sqlite3.Connection, cohort: Cohort) -> Iterator[Iterator[list[str]]]:
+    """Let the temporary table `cohort` hold one batch after the other."""
     db.execute("CREATE TEMP TABLE cohort (client TEXT)")
-    db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in cohort))
-    db.execute(
-        """INSERT INTO clients (population, client, total)
-        SELECT ?, client, ? FROM cohort WHERE true ON CONFLICT DO NOTHING""",
-        (group, NOTHING_SPENT),
-    )
-    db.execute(  # CROSS JOIN fixes the order: each of the cohort is looked up
-        """INSERT INTO members SELECT ?, number FROM cohort CROSS JOIN clients
-        USING (client) WHERE population = ?""",
-        (number, group),
-    )
-    db.execute("DROP TABLE cohort")
-    return int(number)
+    db.execute("CREATE TEMP TABLE step (old INTEGER PRIMARY KEY, new INTEGER)")
+    try:
+        yield (_filled(db, batch) for batch in cohort)
+    finally:
+        db.execute("DROP TABLE cohort")
+        db.execute("DROP TABLE step")
+
+
+def _filled(db: sqlite3.Connection, batch: list[str]) -> list[str]:
+    db.execute("DELETE FROM cohort")
+    db.executemany("INSERT INTO cohort VALUES (?)", ((name,) for name in batch))
+    return batch
+
+
+def overlap(db: sqlite3.Connection, population: str, cohort: Cohort) -> int:
+    """Return how many of a cohort have spent anything in a population."""
+    found = db.execute("SELECT id FROM populations WHERE name = ?", (population,))
+    group = found.fetchone()
+    if group is None:
+        return 0
+    query = f"SELECT count(*) FROM {_MINE} AND total <> {NOTHING_SPENT}"  # noqa: S608
+    with _batches(db, cohort) as batches:
+        return sum(db.execute(query, group).fetchone()[0] for _ in batches)
+
+
+def newcomers(db: sqlite3.Connection, population: str, cohort: Cohort) -> list[str]:
+    """Return who of a cohort is not in a population yet."""
+    query = """SELECT client FROM cohort WHERE NOT EXISTS (
+        SELECT 1 FROM clients WHERE clients.client = cohort.client
+        AND population = (SELECT id FROM populations WHERE name = ?))"""
+    with _batches(db, cohort) as batches:
+        rows = (row for _ in batches for row in db.execute(query, (population,)))
+        return [name for (name,) in rows]
+
+
+def everybody(db: sqlite3.Connection, population: str) -> list[str]:
+    """Return all clients of a population."""
+    query = """SELECT client FROM clients JOIN populations ON id = population
+        WHERE name = ?"""
+    return [name for (name,) in db.execute(query, (population,))]
+
+
+def _total(db: sqlite3.Connection, amount: Amount) -> int:
+    """Return the row of an amount among the totals."""
+    texts = amount.texts()
+    db.execute("INSERT OR IGNORE INTO totals VALUES (NULL, ?, ?)", texts)
+    query = "SELECT id FROM totals WHERE epsilon = ? AND delta = ?"
+    return int(db.execute(query, texts).fetchone()[0])
 
 
 def _population(db: sqlite3.Connection, name: str) -> int:
@@ -176,12 +273,7 @@ def move(db: sqlite3.Connection, number: int, steps: Mapping[int, Amount]) -> No
     """Give each client of a release the new total in place of the old one."""
     db.execute("CREATE TEMP TABLE step (old INTEGER PRIMARY KEY, new INTEGER)")
     for old, amount in steps.items():
-        texts = amount.texts()
-        db.execute("INSERT OR IGNORE INTO totals VALUES (NULL, ?, ?)", texts)
-        db.execute(
-            "INSERT INTO step SELECT ?, id FROM totals WHERE epsilon = ? AND delta = ?",
-            (old, *texts),
-        )
+        db.execute("INSERT INTO step VALUES (?, ?)", (old, _total(db, amount)))
     db.execute(
         """UPDATE clients SET total = (SELECT new FROM step WHERE old = total)
         WHERE number IN (SELECT client FROM members WHERE release = ?)""",

@@ -12,7 +12,7 @@ from typing import Final
 from curvote import validate
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
-from curvote.client.ledger_rows import Clients, names
+from curvote.client.ledger_cohort import Clients, names
 from curvote.client.words import said
 from curvote.errors import UserError
 from curvote.privacy import Budget

@@ -75,7 +75,8 @@ class Message(ABC):
     form in an envelope. A ``tied`` one belongs to a public record, whose name stands in
     the payload's ``record``; each record has one. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
-    table in random order and stay tied to nothing that tells whose they are. ``who``
+    table in random order and stay tied to nothing that tells whose they are. Where the
+    table holds counts, ``counted`` names those of its columns that add up. ``who``
     sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.
     """
 
@@ -89,6 +90,7 @@ class Message(ABC):
     party: str = "client"
     bounded: bool = False
     shuffled: bool = True
+    counted: tuple[str, ...] = ()
     who: str = "every client"
     what: str
     mechanism: str

@@ -21,6 +21,7 @@ from curvote.datasets.raw import digest
 from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError, UserError
 from curvote.run.config.source import Raw
+from curvote.run.engines import Engine
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -45,7 +46,7 @@ DEFAULT_BLOCK = 10
 class _Parallel:
     """How the blocks of a step are computed; the tables do not depend on it."""
 
-    workers: int
+    engine: Engine
     block: int
     progress: Progress | None
 
@@ -54,19 +55,20 @@ def execute(
     project: Project,
     step: Step,
     *,
-    workers: int = 1,
+    engine: Engine | None = None,
     block: int = DEFAULT_BLOCK,
     progress: Progress | None = None,
 ) -> ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
-    The tables do not depend on ``workers`` (processes) or ``block`` (replicates that
-    are computed at once). A full disk or a folder that cannot be written: UserError.
+    The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
+    many replicates are computed at once). A full disk or a folder that cannot be
+    written: UserError.
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
         with _sole_writer(project, step):
-            parallel = _Parallel(workers, block, progress)
+            parallel = _Parallel(engine or Engine(), block, progress)
             compute = partial(_compute, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
                 return release(project, step, target, compute).ref
@@ -91,7 +93,7 @@ def _compute(
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
-    blocks.run_all(job, parts, parallel.workers, parallel.progress)
+    blocks.run_all(job, parts, parallel.engine, parallel.progress)
     _finish(step, Path(job.folder), job.facts, parts)
     return Path(job.folder)
 

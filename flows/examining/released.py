@@ -39,9 +39,7 @@ def reservations(project: Project) -> Iterator[Finding]:
         waiting = [e for e in book.entries() if e.state == "reserved"]
     if waiting and not going_on(project):
         words = short([f"{e.release[:12]} of {e.population}" for e in waiting])
-        fix = (
-            "run its pipeline again: what left is confirmed, what did not is given back"
-        )
+        fix = "run its pipeline again: it settles what was begun"
         yield Finding("reservations", "warning", f"not settled: {words}", fix)
     else:
         yield Finding("reservations", "ok", f"{len(waiting)} under way")
@@ -68,9 +66,7 @@ def intake(project: Project) -> Iterator[Finding]:
     }
     if not project.intake.exists():
         if published:
-            words = (
-                f"{project.intake} is gone, but {len(published)} tasks are published"
-            )
+            words = f"{project.intake} is gone; {len(published)} tasks are published"
             yield Finding("intake", "failed", words, _RETURN)
         return
     with Intake(project.intake) as opened:
@@ -79,14 +75,10 @@ def intake(project: Project) -> Iterator[Finding]:
     asked = {(r.pipeline, f"{r.asks}-{r.task.number}") for r in rounds if not r.closed}
     lost, unsaid = sorted(published - known), sorted(asked - published)
     if lost:
-        words = (
-            f"published, but no round of the intake: {short([*map('/'.join, lost)])}"
-        )
+        words = f"published, but in no round: {short([*map('/'.join, lost)])}"
         yield Finding("intake", "failed", words, _RETURN)
     if unsaid:
-        words = (
-            f"open, but its task is not published: {short([*map('/'.join, unsaid)])}"
-        )
+        words = f"open, but not published: {short([*map('/'.join, unsaid)])}"
         yield Finding("intake", "warning", words, f"`curvote run {unsaid[0][0]}`")
     if not lost and not unsaid:
         yield Finding("intake", "ok", f"{len(rounds)} rounds as published")

@@ -82,11 +82,12 @@ def _way_out(folder: Path, pipeline: str | None) -> str:
     """Say what to do about an artifact that is not what was committed."""
     manifest = manifest_of(folder)
     if manifest is not None and not manifest.get("frozen"):
-        run = f"curvote run {pipeline}" if pipeline else "the next run that needs it"
-        return f"`{run}` sets it aside and computes it anew"
+        stage = folder.parent.name
+        run = f"`curvote run {pipeline or 'PIPELINE'} --force {stage}`"
+        return f"{run} sets it aside and computes it anew"
     return (
         "if it was released, put it back from a backup: it cannot be made again;"
-        f" if not, `curvote run {pipeline or 'PIPELINE'}` sets it aside"
+        f" if not, `curvote run {pipeline or 'PIPELINE'}` computes it anew"
     )
 
 

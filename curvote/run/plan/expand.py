@@ -265,6 +265,7 @@ def _numbered(
         "population": pipeline.population,
         "cohort": standing.cohort,
         "cap": accounts.per_client.model_dump() if accounts else None,
+        "witnesses": standing.witnesses,
     }
     components = step.components | {"params": params, "release": about}
     key = identity.key(named)

@@ -38,12 +38,14 @@ class Standing:
     """What production knows before a plan: the cohort, releases so far, envelopes.
 
     ``number`` is the release number of a base, ``accepted`` the digest of a round's
-    accepted envelopes, None while it is not complete.
+    accepted envelopes, None while it is not complete. ``witnesses`` are the paths of
+    the files outside the project to which a release here is written.
     """
 
     cohort: str
     number: Callable[[str], int]
     accepted: Callable[[str], str | None]
+    witnesses: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

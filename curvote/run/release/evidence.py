@@ -1,13 +1,13 @@
 """What tells of releases beside the ledger, and whether the ledger knows them.
 
 A ledger that is gone, fresh, or older than it was gives clients a budget that they have
-spent. Each release leaves three traces elsewhere: the manifest of its artifact, a line
-of the append-only copy, and the record of its run.
+spent. Each release leaves traces elsewhere: the manifest of its artifact, a line of the
+append-only copy, the record of its run, and a line of each witness outside the project.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,8 @@ from typing import Any
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
 from curvote.client.ledger import Entry, Ledger, existing
+from curvote.client.ledger_entries import EVERYONE
+from curvote.client.ledger_witness import Line
 from curvote.errors import UserError
 from curvote.run import records
 from curvote.run.project import Project
@@ -23,9 +25,13 @@ from curvote.run.release import releases_log
 from curvote.run.store.artifacts import manifest_of
 
 WAY_OUT = (
-    "Put the newest ledger back: clients have spent what another one does not know."
-    " Restore it from a backup made after the last release, without changing anything"
-    " else; nothing is released before"
+    "Clients have spent what this ledger does not know, so nothing is released. Put the"
+    " newest ledger back, or run `curvote ledger restore FILE` with any backup of it"
+    " (an older one in place: that file): what it lacks is entered as spent"
+)
+FOREIGN = (
+    "If these are the same people, `curvote ledger restore FILE` with that ledger's"
+    " latest backup; if they are others, give this project another witness"
 )
 Manifests = list[tuple[Path, dict[str, Any] | None]]
 
@@ -34,31 +40,51 @@ Manifests = list[tuple[Path, dict[str, Any] | None]]
 class Trace:
     """What tells of a release: where, and the head of the chain at the time.
 
-    ``left`` says that the release left; else it was reserved at least.
+    ``left`` says that the release left; else it was reserved at least. ``line`` is what
+    an append-only file says of it; a witness also names the ``ledger``.
     """
 
     where: str
     release: object
     head: str | None = None
     left: bool = True
+    line: Line | None = None
+    ledger: str | None = None
 
 
-def refuse_other_ledger(project: Project) -> None:
+def refuse_other_ledger(
+    project: Project, witnesses: Iterable[str] = (), populations: Container[str] = ()
+) -> None:
     """Refuse to go on with a ledger that does not know all releases: UserError."""
-    told = traces(project)
+    told = traces(project, witnesses)
     with existing(project.ledger) or nullcontext() as ledger:
-        refuse_other(project, told, ledger)
+        for witness in releases_log.witnesses(project, witnesses):
+            releases_log.refuse_gone(witness, ledger)
+        refuse_other(project, told, ledger, populations)
 
 
 def refuse_other(
-    project: Project, told: Sequence[Trace], ledger: Ledger | None
+    project: Project,
+    told: Sequence[Trace],
+    ledger: Ledger | None,
+    populations: Container[str] = (),
 ) -> None:
-    """Refuse an opened ledger, or none, that does not know all that is told of."""
+    """Refuse an opened ledger, or none, that does not know all that is told of.
+
+    A witness may tell of other ledgers, too: they matter for these ``populations``.
+    """
     found = list(unknown(told, ledger))
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    gone = "" if ledger else f"{project.ledger} is gone. "
     if found:
-        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-        gone = "" if ledger else f"{project.ledger} is gone. "
         raise UserError(f"{gone}{found[0]}{more}. {WAY_OUT}.")
+    origin = ledger.origin() if ledger else ""
+    for trace in (t for t in told if _elsewhere(t, origin)):
+        if trace.line and (population := trace.line.get("population")) in populations:
+            raise UserError(
+                f"{gone}{trace.where}: release {trace.release} of population"
+                f" {population!r} is in another ledger. {FOREIGN}. Nothing is released."
+            )
 
 
 def unknown(traces: Sequence[Trace], ledger: Ledger | None) -> Iterator[str]:
@@ -68,12 +94,20 @@ def unknown(traces: Sequence[Trace], ledger: Ledger | None) -> Iterator[str]:
     that several of them tell of is named once.
     """
     entries = {e.release: e for e in ledger.entries()} if ledger else {}
+    origin = ledger.origin() if ledger else ""
     told: set[object] = set()
     for trace in traces:
-        problem = _problem(trace, ledger, entries)
+        problem = (
+            None if _elsewhere(trace, origin) else _problem(trace, ledger, entries)
+        )
         if problem and trace.release not in told:
             told.add(trace.release)
             yield f"{trace.where}: {problem}"
+
+
+def _elsewhere(trace: Trace, origin: str) -> bool:
+    """Say whether a witness tells of another ledger than that of this first link."""
+    return trace.ledger is not None and trace.ledger != origin
 
 
 def manifests(project: Project) -> Manifests:
@@ -86,9 +120,10 @@ def manifests(project: Project) -> Manifests:
     return [(folder, manifest_of(folder)) for folder in left]
 
 
-def traces(project: Project) -> list[Trace]:
-    """Return all that tells of a release in manifests, copy and run records."""
-    return [*_published(project), *_copied(project), *_recorded(project)]
+def traces(project: Project, witnesses: Iterable[str] = ()) -> list[Trace]:
+    """Return all that tells of a release: manifests, copy, run records, witnesses."""
+    told = [*_published(project), *_copied(project), *_recorded(project)]
+    return [*told, *_witnessed(project, witnesses)]
 
 
 def _published(project: Project) -> Iterator[Trace]:
@@ -102,7 +137,15 @@ def _published(project: Project) -> Iterator[Trace]:
 def _copied(project: Project) -> Iterator[Trace]:
     copy = releases_log.path_of(project).relative_to(project.root)
     for line in releases_log.lines(project):
-        yield Trace(str(copy), line["release"], line["head"], left=False)
+        yield Trace(str(copy), line["release"], line["head"], left=False, line=line)
+
+
+def _witnessed(project: Project, named: Iterable[str]) -> Iterator[Trace]:
+    for witness in releases_log.witnesses(project, named):
+        for line in witness.lines():
+            where, about = str(witness.path), (line["release"], line["head"])
+            ledger = str(line.get("ledger"))
+            yield Trace(where, *about, left=False, line=line, ledger=ledger)
 
 
 def _recorded(project: Project) -> Iterator[Trace]:
@@ -125,7 +168,8 @@ def _problem(
     if not isinstance(name, str):
         return "a release without an id"
     if name not in entries:
-        return f"release {name} is not in the ledger"
+        everybody = ledger and ledger.setting(f"{EVERYONE}{name}") is not None
+        return None if everybody else f"release {name} is not in the ledger"
     if trace.head is not None and not (ledger and ledger.knows(trace.head)):
         return f"release {name}: the ledger is older than that, or another one"
     if trace.left and not entries[name].counts:

@@ -8,6 +8,7 @@ from curvote.client.ledger import Entry, existing
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project
 from curvote.run.release import evidence
+from curvote.run.release.releases_log import Accounts
 from curvote.run.store.artifacts import MANIFEST
 
 
@@ -20,7 +21,8 @@ def problems(project: Project) -> list[str]:
     confirmed (SHA-256), and every manifest can be read.
     """
     # The store first: a release that is recorded while we look comes too late for it.
-    torn, told = list(_torn(project)), evidence.traces(project)
+    witnesses = Accounts(project).witnesses
+    torn, told = list(_torn(project)), evidence.traces(project, witnesses)
     ledger = existing(project.ledger)
     if ledger is None:
         return [*torn, *evidence.unknown(told, None)]

@@ -8,7 +8,6 @@ says so, once for a cohort, and the ledger keeps it.
 from __future__ import annotations
 
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_rows import names
 from curvote.errors import UserError
 from curvote.run.config.file import Configured
 from curvote.run.plan.identity import People
@@ -46,27 +45,22 @@ def _suspicion(ledger: Ledger, configured: Configured, people: People) -> str | 
     ]
     if mine and population not in mine:
         return _renamed(configured.name, mine[-1], population)
-    senders = set(names(people.senders))
-    known = _known(ledger, population)
-    new = len(senders - known)
-    if 2 * new <= len(senders):
+    n, known = len(people.senders), ledger.n_spent(population)
+    new = n - ledger.overlap(population, people.senders)
+    if 2 * new <= n:
         return None
     for other in sorted({e.population for e in counting} - {population}):
-        if 2 * len(senders & _known(ledger, other)) > len(senders):
+        if 2 * ledger.overlap(other, people.senders) > n:
             return _renamed(configured.name, other, population)
-    absent = len(known.difference(names(people.everybody)))
-    if absent and absent >= min(new, len(known) / 2):
+    absent = known - ledger.overlap(population, people.everybody)
+    if absent and absent >= min(new, known / 2):
         return (
-            f"{new} of {len(senders)} clients of {configured.name} are new to"
-            f" population {population!r}, while {absent} of its {len(known)} known"
+            f"{new} of {n} clients of {configured.name} are new to"
+            f" population {population!r}, while {absent} of its {known} known"
             " clients are not in the source any more: if their ids were only written in"
             " another way (1000 as p1000 or 01000), write them as before."
         )
     return None
-
-
-def _known(ledger: Ledger, population: str) -> set[str]:
-    return set(ledger.spent(population).clients.tolist())
 
 
 def _renamed(name: str, before: str, population: str) -> str:

@@ -14,9 +14,10 @@ from curvote.run.config.source import Raw
 from curvote.run.plan import identity
 from curvote.run.plan.step import Release, Standing, Step
 from curvote.run.project import Project
-from curvote.run.release import before_releasing
+from curvote.run.release import before_releasing, releases_log
 from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake
+from curvote.server.intake_base import there
 from curvote.server.rounds import Round
 
 
@@ -53,7 +54,8 @@ def standing(
             project, configured, people, new_people=new_people, writing=closing
         )
         cohort = people.cohort
-    return Standing(cohort, number, accepted)
+    witnesses = releases_log.Accounts(project).witnesses
+    return Standing(cohort, number, accepted, witnesses)
 
 
 def _accepted(
@@ -80,7 +82,7 @@ def _numbers(project: Project, configured: Configured) -> dict[str, int]:
         pairs = [(base, int(number)) for base, _, number in ids]
     else:
         known = entries(project, configured.pipeline.population)
-        facts = [entry.facts for entry in known if entry.counts]
+        facts = [e.facts for e in known if e.counts and "base" in e.facts]
         pairs = [(str(fact["base"]), int(fact["number"])) for fact in facts]
     return dict(sorted(pairs))
 
@@ -95,7 +97,7 @@ def entries(project: Project, population: str | None = None) -> list[Entry]:
 
 
 def _rounds(project: Project, pipeline: str) -> list[Round]:
-    if not project.intake.exists():
+    if not there(project.intake):
         return []
     with Intake(project.intake) as intake:
         return intake.rounds(pipeline)
@@ -103,7 +105,7 @@ def _rounds(project: Project, pipeline: str) -> list[Round]:
 
 def round_of(project: Project, round_id: str) -> Round | None:
     """Return a round of envelopes, if it was opened."""
-    if not project.intake.exists():
+    if not there(project.intake):
         return None
     with Intake(project.intake) as intake:
         return intake.round(round_id)

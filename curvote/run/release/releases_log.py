@@ -1,26 +1,25 @@
 """A second copy of what was released: append-only, beside the ledger.
 
-One line for each reservation and settlement, each with the head of the ledger's chain
-at that moment. The ledger writes first; what a killed process left unwritten here is
-added by the next one. A ledger that lacks the head of a line is not the one that wrote
-it.
+Where `ledger: {witness: PATH}` names one there is a third, outside the project: a
+snapshot that takes the whole folder back leaves it as it is. Both are files of
+`curvote.client.ledger_witness`.
 """
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
+import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from curvote.client.ledger import Ledger
-from curvote.durable import sync_folder
+from curvote.client.ledger_reading import LedgerReader
+from curvote.client.ledger_witness import Line, Witness
 from curvote.errors import UserError
-from curvote.run.project import Project
+from curvote.run.config.yaml_lines import load
+from curvote.run.project import PIPELINES, Project
+
+_USED: Final = "witness "  # name of a setting: a witness that was written once
 
 
 def path_of(project: Project) -> Path:
@@ -28,61 +27,109 @@ def path_of(project: Project) -> Path:
     return project.state / "releases.jsonl"
 
 
-def lines(project: Project) -> list[dict[str, Any]]:
+def lines(project: Project) -> list[Line]:
     """Return the lines that can be read, oldest first; none where there is no copy."""
-    path = path_of(project)
-    with _errors(path):
-        return list(_read(path.read_bytes() if path.exists() else b""))
+    return _copy(project).lines()
 
 
-def catch_up(project: Project, ledger: Ledger) -> int:
-    """Add what the ledger knows and the copy does not; return how many lines.
+def _copy(project: Project) -> Witness:
+    return Witness(path_of(project), "the second copy of what was released")
 
-    They are durable on return. What is there already is never changed. A file that
-    cannot be written is a UserError.
+
+def catch_up(project: Project, ledger: Ledger, named: Iterable[str] = ()) -> int:
+    """Add what the ledger knows to the copy and the named witnesses.
+
+    Returns how many lines were new to the copy. They are durable on return. A file that
+    cannot be written, or a witness that was written once and is gone: UserError.
     """
+    path_of(project).parent.mkdir(parents=True, exist_ok=True)
+    added = _copy(project).catch_up(ledger)
+    for witness in witnesses(project, named):
+        refuse_gone(witness, ledger)
+        witness.catch_up(ledger)
+        ledger.settle_once(f"{_USED}{witness.path}", "used")
+    return added
+
+
+def complete(project: Project, ledger: Ledger, named: Iterable[str]) -> None:
+    """Complete all copies; where the second alone is gone, write it again aloud."""
     path = path_of(project)
-    with _errors(path):
-        return _append(path, ledger)
+    gone = not path.exists()
+    if catch_up(project, ledger, named) and gone:
+        words = "was not there: it was written again from the ledger"
+        print(f"curvote: {path} {words}.", file=sys.stderr)
 
 
-def _append(path: Path, ledger: Ledger) -> int:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-    with os.fdopen(handle, "r+b", buffering=0) as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        there = stream.readall()
-        known = {line["head"] for line in _read(there)}
-        new = [asdict(m) for m in ledger.movements() if m.head not in known]
-        if not new:
-            return 0
-        text = "".join(json.dumps(line) + "\n" for line in new)
-        torn = there and not there.endswith(b"\n")  # the last one to write was killed
-        stream.write(("\n" * bool(torn) + text).encode())
-        os.fsync(handle)
-    sync_folder(path.parent)
-    return len(new)
-
-
-@contextmanager
-def _errors(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
+def refuse_gone(witness: Witness, ledger: LedgerReader | None) -> None:
+    """Refuse to begin a witness anew that the ledger has written to: UserError."""
+    used = ledger and ledger.setting(f"{_USED}{witness.path}") is not None
+    if used and not witness.exists():
         raise UserError(
-            f"{path}, the second copy of what was released:"
-            f" {error.strerror or error}. Nothing is released without it."
-        ) from error
+            f"{witness.path}, {witness.called}, is gone. Bring it back (is its disk"
+            " mounted?); if it is lost, name another file under `ledger: {witness:"
+            " ...}`: the ledger writes all that it knows into it. Nothing is released"
+            " before."
+        )
 
 
-def _read(data: bytes) -> Iterator[dict[str, Any]]:
-    """Yield the whole lines; a killed process may have left a torn one."""
-    for text in data.split(b"\n"):
-        try:
-            line = json.loads(text)
-        except ValueError:
-            continue
-        if isinstance(line, dict) and all(
-            isinstance(line.get(name), str) for name in ("release", "head")
-        ):
-            yield line
+def witnesses(project: Project, named: Iterable[str]) -> list[Witness]:
+    """Return the witnesses of these paths, each once; inside the project: UserError.
+
+    A relative path begins at the project's folder.
+    """
+    paths = dict.fromkeys(_outside(project, name) for name in named)
+    return [Witness(path) for path in paths]
+
+
+def _outside(project: Project, name: str) -> Path:
+    root = project.root.resolve()
+    path = (root / Path(name).expanduser()).resolve()
+    if path.is_relative_to(root):
+        raise UserError(
+            f"the witness {name} lies inside the project {root}: a backup that is put"
+            " back would take it back, too. Name a file elsewhere, on another disk or"
+            " machine if there is one.",
+            where=("ledger", "witness"),
+        )
+    return path
+
+
+class Accounts:
+    """What all pipelines of a project say of its ledger.
+
+    A witness tells of the whole ledger, so each release writes to all that are named,
+    whichever pipeline names them; and a pipeline that is wrong stops no other.
+    """
+
+    def __init__(self, project: Project) -> None:
+        values, _ = load(project.pipelines_file, PIPELINES)
+        file = _mapping(values)
+        defaults = _mapping(file.get("defaults"))
+        self._stated = [
+            defaults | _mapping(stated)
+            for stated in _mapping(file.get("pipelines")).values()
+        ]
+
+    @property
+    def witnesses(self) -> tuple[str, ...]:
+        """The paths of all witnesses, as they are written."""
+        found = (own["witness"] for own, _ in self._accounts())
+        return tuple(dict.fromkeys(str(path) for path in found if path))
+
+    @property
+    def populations(self) -> frozenset[str]:
+        """Whose clients release from here."""
+        return frozenset(
+            str(own["population"] or name) for own, name in self._accounts()
+        )
+
+    def _accounts(self) -> Iterator[tuple[dict[str, Any], str]]:
+        empty = dict.fromkeys(("witness", "population"))
+        for stated in self._stated:
+            source, own = stated.get("source"), stated.get("ledger")
+            if isinstance(own, dict) and isinstance(source, dict):
+                yield empty | own, str(source.get("name"))
+
+
+def _mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}

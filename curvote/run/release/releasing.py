@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -40,8 +40,10 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
     one that counted earlier releases, a client has no room (nothing is drawn), or the
     release is spent and its artifact is not there.
     """
-    evidence.refuse_other_ledger(project)
-    with Ledger(project.ledger) as ledger, _copied(project, ledger):
+    told = step.components["release"]
+    named = told["witnesses"]
+    evidence.refuse_other_ledger(project, named, {told["population"]})
+    with Ledger(project.ledger) as ledger, _copied(project, ledger, named):
         settle(ledger, project, step, target)
         if target.exists():
             return Artifact(target)
@@ -50,8 +52,8 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
         sync_folder(target.parent)
         try:
             _reserve(ledger, project, step)
-            releases_log.catch_up(project, ledger)  # before anything is drawn
-            made = commit(_with_head(compute(), ledger.head()), target)
+            releases_log.catch_up(project, ledger, named)  # before anything is drawn
+            made = commit(_with_top(compute(), ledger), target)
         except BaseException:
             _take_back(ledger, step.key, target, temporary)
             raise
@@ -60,19 +62,20 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
 
 
 @contextmanager
-def _copied(project: Project, ledger: Ledger) -> Iterator[None]:
-    """Keep the second copy in step; one that cannot be written stops it all before."""
-    releases_log.catch_up(project, ledger)
+def _copied(project: Project, ledger: Ledger, named: Sequence[str]) -> Iterator[None]:
+    """Keep all copies in step; one that cannot be written stops it all before."""
+    releases_log.catch_up(project, ledger, named)
     try:
         yield
     finally:
-        releases_log.catch_up(project, ledger)
+        releases_log.catch_up(project, ledger, named)
 
 
-def _with_head(folder: Path, head: str) -> Path:
+def _with_top(folder: Path, ledger: Ledger) -> Path:
     """Let a finished manifest say what the ledger must know from now on."""
     manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    manifest["release"]["head"] = head
+    sequence, head = ledger.top()
+    manifest["release"] |= {"head": head, "sequence": sequence}
     write_json(folder / MANIFEST, manifest)
     return folder
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,14 +13,15 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from threadpoolctl import threadpool_limits
 
 from curvote.chain.stage import SHARED, Here, Place, Rows
 from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
+from curvote.run.engines import Engine
 from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import Artifact
+from curvote.run.workers import one_thread
 
 PREFIX: Final = "block-"
 # Doubles do not repeat, so dictionaries would cost time and save nothing.
@@ -54,10 +53,10 @@ def path(folder: Path, part: Part, table: str) -> Path:
 def run_all(
     job: Job,
     parts: Sequence[Part],
-    workers: int,
+    engine: Engine,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    """Compute every block that is not there yet, ``workers`` at a time."""
+    """Compute every block that is not there yet, as ``engine`` does it."""
     folder = Path(job.folder)
     names = [table.name for table in job.tables]
     waiting = [
@@ -66,30 +65,16 @@ def run_all(
     done = len(parts) - len(waiting)
     tell = progress or (lambda _done, _all: None)
     tell(done, len(parts))
-    for _ in _results(job, waiting, min(workers, len(waiting))):
+    for _ in engine.run(partial(compute, job), waiting):
         done += 1
         tell(done, len(parts))
-
-
-def _results(job: Job, parts: Sequence[Part], workers: int) -> Any:
-    if workers <= 1:
-        return map(partial(compute, job), parts)
-    from joblib import Parallel, delayed
-
-    pool = Parallel(n_jobs=workers, return_as="generator_unordered")
-    return pool(delayed(_in_worker)(job, part, os.getpid()) for part in parts)
-
-
-def _in_worker(job: Job, part: Part, parent: int) -> None:
-    _end_with(parent)
-    compute(job, part)
 
 
 def compute(job: Job, part: Part) -> None:
     """Compute one block and write its tables, each whole or not at all."""
     inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
-    with threadpool_limits(limits=1):  # reductions must not depend on thread counts
+    with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
             made = stage.pieces(inputs, job.params, job.facts)
         else:
@@ -135,20 +120,3 @@ def _append(
 
 def _temporary(file: Path) -> Path:
     return file.with_name(f".{file.name}.{os.getpid()}")
-
-
-_watched: set[int] = set()
-
-
-def _end_with(parent: int) -> None:
-    """End this worker process when its parent is gone, even by kill -9."""
-    if parent in _watched:
-        return
-    _watched.add(parent)
-    threading.Thread(target=_watch, args=(parent,), daemon=True).start()
-
-
-def _watch(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)

@@ -113,6 +113,7 @@ def test_the_copy_says_what_the_ledger_does_and_names_nobody(town: Project) -> N
     assert [line["state"] for line in lines] == ["reserved", "confirmed"] * 2
     assert [line["clients"] for line in lines] == [60, 60, 80, 80]
     columns = {"release", "population", "clients", "epsilon", "delta", "state", "head"}
+    columns |= {"sequence", "ledger", "format"}
     assert {frozenset(line) for line in lines} == {frozenset(columns)}
     assert path.stat().st_mode & 0o777 == 0o600
     with Ledger(town.ledger) as ledger:

@@ -46,7 +46,7 @@ def test_an_old_a_lost_a_renamed_and_a_respelt_account_are_refused(
     for told in ({}, {"new_release": True}, {"new_people": True}):
         assert "Put the newest ledger back" in refused(town, **told)
     restore(town, None)  # 2: none at all
-    assert "Restore it from a backup" in refused(town)
+    assert "`curvote ledger restore FILE`" in refused(town)
     assert not town.ledger.exists()
     restore(town, now)
     assert {step.action for step in run(town).steps} == {"reuse"}

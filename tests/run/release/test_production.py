@@ -158,7 +158,7 @@ def test_without_its_ledger_nothing_is_released(real: Project) -> None:
     for changes in ({}, {"seed": 8}):
         production.write(real.root, **changes)
         for look in (production.run, partial(production.plan, run=False)):
-            with pytest.raises(UserError, match=r"gone\. .* Restore it from a backup"):
+            with pytest.raises(UserError, match=r"gone\. .* ledger restore FILE"):
                 look(real)
     assert not real.ledger.exists()
 

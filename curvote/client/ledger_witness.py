@@ -1,0 +1,113 @@
+"""Append-only files that tell what a ledger knew: nothing of it is ever changed.
+
+One line for each reservation and settlement, each with the head of the ledger's chain
+at that moment, its place there, and the first link, which names the ledger and its
+copies. The ledger writes first; what a killed process left unwritten here is added by
+the next one. A ledger that lacks the head of a line is older than the line.
+
+A **witness** stands outside the project, so that a snapshot that takes a whole folder
+or machine back leaves it as it is. Several ledgers may write to one.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from curvote.client.ledger_reading import LedgerReader
+from curvote.durable import sync_folder
+from curvote.errors import UserError
+
+# Lines of format 1 name neither their ledger nor a place in its chain.
+FORMAT: Final = 2
+Line = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Witness:
+    """The append-only file ``path``; ``called`` is what a message calls it."""
+
+    path: Path
+    called: str = "the witness of the ledger"
+
+    def lines(self) -> list[Line]:
+        """Return the lines that can be read, oldest first; none where there is no file.
+
+        UserError: it cannot be read, or a newer curvote wrote it.
+        """
+        with self._errors():
+            return list(self._read(self.path.read_bytes())) if self.exists() else []
+
+    def exists(self) -> bool:
+        """Say whether there is anything of that name."""
+        return os.path.lexists(self.path)
+
+    def catch_up(self, ledger: LedgerReader) -> int:
+        """Add what the ledger knows and the file does not; return how many lines.
+
+        They are durable on return. What is there already is never changed. A file that
+        cannot be written is a UserError. Its folder must be there: a disk that is not
+        mounted is no new witness.
+        """
+        with self._errors():
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
+            handle = os.open(self.path, flags, 0o600)
+            with os.fdopen(handle, "r+b", buffering=0) as stream:
+                fcntl.flock(stream, fcntl.LOCK_EX)
+                added = self._append(stream, ledger)
+            sync_folder(self.path.parent)
+        return added
+
+    def _append(self, stream: Any, ledger: LedgerReader) -> int:
+        there = stream.readall()
+        known = {line["head"] for line in self._read(there)}
+        about = {"format": FORMAT, "ledger": ledger.origin()}
+        new = [asdict(m) | about for m in ledger.movements() if m.head not in known]
+        if not new:
+            return 0
+        text = "".join(json.dumps(line) + "\n" for line in new)
+        torn = there and not there.endswith(b"\n")  # the last one to write was killed
+        _write(stream, ("\n" * bool(torn) + text).encode())
+        return len(new)
+
+    def _read(self, data: bytes) -> Iterator[Line]:
+        """Yield the whole lines; a killed process may have left a torn one."""
+        for text in data.split(b"\n"):
+            try:
+                line = json.loads(text)
+            except ValueError:
+                continue
+            if not isinstance(line, dict):
+                continue
+            if isinstance(found := line.get("format", 1), int) and found > FORMAT:
+                raise UserError(
+                    f"{self.path}, {self.called}: a newer curvote wrote it (format"
+                    f" {found}, this one reads {FORMAT}); update curvote."
+                )
+            if all(isinstance(line.get(name), str) for name in ("release", "head")):
+                yield line
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            why = "no space is left on its disk" if full else error.strerror or error
+            raise UserError(
+                f"{self.path}, {self.called}: {why}. Nothing is released without it."
+            ) from error
+
+
+def _write(stream: Any, data: bytes) -> None:
+    """Write all of it, durably: a disk that fills up may take a part only."""
+    while data:
+        data = data[stream.write(data) :]
+    os.fsync(stream.fileno())
