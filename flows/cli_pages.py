@@ -1,8 +1,8 @@
-"""The commands that stay: `curvote serve`, its health, and the pages of `curvote ui`."""
+"""The commands that stay until Ctrl-C: `curvote serve` and `curvote ui`."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -10,14 +10,7 @@ import typer
 from curvote.errors import UserError
 from curvote.run.project import find_project
 from flows import environment
-from flows.terminal import (
-    Json,
-    LogFormat,
-    MetricsPort,
-    ProjectOption,
-    say_json,
-    say_rows,
-)
+from flows.terminal import Json, LogFormat, MetricsPort, ProjectOption, say_json
 
 _FIRINGS = 5
 
@@ -75,31 +68,6 @@ def _tell_next(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
             typer.echo(f"  {date}")
     if not rows:
         typer.echo("No pipeline has a schedule.")
-
-
-def health(
-    max_age: Annotated[
-        str | None,
-        typer.Option(help="How old a last success may be: 90m, 2h, 7d."),
-    ] = None,
-    as_json: Json = False,
-    project: ProjectOption = None,
-) -> None:
-    """Say whether `curvote serve` does its work; exit 1 where it does not."""
-    from flows.health import health as look
-
-    rows = look(find_project(project), None if max_age is None else _span(max_age))
-    say_rows(rows, ("check", "status", "found", "fix"), as_json)
-    if any(row["status"] != "ok" for row in rows):
-        raise typer.Exit(1)
-
-
-def _span(text: str) -> timedelta:
-    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-    number, unit = text[:-1], text[-1:]
-    if unit not in units or not number.isdecimal() or len(number) > 6:
-        raise UserError(f"--max-age {text!r}: write it as 90m, 2h or 7d.")
-    return timedelta(**{units[unit]: int(number)})
 
 
 def ui(

@@ -107,7 +107,9 @@ def _first_waiting(deployment: UUID) -> datetime | None:
     from prefect.client.schemas.sorting import FlowRunSort
 
     waiting = {"type": {"any_": ["SCHEDULED"]}}
-    wanted = _filter([deployment], expected_start_time={"after_": _now()}, state=waiting)
+    wanted = _filter(
+        [deployment], expected_start_time={"after_": _now()}, state=waiting
+    )
     with get_client(sync_client=True) as client:
         found = client.read_flow_runs(
             flow_run_filter=wanted,

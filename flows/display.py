@@ -60,6 +60,7 @@ def _bars(console: Console, steps: int) -> Iterator[Show]:
 
         def show(step: Step, done: int, blocks: int) -> None:
             pace = paces.setdefault(step.name, Pace())
+            pace.show(step.stage.name, done, blocks)
             bars.update(
                 current,
                 description=step.name,
@@ -86,7 +87,7 @@ class _Plain:
     def __call__(self, step: Step, done: int, blocks: int) -> None:
         now = time.monotonic()
         pace = self._paces.setdefault(step.name, Pace())
-        pace.note(done)
+        pace.show(step.stage.name, done, blocks)
         over = done == blocks
         if not over and now - self._said < _SAY_EVERY:
             return

@@ -12,7 +12,7 @@ import json
 import logging
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -47,6 +47,16 @@ def notify(project: Project, event: Event, pipeline: str, **facts: str | int) ->
     urls = os.environ.get(URLS, "").split()
     if urls:
         _apprise(urls, notice)
+
+
+@contextlib.contextmanager
+def telling(project: Project, pipeline: str) -> Iterator[None]:
+    """Tell of a run that fails meanwhile; the error goes on."""
+    try:
+        yield
+    except Exception:
+        notify(project, "failed", pipeline)
+        raise
 
 
 def _wanted(project: Project) -> Notify:

@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from typing import Any
+
+# How far the run of this process is, for whoever asks meanwhile.
+FIGURES = {
+    "blocks_done": "Blocks that are done of the stage under way.",
+    "blocks": "Blocks of the stage under way.",
+    "remaining_seconds": "How long the stage under way still takes at this pace.",
+}
+current: dict[str, Any] = {}
 
 
 @dataclass
@@ -28,6 +37,13 @@ class Pace:
         """Return the seconds until all blocks are done, at the pace so far."""
         rate = self.rate(done)
         return None if rate is None else (blocks - done) / rate
+
+    def show(self, stage: str, done: int, blocks: int) -> None:
+        """Let `current` say how far a stage is."""
+        left = self.remaining(done, blocks)
+        at = {"stage": stage, "blocks_done": done, "blocks": blocks}
+        current.clear()
+        current.update(at if left is None else at | {"remaining_seconds": left})
 
     def words(self, done: int, blocks: int) -> str:
         """Return rate and remaining time for a user; nothing before there is one."""

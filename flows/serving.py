@@ -20,7 +20,8 @@ from flows.children import Child, runner_of
 from flows.environment import SERVED, variable
 from flows.firing import check, in_words
 from flows.server import PrefectServer, served_by
-from flows.supervisor import Supervisor, Told
+from flows.supervisor import Supervisor
+from flows.told import Told
 
 FLOW = "flows.scheduled:scheduled"
 # SIGTERM to the end: what runs is told, then killed; then the server.
@@ -112,14 +113,19 @@ def _kept(project: Project) -> int | None:
 
 
 def _told(project: Project, metrics_port: int | None) -> Told:
+    from flows.metrics import Figures, open_page
     from flows.notices import tell_missed
 
-    told = Told(line=_show, missed=partial(tell_missed, project, _say))
+    figures = Figures(project, serving=True)
     if metrics_port is not None:
-        from flows.metrics import open_for_serve
+        open_page(figures, metrics_port)
 
-        open_for_serve(project, metrics_port, told)
-    return told
+    def missed(name: str, fact: dict[str, Any]) -> None:
+        figures.count("missed_firings", name, fact["count"])
+        tell_missed(project, _say, name, fact)
+
+    restarted = partial(figures.count, "serve_restarts")
+    return Told(line=_show, missed=missed, restarted=restarted)
 
 
 def _show(line: dict[str, Any]) -> None:

@@ -22,11 +22,12 @@ from flows.children import Child
 from flows.environment import process_tag
 from flows.firing import firings
 from flows.heartbeat import Heartbeat
-from flows.lines import Pipe, line
+from flows.lines import Pipe
 from flows.runner_process import Order
 from flows.server_launch import Launch
 from flows.server_state import DATABASE, READY, ask
-from flows.watched_file import WatchedFile
+from flows.told import Told
+from flows.watched_file import WatchedFile, read_schedules
 
 Schedules = dict[str, dict[str, Any]]
 _TICK = 0.5
@@ -38,19 +39,6 @@ _FRESH = 20.0
 # NTP slews by less; a machine that slept, or a clock that was set, jumps by more.
 _JUMP = 30.0
 _NEXT = 5
-
-
-@dataclass
-class Told:
-    """What the supervisor tells others of: lines, notices, metrics."""
-
-    line: Callable[[dict[str, Any]], None]
-    missed: Callable[[str, dict[str, Any]], None]
-    count: Callable[[str], None] = lambda _what: None
-
-    def say(self, text: str, level: str = "info") -> None:
-        """Say a line of its own."""
-        self.line(line(text, level))
 
 
 @dataclass
@@ -193,7 +181,7 @@ class Supervisor:
 
     def _fell(self, child: Child, how: str) -> None:
         wait = child.fell()
-        self.told.count(child.called)
+        self.told.restarted(child.called)
         self.told.say(
             f"{child.called} {how}; it is started again in {wait:g} s", "warning"
         )
@@ -302,13 +290,3 @@ class Supervisor:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
-
-
-def read_schedules(project: Project) -> Schedules:
-    """Return the schedules of a project's file; UserError: one cannot be."""
-    from curvote.run.config.file import PipelinesFile
-    from flows.firing import check
-
-    schedules = PipelinesFile(project).schedules()
-    check(schedules)
-    return schedules

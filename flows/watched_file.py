@@ -1,9 +1,12 @@
-"""A file that somebody may edit meanwhile."""
+"""pipelines.yaml, which somebody may edit while `curvote serve` runs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from curvote.run.project import Project
 
 
 @dataclass
@@ -32,3 +35,13 @@ class WatchedFile:
         except OSError:
             return ()
         return about.st_mtime_ns, about.st_size, about.st_ino
+
+
+def read_schedules(project: Project) -> dict[str, dict[str, Any]]:
+    """Return the schedules of a project's file; UserError: one cannot be."""
+    from curvote.run.config.file import PipelinesFile
+    from flows.firing import check
+
+    schedules = PipelinesFile(project).schedules()
+    check(schedules)
+    return schedules
