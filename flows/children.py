@@ -1,4 +1,4 @@
-"""The processes that `curvote serve` keeps alive: server and runner, again and again."""
+"""The processes that `curvote serve` keeps alive: Prefect's server and runner."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Child:
         self.due = 0.0
 
     def tell(self, message: dict[str, Any]) -> None:
-        """Write a line of JSON to its standard input; one that has gone hears nothing."""
+        """Write a line of JSON to its standard input, if it is there to hear it."""
         if self.process is not None and self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.write(f"{json.dumps(message)}\n".encode())

@@ -21,6 +21,7 @@ _TAG = "curvote"
 _PAGE = 200  # more are not returned at once
 _SOON = timedelta(seconds=1)
 _HOUR = timedelta(hours=1)
+_WAITING = {"type": {"any_": ["SCHEDULED"]}}
 
 
 def register(
@@ -106,9 +107,8 @@ def _first_waiting(deployment: UUID) -> datetime | None:
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
-    waiting = {"type": {"any_": ["SCHEDULED"]}}
     wanted = _filter(
-        [deployment], expected_start_time={"after_": _now()}, state=waiting
+        [deployment], expected_start_time={"after_": _now()}, state=_WAITING
     )
     with get_client(sync_client=True) as client:
         found = client.read_flow_runs(
@@ -189,8 +189,7 @@ async def pass_over() -> list[tuple[str, int]]:
 
 def _late(ids: Sequence[UUID] | None) -> FlowRunFilter:
     due = {"before_": _now() - _SOON}
-    waiting = {"type": {"any_": ["SCHEDULED"]}}
-    return _filter(ids, expected_start_time=due, state=waiting)
+    return _filter(ids, expected_start_time=due, state=_WAITING)
 
 
 def _filter(ids: Sequence[UUID] | None, **conditions: Any) -> FlowRunFilter:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from curvote.run import history, records
@@ -43,7 +44,7 @@ def _checks(
         way = f"see {project.state / 'prefect'}/*.log, or `curvote doctor`"
         yield Finding("schedules", "failed", beat.trouble, way)
     else:
-        yield Finding("schedules", "ok", f"{len(beat.next)} pipelines are scheduled")
+        yield Finding("schedules", "ok", ", ".join(beat.next))
     for name in beat.next:
         yield _pipeline(project, beat, name, max_age)
 
@@ -77,7 +78,7 @@ def last_success(project: Project, name: str) -> datetime | None:
 def _allowed(firings: list[str]) -> timedelta:
     """Return how long two periods are, by the longest of the next few."""
     dates = [datetime.fromisoformat(date) for date in firings]
-    gaps = [b - a for a, b in zip(dates, dates[1:], strict=False)]
+    gaps = [b - a for a, b in pairwise(dates)]
     return _PERIODS * max(gaps, default=timedelta(days=366)) + _MARGIN
 
 

@@ -25,7 +25,7 @@ _STATUSES = ("completed", "partial", "blocked", "failed", "interrupted", "killed
 _Labels = tuple[str, ...]
 
 
-@dataclass
+@dataclass(eq=False)  # a registry keeps it by what it is
 class Figures:
     """What is looked up each time that Prometheus asks.
 

@@ -28,11 +28,8 @@ def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
 
 
 def _run(project: Project, given: dict[str, Any]) -> str:
-    with (
-        telling(project, given["pipeline"]),
-        in_words(project),
-        PrefectServer(project.root) as server,
-    ):
+    pipeline, own = given["pipeline"], PrefectServer(project.root)
+    with telling(project, pipeline), in_words(project), own as server:
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain

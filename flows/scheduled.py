@@ -13,6 +13,7 @@ from prefect import flow
 
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
+from curvote.run.history import load
 from curvote.run.project import Project
 from flows import lines
 from flows.chain import RUNNER, Asked, perform
@@ -44,7 +45,10 @@ def scheduled(pipeline: str, project: str) -> str:
     """
     with lines.about(pipeline=pipeline), _told(pipeline, project), no_idle_workers():
         _check(pipeline, project)
-        return perform(pipeline, project, Asked())
+        run_id = perform(pipeline, project, Asked())
+        record = load(Project(Path(project)), run_id)
+        lines.say(f"run {run_id}: {record.status if record else 'gone'}", run=run_id)
+        return run_id
 
 
 @contextmanager

@@ -11,7 +11,7 @@ READY: Final = http.client.OK
 DATABASE: Final = http.client.SERVICE_UNAVAILABLE
 
 
-def ask(url: str, timeout: float = 5.0) -> int | None:
+def ask(url: str, timeout: float = 2.0) -> int | None:
     """Return the status of the API at ``url``: READY or DATABASE; None: no answer."""
     return _get(url, "ready", timeout)
 

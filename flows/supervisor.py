@@ -152,7 +152,8 @@ class Supervisor:
                     self._answered = now
                 return
             if how := child.ended():
-                self._server_fell(child, f"{how}: {self.launch.why()}")
+                killed = how.startswith("was ended by")
+                self._server_fell(child, how if killed else self.launch.why())
                 return
         if now - self._asked >= _ASK_EVERY:
             self._asked = now
@@ -258,7 +259,8 @@ class Supervisor:
 
     # -------------------------------------------------------------------- outside
     def _beat(self) -> None:
-        systemd.notify("WATCHDOG=1")
+        if systemd.watchdog():
+            systemd.notify("WATCHDOG=1")
         if not self.trouble and not self._renewing:
             self._good = self._now()
         now = time.monotonic()

@@ -190,7 +190,7 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     assert until(lambda: set(states()) <= final, LONG_ENOUGH), states()
     assert "COMPLETED" not in states()[:-1]
     assert states()[-1] == "COMPLETED", served.log.read_text()
-    said = "curvote: 'tiny': it carries no schedule in pipelines.yaml, so nothing runs"
+    said = "tiny: not done: it carries no schedule in pipelines.yaml, so nothing runs"
     assert said in served.log.read_text()
     entries = production.confirmed(served.project)
     assert {entry.budget.epsilon for entry in entries} == {4}
