@@ -10,6 +10,8 @@ BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
 COMPETITORS := $(patsubst benchmarks/requirements-%.txt,.venv-bench-%/.installed,\
   $(wildcard benchmarks/requirements-*.txt))
+# Benchmarks beside which the competitors run, each in an environment of its own.
+COMPARED := samplers labels_encoding
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -36,12 +38,10 @@ lint: $(DEV)  ## check style, types and the direction of imports
 faults: $(DEV)  ## kill runs and break files, many rounds
 	$(VENV)/bin/python -m pytest -m faults -rP
 
-bench: $(BASE)  ## measure; each competitor runs in an environment of its own
-	@$(MAKE) --no-print-directory --keep-going competitors || \
-	  echo 'Going on without the competitor that could not be installed' >&2
-	@failed=0; for script in benchmarks/bench_*.py; do \
-	  echo "== $$script"; $(VENV)/bin/python "$$script" || failed=1; \
-	done; exit $$failed
+bench: $(DEV)  ## measure (ONLY=overhead: one; ARGS=--full: its options), keep, compare
+	@$(if $(filter-out $(COMPARED),$(ONLY)),:,$(MAKE) --no-print-directory -k competitors) \
+	  || echo 'Going on without the competitor that could not be installed' >&2
+	$(VENV)/bin/python -m benchmarks.run_all $(ONLY) -- $(ARGS)
 
 choosing: $(BASE)  ## measure the figure and the tables of docs/choosing.md anew
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.choosing_figure

@@ -22,6 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from benchmarks.history import record
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
 from curvote.run.planner import make_plan
@@ -146,10 +147,8 @@ def compare(millions: list[int]) -> int:
         for m in millions
         for stage in STAGES
     )
-    small, linear = peak <= TARGET_MIB, growth <= MOST_GROWTH
-    print(f"target: a stage needs at most {TARGET_MIB:g} MiB: {small} ({peak:.0f})")
-    print(f"target: linear, at most {MOST_GROWTH:g} times: {linear} ({growth:.2f})")
-    return 0 if small and linear else 1
+    bounds = {"growth": MOST_GROWTH, "MiB": TARGET_MIB}
+    return record("ingest", {"growth": growth}, sizes={"MiB": peak}, bounds=bounds)
 
 
 if __name__ == "__main__":

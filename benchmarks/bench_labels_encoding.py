@@ -16,6 +16,7 @@ import numpy as np
 from bench_samplers import ask, competitors
 from competitors.clock import CLASSES, EPSILON
 
+from benchmarks.history import record
 from curvote.labels.encoding import encode
 
 N, MANY = 1_000_000, 1000
@@ -68,23 +69,18 @@ def main() -> int:
     }
     others()
     times = taken["subset_selection"] / taken["unary_symmetric"]
-    met = [
-        _said(f"{CLASSES} classes, seconds", taken["subset_selection"], SECONDS),
-        _said("times vector", times, TIMES),
-        _said(f"{MANY} classes, seconds", memory[0], SECONDS_MANY),
-        _said(f"{MANY} classes, MiB", memory[1], MIB),
-    ]
-    return int(not all(met))
+    few, seconds, mib = f"{CLASSES} classes, s", f"{MANY} classes, s", f"{MANY}, MiB"
+    return record(
+        "labels_encoding",
+        {"times vector": times},
+        sizes={few: taken["subset_selection"], seconds: memory[0], mib: memory[1]},
+        bounds={few: SECONDS, "times vector": TIMES, seconds: SECONDS_MANY, mib: MIB},
+    )
 
 
 def _mib() -> float:
     """Return the largest memory of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
-
-
-def _said(what: str, found: float, most: float) -> bool:
-    print(f"target: subset selection, {what}: {found:.2f} of {most:g}: {found <= most}")
-    return found <= most
 
 
 if __name__ == "__main__":

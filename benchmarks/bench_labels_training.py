@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 
+from benchmarks.history import record
 from curvote.labels.encoding import encode
 from curvote.labels.learners.spectral import SpectralVotes
 
@@ -41,9 +42,9 @@ def main() -> int:
     small, large = (measure(n) for n in SIZES)
     growth = (large / SIZES[1]) / (small / SIZES[0])
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{large:.1f} s of {SECONDS}, {growth:.2f} of {LINEAR} a record")
-    print(f"{memory:.2f} of {GIB} GiB")
-    return int(large > SECONDS or growth > LINEAR or memory > GIB)
+    bounds = {"growth": LINEAR, "seconds": SECONDS, "GiB": GIB}
+    sizes = {"seconds": large, "GiB": memory}
+    return record("labels_training", {"growth": growth}, sizes=sizes, bounds=bounds)
 
 
 if __name__ == "__main__":

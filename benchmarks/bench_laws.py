@@ -25,6 +25,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from benchmarks.bench_rule import ARMS, Clients, learnt
+from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law, tuned
 from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
@@ -103,6 +104,7 @@ def main() -> int:
     fine = mean <= MOST_REGRET and not equal and len(worse) <= 1
     target = f"mean regret at most {100 * MOST_REGRET:g}, worse on none of equal"
     print(f"target: {target} classes and on one of {len(laws)} at most: {fine}")
+    record("laws", {}, sizes={"mean regret": mean, "worst regret": float(max(regrets))})
     return 0 if fine else 1
 
 

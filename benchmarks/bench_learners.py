@@ -23,6 +23,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
+from benchmarks.history import record
 from curvote.server import learners
 from curvote.server.learners.fits import Fits
 
@@ -104,8 +105,10 @@ def disagreement(
     return float(np.abs(found - exact)[solved].max())
 
 
-def compare(name: str, reports: FloatArray, labels: FloatArray) -> bool:
-    """Print one line, and return whether the learner is quick, right and finite."""
+def compare(
+    name: str, reports: FloatArray, labels: FloatArray
+) -> tuple[bool, float | None]:
+    """Print a line; return whether a learner is quick and right, and its ratio."""
     fits = learners.fit(name, reports, labels)
     quick, slow = timed(name, reports, labels)
     line = f"{name:12}{quick * 1e6:9.1f}"
@@ -115,12 +118,13 @@ def compare(name: str, reports: FloatArray, labels: FloatArray) -> bool:
         line += f"{slow * 1e6:12.1f}{slow / quick:9.0f}{difference:14.1e}"
         right &= slow / quick >= LEAST_RATIO and difference <= LARGEST_DIFFERENCE
     print(f"{line}{'' if right else '   below'}")
-    return right
+    return right, slow / quick if name in COMPETITORS else None
 
 
 def main() -> int:
     print(f"{REPLICATES} x {B} problems, n = {N}, d = {D}, one BLAS thread")
     print("microseconds a problem; the largest difference of decision functions")
+    found = {}
     with threadpool_limits(1):
         for scale in SCALES:
             print(f"\nLaplace noise of scale {scale} (epsilon {2 * (D + 1) / scale:g})")
@@ -129,8 +133,10 @@ def main() -> int:
             )
             problems = noisy_problems(1, scale)
             names = [*COMPETITORS, "svm_squared", "dwd", "cg", "centroid"]
-            right = [compare(name, *problems) for name in names]
-    return 0 if all(right) else 1
+            found |= {(name, scale): compare(name, *problems) for name in names}
+    ratios = {f"{n}, noise {s:g}": r for (n, s), (_, r) in found.items() if r}
+    record("learners", ratios, more=list(ratios))
+    return 0 if all(right for right, _ in found.values()) else 1
 
 
 if __name__ == "__main__":

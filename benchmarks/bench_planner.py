@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
+from benchmarks.history import record
 from curvote.client.report import Reporter
 from curvote.client.vote import decisions, vote
 from curvote.entropy import SeededEntropy
@@ -235,7 +236,8 @@ def main() -> int:
     worst = compared(some(given.random), "random sizes")
     best = (setting.recommended() for setting in some(given.recommended))
     worst = max(worst, compared(best, "recommended sizes"))
-    return 0 if worst <= TOLERANCE else 1
+    what = "largest difference"
+    return record("planner", {}, sizes={what: worst}, bounds={what: TOLERANCE})
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.history import record
 from curvote.datasets.simulated_classes import Parameters, clients
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.questions import answers, one_against_rest, splits
@@ -45,7 +46,8 @@ def main() -> int:
             numbers = " ".join(f"{value:7.1f}" for value in (own, *others))
             print(f"{n_classes:3d} {epsilon:8g} {numbers}", flush=True)
             worst = max(worst, own - min(others))
-    return int(worst > MORE)
+    what = "points that splits lose at most"
+    return record("questions", {}, sizes={what: float(worst)}, bounds={what: MORE})
 
 
 def errors(n_classes: int, epsilon: float, seed: int) -> tuple[float, float, float]:

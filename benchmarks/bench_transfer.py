@@ -13,6 +13,7 @@ import time
 
 import numpy as np
 
+from benchmarks.history import record
 from curvote.entropy import SystemEntropy
 from curvote.transfer.combination import combine
 from curvote.transfer.releasing import release
@@ -44,15 +45,15 @@ def measure(form: str, n: int) -> float:
 
 
 def main() -> int:
-    failed = False
-    for form, most in SECONDS.items():
+    growths, sizes = {}, {}
+    for form in SECONDS:
         small, large = (measure(form, n) for n in SIZES)
-        growth = (large / SIZES[1]) / (small / SIZES[0])
-        failed |= large > most or growth > LINEAR
-        print(f"{form:>8} {large:.1f} s of {most}, {growth:.2f} of {LINEAR} a record")
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{memory:.2f} of {GIB} GiB")
-    return int(failed or memory > GIB)
+        growths[f"{form}: growth"] = (large / SIZES[1]) / (small / SIZES[0])
+        sizes[f"{form}: s"] = large
+    sizes["GiB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    bounds = dict.fromkeys(growths, LINEAR) | {"GiB": GIB}
+    bounds |= {f"{form}: s": most for form, most in SECONDS.items()}
+    return record("transfer", growths, sizes=sizes, bounds=bounds)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 
 import numpy as np
 
+from benchmarks.history import record
 from benchmarks.laws import JUDGED, Law
 from curvote.client.direction import DirectionReporter
 from curvote.entropy import SeededEntropy
@@ -75,11 +76,12 @@ def main() -> None:
             cells.append(errors(law, epsilon, given.runs, given.volunteers))
             told = " ".join(f"{100 * error:10.1f}" for error in cells[-1])
             print(f"{law.name:52} {epsilon:7g} {told}", flush=True)
-    alone, reports, both = np.array(cells).T
-    beyond, regret = (both - alone).max(), (both - np.minimum(alone, reports)).mean()
-    print(f"worst against the volunteers alone: {100 * beyond:+.1f} points")
-    print(f"mean against the better of both parts: {100 * regret:+.2f} points")
-    sys.exit(beyond > WORSE or regret > MOST_REGRET)
+    own, reports, both = np.array(cells).T
+    beyond, regret = (both - own).max(), (both - np.minimum(own, reports)).mean()
+    alone, better = "worst against the volunteers", "mean against the better part"
+    sizes = {alone: float(beyond), better: float(regret)}
+    bounds = {alone: WORSE, better: MOST_REGRET}
+    sys.exit(record("volunteers", {}, sizes=sizes, bounds=bounds))
 
 
 if __name__ == "__main__":

@@ -101,6 +101,25 @@ class DurableFile:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
 
+    def back_up(self, path: Path) -> None:
+        """Copy a file of this format beside itself, before it becomes another one.
+
+        Whole or not at all; it takes the place of what an earlier attempt left.
+        """
+        with (
+            self.errors(path),
+            TemporaryDirectory(prefix=f".{path.name}-", dir=path.parent) as folder,
+            closing(self.connect(path)) as db,
+        ):
+            made = Path(folder) / path.name
+            with closing(sqlite3.connect(new_file(made))) as target:
+                made.chmod(0o600)
+                db.backup(target)
+            with made.open("rb") as stream:
+                os.fsync(stream.fileno())
+            made.replace(backup_of(path, self.version))
+            sync_folder(path.parent)
+
     @contextmanager
     def errors(self, path: Path) -> Iterator[None]:
         """Turn what SQLite and the disk say into a UserError that names the file.
@@ -217,6 +236,11 @@ class DurableFile:
     def _sound(self, db: sqlite3.Connection, _: Path) -> bool:
         """Say whether every page is one."""
         return db.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
+
+
+def backup_of(path: Path, version: int) -> Path:
+    """Return where a durable file is kept as it was before its format changed."""
+    return path.with_name(f"{path.name}.format-{version}")
 
 
 def journals(path: Path) -> list[Path]:

@@ -81,3 +81,15 @@ def permutation(n: int, entropy: Entropy) -> NDArray[np.int64]:
     while np.unique(words := entropy.words(n)).size < n:
         pass
     return np.argsort(words)
+
+
+def buckets(n: int, count: int, entropy: Entropy) -> NDArray[np.int64]:
+    """Return ``n`` numbers below ``count``, a power of two, from a word each.
+
+    Rows that go to such buckets and are put in order there are in random order over
+    all (Rao 1961; Sandelius 1962). One bucket takes no words.
+    """
+    bits = (count - 1).bit_length()
+    if not bits:
+        return np.zeros(n, dtype=np.int64)
+    return (entropy.words(n) >> np.uint64(64 - bits)).astype(np.int64)

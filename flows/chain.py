@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,15 +14,17 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
+from curvote.run.engines import Engine, engine_of
 from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
-from flows import tracking
+from flows import lines, tracking
 from flows.display import display, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
+from flows.notices import notify
 from tasks.page import page
 from tasks.perform import Context
 from tasks.stages import task_of
@@ -34,7 +35,10 @@ RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers
 
 @dataclass(frozen=True)
 class Asked:
-    """What the user asked for beside the pipeline; ``workers`` None: all processors."""
+    """What the user asked for beside the pipeline.
+
+    ``engine`` or ``workers`` None: what `runtime` of the project says.
+    """
 
     overrides: Sequence[str] = ()
     replicates: int | None = None
@@ -44,6 +48,7 @@ class Asked:
     force: Sequence[str] = ()
     new_release: bool = False
     new_people: bool = False
+    engine: str | None = None
     workers: int | None = None
     block: int = DEFAULT_BLOCK
 
@@ -66,7 +71,7 @@ def perform(pipeline: str, project: str, asked: Asked) -> str:
     history.end_killed(place, is_alive)
     file = file_of(place, pipeline)
     plan = _plan(place, pipeline, asked, file)
-    with file.placing(pipeline):
+    with file.placing(pipeline), lines.about(pipeline=pipeline):
         record = _recorded(place, plan, asked)
     tracking.repair(place)
     return record.id
@@ -94,7 +99,8 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:
-        _do(project, plan, record, asked)
+        with lines.about(run=record.id):
+            _do(project, plan, record, asked)
         status = _status(project, plan)
     except Exception:
         status = "failed"
@@ -106,13 +112,17 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
 
 def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:
     """Submit every step and wait for it, then draw the report of a whole run."""
-    with display(plan) as show:
-        workers = asked.workers or os.cpu_count() or 1
-        context = Context(project, workers, asked.block, show)
+    with display(plan) as show, _engine(project, asked) as engine:
+        context = Context(project, engine, asked.block, show)
         for future in list(_submitted(plan, context)):
             future.result()
         if plan.complete and not plan.blocked():
             page.submit(context, record).result()
+
+
+def _engine(project: Project, asked: Asked) -> Engine:
+    runtime = PipelinesFile(project).runtime()
+    return engine_of(project, runtime, asked.engine, asked.workers)
 
 
 def _submitted(plan: Plan, context: Context) -> Iterator[PrefectFuture[Any]]:
@@ -137,4 +147,5 @@ def _status(project: Project, plan: Plan) -> str:
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
     print(f"blocked ({plan.blocked()[0].reason})", flush=True)
+    notify(project, "blocked", plan.configured.name)
     return "blocked"

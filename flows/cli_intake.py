@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     name="intake",
-    help="Take envelopes in, show and close rounds.",
+    help="Take envelopes in, from files or over HTTP, show and close rounds.",
     no_args_is_help=True,
 )
 
@@ -37,7 +37,7 @@ def take(
     project: ProjectOption = None,
 ) -> None:
     """Accept the envelopes of the inbox; quarantine what is refused, with reasons."""
-    from curvote.protocols.message import check
+    from curvote.protocols.checking import check_all
     from curvote.server.inbox import take_all
     from curvote.server.intake import Intake
 
@@ -46,8 +46,24 @@ def take(
     if not folder.is_dir():
         raise UserError(f"no folder {folder}; envelopes are looked for in there.")
     with Intake(place.intake) as intake:
-        taken = take_all(intake, folder, place.quarantine(pipeline), check)
+        taken = take_all(intake, folder, place.quarantine(pipeline), check_all)
     _say_taken(taken, place.quarantine(pipeline), as_json)
+
+
+@app.command()
+def serve(
+    pipeline: Pipeline,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="0: any free one.")
+    ] = 8090,
+    workers: Annotated[int, typer.Option(min=1, help="Processes.")] = 1,
+    project: ProjectOption = None,
+) -> None:
+    """Accept envelopes over HTTP until SIGTERM; a proxy in front ends TLS."""
+    from flows.intake_serving import serve as run
+
+    run(_project(project, pipeline), pipeline, host, port, workers)
 
 
 @app.command()

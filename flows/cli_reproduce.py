@@ -10,6 +10,7 @@ from curvote.reproduce.rows import to_json
 from curvote.run.project import Project, find_project
 from flows import environment
 from flows.terminal import (
+    EngineName,
     Json,
     ProjectOption,
     Replicates,
@@ -30,6 +31,7 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
     name: Name,
     replicates: Replicates = None,
     seed: Seed = None,
+    engine: EngineName = None,
     workers: Workers = None,
     as_json: Json = False,
     project: ProjectOption = None,
@@ -43,7 +45,12 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
     wing = wing_of(name)
     entry = wing.REPRODUCTIONS[name]
     place = find_project(project)
-    given = {"replicates": replicates, "seed": seed, "workers": workers}
+    given = {
+        "replicates": replicates,
+        "seed": seed,
+        "engine": engine,
+        "workers": workers,
+    }
     with interruptible(f"reproduce {name}"):
         records = _runs(place, entry, given) if entry.pipelines else []
         rows, written = wing.compare(place, name, records)

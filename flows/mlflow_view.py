@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-from curvote.run import history
+from curvote.run import records
 from curvote.run.project import Project
 from flows.headline import Headline
 from flows.mlflow_store import connect
@@ -69,9 +69,9 @@ def _fitting(names: Sequence[str]) -> list[str]:
 
 def address(project: Project) -> str:
     """Return the part of an address that opens the pipeline that was logged last."""
-    logged = [run.pipeline for run in history.load_all(project) if run.mlflow_run]
+    logged = records.last_logged(project)
     with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
-        found = connect(project).get_experiment_by_name(logged[-1])
+        found = connect(project).get_experiment_by_name(logged) if logged else None
         if found:
             place = f"#/experiments/{found.experiment_id}/runs"
             return f"{place}?{_KIND}&viewStateShareKey={_VIEW}"

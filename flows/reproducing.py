@@ -23,8 +23,8 @@ def completed_runs(
 ) -> list[RunRecord]:
     """Run the pipelines of ``entry`` and return what is known of the runs.
 
-    ``given`` is what the user set of replicates, seed and workers. Standard output
-    stays free: whatever a run prints goes to standard error.
+    ``given`` is what the user set of replicates, seed, engine and workers. Standard
+    output stays free: whatever a run prints goes to standard error.
     """
     given = given | {"replicates": given["replicates"] or entry.replicates}
     fixed = {name: given[name] for name in ("replicates", "seed")}

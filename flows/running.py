@@ -5,10 +5,13 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from curvote.run.history import RunRecord, completed, load_all
+from curvote.errors import InternalError
+from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
 from flows.flow_runs import sweep
+from flows.notices import telling
 from flows.server import PrefectServer
+from flows.stopped import in_words
 from flows.terminal import from_here, interruptible
 
 
@@ -25,7 +28,8 @@ def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
 
 
 def _run(project: Project, given: dict[str, Any]) -> str:
-    with PrefectServer(project.root) as server:
+    pipeline, own = given["pipeline"], PrefectServer(project.root)
+    with telling(project, pipeline), in_words(project), own as server:
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain
@@ -43,7 +47,9 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
     from curvote.run.summary import summary
     from flows.tables import print_outcomes, print_scores
 
-    record = next(r for r in load_all(project, pipeline) if r.id == run_id)
+    record = load(project, run_id)
+    if record is None:
+        raise InternalError(f"the record of run {run_id} is gone")
     reused = sum(step["action"] == "reuse" for step in record.steps)
     print(f"run {run_id}: {len(record.steps)} steps, {reused} reused", file=sys.stderr)
     if record.status != "completed":

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,7 +22,18 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes inside a stage (default: cores).")
+    int | None, typer.Option(min=1, help="Workers inside a stage (default: cores).")
+]
+EngineName = Annotated[
+    str | None,
+    typer.Option("--engine", help="What runs them: local, threads or dask."),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
+]
+LogFormat = Annotated[
+    Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]
 
 

@@ -16,17 +16,19 @@ from typing import Any
 
 from curvote.chain.axis import Cell
 from curvote.errors import UserError
-from curvote.run import history
+from curvote.run import history, records
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from flows.cells import Row, Score, by_cell, parts_by_cell, scores_of
 from flows.environment import locked, prepare
+from flows.examining.databases import MLFLOW
 from flows.headline import Headline, main_scores, of_outcomes, of_scores
 from flows.mlflow_cell import Told
 from flows.mlflow_parent import log_all
 from flows.mlflow_run import Log
 from flows.mlflow_store import connect, experiment_id, sweep
 from flows.mlflow_view import describe
+from flows.stopped import cause
 
 ModelOf = Callable[[Cell], Any]
 
@@ -37,8 +39,7 @@ def repair(project: Project) -> None:
     The run that has just ended is one of them. Runs that a killed process left open
     are marked as killed.
     """
-    runs = [r for r in history.load_all(project) if r.status == "completed"]
-    if all(record.mlflow_run for record in runs):
+    if not records.unlogged(project):
         return
     try:
         prepare(project.root)
@@ -46,7 +47,7 @@ def repair(project: Project) -> None:
             sweep(connect(project))
             _log_missing(project)
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
-        _warn(error)
+        _warn(cause(project, error, MLFLOW) or error)
 
 
 def initialise(project: Project) -> None:
@@ -124,21 +125,18 @@ def _told(
 
 def _log_missing(project: Project) -> None:
     """Log what the records, read again under the lock, say is missing."""
-    runs = [r for r in history.load_all(project) if r.status == "completed"]
-    latest = {record.pipeline: record.id for record in runs}
-    for record in runs:
-        if record.mlflow_run is None:
-            newest = latest[record.pipeline] == record.id
-            report = project.reports / record.pipeline if newest else None
-            try:
-                run_id = log_run(project, record, report=report)
-                history.save(project, replace(record, mlflow_run=run_id))
-            except UserError as error:  # what was stored for this one cannot be read
-                _warn(error)
+    for record in history.unlogged(project):
+        newest = records.newest(project, record.pipeline, "completed") == [record.id]
+        report = project.reports / record.pipeline if newest else None
+        try:
+            run_id = log_run(project, record, report=report)
+            history.save(project, replace(record, mlflow_run=run_id))
+        except UserError as error:  # what was stored for this one cannot be read
+            _warn(error)
 
 
 def _warn(error: Exception) -> None:
-    reason = str(error).strip().splitlines() or [type(error).__name__]
+    reason = str(error).strip().rstrip(".").splitlines() or [type(error).__name__]
     print(
         f"warning: MLflow could not log ({reason[0]}); the results stand and the next"
         " run tries again.",

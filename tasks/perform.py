@@ -11,6 +11,7 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from curvote.errors import InternalError, UserError
+from curvote.run.engines import Engine
 from curvote.run.execute import execute
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -24,7 +25,7 @@ class Context:
     """What a run gives to all its tasks."""
 
     project: Project
-    workers: int
+    engine: Engine
     block: int
     progress: Progress
 
@@ -54,7 +55,7 @@ def perform(context: Context, step: Step) -> ArtifactRef | State[ArtifactRef]:
     return execute(
         context.project,
         step,
-        workers=context.workers,
+        engine=context.engine,
         block=context.block,
         progress=lambda done, of: context.progress(step, done, of),
     )

@@ -6,7 +6,7 @@ import hashlib
 from pathlib import Path
 
 from curvote.envelope import issue, seal
-from curvote.protocols.message import check
+from curvote.protocols.checking import check_all
 from curvote.server.inbox import Taken, take_all
 from curvote.server.intake import Intake
 from tests.rounds import REPORTS, payload
@@ -35,7 +35,7 @@ class Box:
 
     def take(self) -> Taken:
         """Take all in."""
-        return take_all(self.intake, self.inbox, self.kept, check)
+        return take_all(self.intake, self.inbox, self.kept, check_all)
 
     def names(self) -> set[str]:
         """Return what the inbox holds."""

@@ -30,13 +30,32 @@ class Memory:
         }
         return cls(facts, numbered)
 
-    def columns(self, table: str, place: Place) -> Columns:
-        """Return one repetition's columns."""
-        return self.tables[table][place]
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return one repetition's columns, all or some."""
+        found = self.tables[table][place]
+        return found if only is None else {name: found[name] for name in only}
 
     def each(self, table: str) -> list[Columns]:
         """Return the columns of every repetition, in order."""
         return [*self.tables[table].values()]
+
+    def count(self, table: str, place: Place) -> int:
+        """Return that a repetition is one shard."""
+        return 1
+
+    def shard(
+        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the only shard."""
+        return self.columns(table, place, only)
+
+    def shards(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield the only shard."""
+        yield self.columns(table, place, only)
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the columns of every repetition."""

@@ -11,6 +11,7 @@ import yaml
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.schema import foreign
+from curvote.run.engines import Engine
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
 from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
@@ -67,12 +68,13 @@ def run(
     selection: Selection = EVERYTHING,
     workers: int = 1,
     block: int = 2,
+    engine: Engine | None = None,
 ) -> RunRecord:
     """Do what `curvote run` does to the store, one step after the other."""
     made = plan(project, name, *overrides, selection=selection)
     record = history.begin(project, made.configured, made.steps, process_tag())
     for step in made.to_run():
-        execute(project, step, workers=workers, block=block)
+        execute(project, step, engine=engine or Engine("local", workers), block=block)
     return history.finish(project, record, "completed")
 
 

@@ -10,9 +10,17 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
+
+# None of ours: imported once for all children.
+HEAVY = (
+    *("numpy", "pandas", "scipy.stats", "skfda", "pyarrow.parquet", "skops.io"),
+    *("pydantic.main", "pydantic.fields", "pydantic.types", "pydantic.json_schema"),
+    *("sklearn.linear_model", "sklearn.ensemble", "sklearn.discriminant_analysis"),
+    *("sklearn.compose", "sklearn.dummy"),
+)
 
 
 class Table:
@@ -22,11 +30,33 @@ class Table:
         self.facts = facts
         self._columns = columns
 
-    def columns(self, table: str, place: tuple[int, ...]) -> dict[str, Any]:
+    def columns(
+        self, table: str, place: tuple[int, ...], only: Sequence[str] | None = None
+    ) -> dict[str, Any]:
         """Return one repetition's columns, or those that all share."""
         shared = self._columns.get((table, ()))
         found: dict[str, Any] = shared or self._columns[table, place]
-        return found
+        return found if only is None else {name: found[name] for name in only}
+
+    def count(self, table: str, place: tuple[int, ...]) -> int:
+        """Return that a repetition is one shard."""
+        return 1
+
+    def shard(
+        self,
+        table: str,
+        place: tuple[int, ...],
+        number: int,
+        only: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Return the only shard."""
+        return self.columns(table, place, only)
+
+    def shards(
+        self, table: str, place: tuple[int, ...], only: Sequence[str] | None = None
+    ) -> Iterator[dict[str, Any]]:
+        """Yield the only shard."""
+        yield self.columns(table, place, only)
 
     def pieces(self, table: str) -> Iterator[dict[str, Any]]:
         """Yield the rows that all share."""
@@ -45,6 +75,9 @@ def imported(job: dict[str, Any]) -> list[str]:
     ]
     if job["places"] == ((),) and hasattr(stage, "pieces"):
         list(stage.pieces(inputs, params, facts))
+    elif hasattr(stage, "shard"):
+        sharded = import_module("curvote.chain.sharded")
+        _ = [sharded.whole(stage, each) for each in heres]
     else:
         list(map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres))
     return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
@@ -68,8 +101,7 @@ def in_a_child(job: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Answer all jobs, in order."""
-    # Heavy, and none of ours: once for all children.
-    for name in ("numpy", "pandas", "scipy.stats", "sklearn.linear_model", "skfda"):
+    for name in HEAVY:
         import_module(name)
     jobs = pickle.load(sys.stdin.buffer)
     strangers = [name for name in sys.modules if name.startswith("curvote")]

@@ -14,6 +14,7 @@ import numpy as np
 
 from curvote.audit.tape import Given, Mismatch, Tape
 from curvote.chain.stage import Columns
+from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, Message, knowledge
@@ -93,6 +94,13 @@ class Release(ABC):
         """Return drawn messages in the form of ``Left.rows``."""
         return drawn
 
+    def redrawn(self, people: People, entropy: Entropy) -> Columns:
+        """Return ``Left.rows`` before they were put in order, drawn from words again.
+
+        The order in which the words are taken is that of the release.
+        """
+        return self.table(self.message.draw(self.task, self.known(people), entropy))
+
     @abstractmethod
     def leave(self, people: People, tape: Tape, *, world: int = 0) -> Left:
         """Release, with ``tape`` in the operating system's place."""
@@ -131,11 +139,10 @@ def drawn_from(
 
     None: no run of answers, used whole and once, leads to what left.
     """
-    known = release.known(people)
     for start in range(len(left.asked)):
         entropy = Given(left.asked[start:])
         try:
-            table = release.table(release.message.draw(release.task, known, entropy))
+            table = release.redrawn(people, entropy)
         except (Mismatch, UserError):
             continue
         if as_set(table) == as_set(left.rows):

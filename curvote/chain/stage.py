@@ -8,12 +8,21 @@ A stage's module has one of two functions, both pure: same arguments, same resul
 ``facts(inputs, params)`` is computed once and stored beside the tables; without it
 there are none. Where rows that all repetitions share may be too many for the memory,
 ``pieces(inputs, params, facts)`` yields the tables a part of the rows at a time.
+
+Where those of one repetition may be too many, a module works by shard instead:
+
+- ``shards(inputs, params, facts, place)`` returns how many there are;
+- ``shard(here, number)`` returns the tables of one: they stand one after the other, or
+  it is `Scattered` over buckets, and ``joined(here, bucket, rows)`` returns the tables
+  of one bucket from the rows that reached it, in the order of the shards;
+- ``shared(here)`` returns arrays that all shards of a repetition read as
+  ``here.shared``, if there is any such function.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -21,7 +30,7 @@ from numpy.typing import NDArray
 
 from curvote.chain import streams
 from curvote.chain.tables import STAGE_SIDES, Table
-from curvote.entropy import StudyStreams
+from curvote.entropy import Entropy, StudyStreams, SystemEntropy
 from curvote.errors import InternalError
 
 Columns = dict[str, NDArray[Any]]
@@ -30,6 +39,8 @@ Params = Mapping[str, Any]
 Facts = dict[str, Any]
 # Which repetition: a number for each part of the index; () for rows that all share.
 Place = tuple[int, ...]
+# The words of a release, by what they are for and the number of its shard or bucket.
+Fresh = Callable[[str, int], Entropy]
 
 SHARED: Place = ()
 # After the @ of an input: the value before on a successive axis.
@@ -44,23 +55,63 @@ class Source(Protocol):
         """The JSON facts that the stage which made it recorded."""
         ...
 
-    def columns(self, table: str, place: Any) -> Columns:
-        """Return the columns of one repetition (or of the rows that it shares)."""
+    def columns(
+        self, table: str, place: Any, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one repetition, or of the rows that it shares.
+
+        Where ``only`` names some, no others are read.
+        """
         ...
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the rows that all repetitions share, some at a time."""
         ...
 
+    def count(self, table: str, place: Any) -> int:
+        """Return how many shards the rows of one repetition are: at least one."""
+        ...
+
+    def shards(
+        self, table: str, place: Any, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield one repetition's columns in order, 65,536 rows at a time."""
+        ...
+
+    def shard(
+        self, table: str, place: Any, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one shard: rows from 65,536 ``number`` on."""
+        ...
+
 
 Inputs = Mapping[str, Source]
+
+
+def from_system(purpose: str, number: int) -> Entropy:
+    """Return the operating system's words, which no shard shares with another."""
+    del purpose, number
+    return SystemEntropy()
+
+
+@dataclass(frozen=True)
+class Scattered:
+    """The rows of a shard, and to which of ``count`` buckets each of them goes.
+
+    ``buckets`` holds as many numbers as each table has rows.
+    """
+
+    rows: Rows
+    buckets: NDArray[np.int64]
+    count: int
 
 
 @dataclass(frozen=True)
 class Here:
     """One repetition of a stage: where it stands, and all that it may read.
 
-    ``sizes`` are those of the index, such as (replicates, servers).
+    ``sizes`` are those of the index, such as (replicates, servers). ``words`` are what
+    a release draws from; a test may give others, that it can give again.
     """
 
     stage: str
@@ -69,6 +120,8 @@ class Here:
     inputs: Inputs
     params: Params
     facts: Facts
+    words: Fresh = from_system
+    shared: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
     def number(self) -> int:
@@ -78,9 +131,17 @@ class Here:
             total = total * size + part
         return total
 
-    def rows(self, stage: str, table: str) -> Columns:
-        """Return what an input holds for this repetition."""
-        return self.inputs[stage].columns(table, self.place)
+    def rows(
+        self, stage: str, table: str, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return what an input holds for this repetition: all columns or some."""
+        return self.inputs[stage].columns(table, self.place, only)
+
+    def shards(
+        self, stage: str, table: str, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield the same a shard at a time, in order: for what adds rows up."""
+        return self.inputs[stage].shards(table, self.place, only)
 
     def at(self, place: Place) -> Here:
         """Return another repetition of the same stage."""

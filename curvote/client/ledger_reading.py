@@ -125,6 +125,16 @@ class LedgerReader(Book):
         known = {tuple(texts) for client, *texts in rows if client in wanted}
         return reduce(Amount.most, (Amount.read(*texts) for texts in known), Amount())
 
+    def worst(self, population: str) -> Amount:
+        """Return the most that any client of ``population`` has spent; exact."""
+        rows = self._rows(
+            """SELECT epsilon, delta FROM totals WHERE id IN (SELECT DISTINCT total
+            FROM clients JOIN populations ON populations.id = population
+            WHERE name = ?)""",
+            population,
+        )
+        return reduce(Amount.most, (Amount.read(*texts) for texts in rows), Amount())
+
     def overlap(self, population: str, clients: Clients) -> int:
         """Return how many of ``clients`` have spent anything in ``population``."""
         with self._transaction("DEFERRED"):

@@ -115,6 +115,7 @@ class _LedgerFile(DurableFile):
         ):
             (found,) = db.execute("PRAGMA user_version").fetchone()
             if found == _FORMAT_1.version:  # else another process was first
+                _FORMAT_1.back_up(path)
                 for statement in (*_TERMS, f"PRAGMA user_version = {self.version}"):
                     db.execute(statement)
                 ledger_chain.begin(db)

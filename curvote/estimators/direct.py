@@ -151,12 +151,13 @@ class DirectClassifier(BothSides):
         report, *later = messages(self.task_.protocol).values()
         first, known = crowd.reports(report, self.task_), public(self.task_)
         if self.arm_ == "one_of":
-            return one_of.decoded(first, known)
+            return one_of.decoded([first], known)
         if not later:
-            return aggregate.decoded(first, known)
-        made = whiten.whitened(first, known)
+            return aggregate.decoded([first], known)
+        made = whiten.whitened([first], known)
         task = later[0].task(self.task_, lambda *_: made)
-        return combine.decoded(first, crowd.reports(later[0], task), made, known)
+        second = crowd.reports(later[0], task)
+        return combine.decoded([first], [second], made, known)
 
 
 @dataclass(frozen=True)

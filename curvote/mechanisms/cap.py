@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from curvote.validate import FloatArray
 
@@ -75,6 +75,8 @@ def best_cap(epsilon: float, d: int, spheres: int = 1) -> Cap:
     highest = math.sqrt(square)
     if _mean_height(highest, d, epsilon, spheres) >= highest:
         return Cap(highest, d)
+    from scipy import optimize  # where no optimum is sought, not worth its time
+
     gamma = optimize.brentq(
         lambda gamma: _mean_height(gamma, d, epsilon, spheres) - gamma, 0.0, highest
     )

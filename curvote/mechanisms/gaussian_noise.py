@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from curvote import validate
 from curvote.entropy import Entropy
@@ -89,6 +89,8 @@ def least_epsilon(deviation: float, delta: float) -> float:
     def excess(epsilon: float) -> float:
         return _excess(delta_bound(epsilon, deviation), delta)
 
+    from scipy import optimize
+
     if excess(0.0) <= 0:
         return 0.0
     # There low is 40 and delta below every float.
@@ -103,6 +105,8 @@ def calibrate(epsilon: float, delta: float, sensitivity: float) -> float:
     def excess(log_sigma: float) -> float:
         deviation = loss_deviation(math.exp(log_sigma), sensitivity)
         return _excess(delta_bound(epsilon, deviation), delta)
+
+    from scipy import optimize
 
     ends = math.log(SMALLEST_SIGMA) + 1e-9, math.log(LARGEST_SIGMA) - 1e-9
     if excess(ends[0]) <= 0:

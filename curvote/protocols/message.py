@@ -75,7 +75,8 @@ class Message(ABC):
     form in an envelope. A ``tied`` one belongs to a public record, whose name stands in
     the payload's ``record``; each record has one. ``bounded`` says that a
     z outside [-1, 1] stands for the nearest bound, ``shuffled`` that rows reach the
-    table in random order and stay tied to nothing that tells whose they are. ``who``
+    table in random order and stay tied to nothing that tells whose they are. Where the
+    table holds counts, ``counted`` names those of its columns that add up. ``who``
     sends ``what``, noised by ``mechanism``, and ``detail`` are words for a page.
     """
 
@@ -89,6 +90,7 @@ class Message(ABC):
     party: str = "client"
     bounded: bool = False
     shuffled: bool = True
+    counted: tuple[str, ...] = ()
     who: str = "every client"
     what: str
     mechanism: str
@@ -258,6 +260,18 @@ def check(
     never gives, or is about another candidate or record.
     """
     message = message_of(task)
+    sent = formed(message, about, payload)
+    message.refuse(task, sent)
+    return positive_zeros(sent)
+
+
+def formed(
+    message: Message, about: int | str | None, payload: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a payload that has the message's form and is about ``about``.
+
+    UserError: it has not, or is not.
+    """
     try:
         sent = message.payload.model_validate(payload).model_dump()
     except ValidationError as error:
@@ -265,8 +279,7 @@ def check(
     if not same(sent, dict(payload)):  # True for 1
         raise UserError(f"not a {message.name}: a value is of another kind.")
     _refuse_other(message, about, sent)
-    message.refuse(task, sent)
-    return positive_zeros(sent)
+    return sent
 
 
 def _refuse_other(

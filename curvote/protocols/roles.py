@@ -68,11 +68,11 @@ def split(
     """
     rng = generator(seed, "shared", "split", replicate)
     if aside is None:
-        return _filled(rng, np.arange(n), sizes, groups)
+        return _filled(rng, n, sizes, groups)
     tests = {role: sizes[role] * (role == "test") for role in ROLES}
     others = {role: sizes[role] - tests[role] for role in ROLES}
-    rest = _filled(rng, np.flatnonzero(~aside), others, groups, TRAIN_PART)
-    tested = _filled(rng, np.flatnonzero(aside), tests, groups, TEST_PART)
+    rest = _among(rng, np.flatnonzero(~aside), others, groups, TRAIN_PART)
+    tested = _among(rng, np.flatnonzero(aside), tests, groups, TEST_PART)
     return rest | {"test": tested["test"]}
 
 
@@ -93,21 +93,32 @@ def set_aside(columns: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_] | None:
     return np.asarray(part == 1)
 
 
-def _filled(
+def _among(
     rng: np.random.Generator,
     rows: Index,
     sizes: Mapping[str, int],
     groups: NDArray[np.int64] | None,
-    where: str = "",
+    where: str,
 ) -> Roles:
     """Return the roles of clients ``rows``, who are all that may be asked."""
-    if sum(sizes[role] for role in ROLES) > len(rows):
-        raise too_many(sizes, len(rows), where)
-    if groups is None:
-        roles = _slices(rng.permutation(len(rows)), sizes)
-    else:
-        roles = _whole_groups(rng, groups[rows], sizes)
+    own = None if groups is None else groups[rows]
+    roles = _filled(rng, len(rows), sizes, own, where)
     return {role: rows[places] for role, places in roles.items()}
+
+
+def _filled(
+    rng: np.random.Generator,
+    n: int,
+    sizes: Mapping[str, int],
+    groups: NDArray[np.int64] | None,
+    where: str = "",
+) -> Roles:
+    """Return the roles of ``n`` clients: parts of one array where nobody is grouped."""
+    if sum(sizes[role] for role in ROLES) > n:
+        raise too_many(sizes, n, where)
+    if groups is None:
+        return _slices(rng.permutation(n), sizes)
+    return _whole_groups(rng, groups, sizes)
 
 
 def too_many(sizes: Mapping[str, int], n: int, where: str = "") -> UserError:

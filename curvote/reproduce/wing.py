@@ -10,7 +10,6 @@ from types import ModuleType
 
 from curvote.reproduce import words, write
 from curvote.reproduce.entry import Reproduction
-from curvote.reproduce.figures import draw
 from curvote.reproduce.gather import evidence
 from curvote.reproduce.rows import Row
 from curvote.run.history import RunRecord
@@ -48,6 +47,8 @@ class Wing:
         found = evidence(project, records)
         module = self._module(name)
         rows: list[Row] = module.rows(name, found)
+        from curvote.reproduce.figures import draw  # imports matplotlib
+
         drawn = draw(name, module.__name__, rows, "svg", "png", found=found)
         return rows, write.write(write.folder_of(project, name), name, rows, drawn)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from curvote.reporting.figures import write as write_file
 from curvote.reproduce.rows import Row, to_csv, to_json
 from curvote.run.project import Project
 
@@ -22,6 +21,8 @@ def write(
 
     A name among ``others`` that is a kind only (``svg``) is the figure of that kind.
     """
+    from curvote.reporting.figures import write as write_file  # imports matplotlib
+
     folder.mkdir(parents=True, exist_ok=True)
     content = {
         "comparison.csv": to_csv(rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib import import_module
@@ -161,7 +161,9 @@ class _Facts:
     def __init__(self, facts: dict[str, Any]) -> None:
         self.facts = facts
 
-    def columns(self, table: str, place: Place) -> dict[str, Any]:
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> dict[str, Any]:
         """Refuse: an audit reads no client."""
         raise InternalError(f"an audit reads no client: {table}, {place}")
 
@@ -190,6 +192,8 @@ def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found["rows"], dict):  # once a list that did not say of what
+        return None
     wanted = [_name(task) for task in tasks_of(project, record)]
     if not set(wanted) <= set(found["rows"]):
         return None

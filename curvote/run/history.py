@@ -1,21 +1,20 @@
-"""Records of runs: what was planned and done, kept beside the store."""
+"""What was planned and done: the record of each run, in the order they were begun."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from curvote.chain.axis import Cell
-from curvote.durable import owner_folder
 from curvote.errors import UserError
+from curvote.run import records
 from curvote.run.config.file import Configured
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
-from curvote.run.store.artifacts import write_json
+from curvote.run.record_index import forget
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,8 @@ class RunRecord:
 
     ``status`` is running, completed, partial (``--only``), blocked (waits for
     envelopes), failed, interrupted or killed; ``owner`` names the process that runs it.
+    ``sequence`` is its place among all runs, whatever the clock says; 0 until it is
+    saved, and in the records of earlier versions, which come before all others.
     """
 
     id: str
@@ -36,6 +37,7 @@ class RunRecord:
     finished: str | None = None
     mlflow_run: str | None = None
     owner: str = ""
+    sequence: int = 0
 
     def keys(self, stage: str) -> list[tuple[Cell, str]]:
         """Return the (cell, key) pairs of one stage."""
@@ -48,8 +50,10 @@ def begin(
 ) -> RunRecord:
     """Write down a run that the process ``owner`` is about to start."""
     started = datetime.now(UTC)
+    while records.read(project, _name(started)):  # a clock may strike twice
+        started += timedelta(microseconds=1)
     record = RunRecord(
-        id=f"{started:%Y%m%d-%H%M%S-%f}",  # sorts by time
+        id=_name(started),
         pipeline=configured.name,
         started=started.isoformat(timespec="seconds"),
         overrides=list(configured.overrides),
@@ -58,6 +62,10 @@ def begin(
         owner=owner,
     )
     return save(project, record)
+
+
+def _name(started: datetime) -> str:
+    return f"{started:%Y%m%d-%H%M%S-%f}"
 
 
 def _planned(step: Step) -> dict[str, Any]:
@@ -78,54 +86,64 @@ def finish(project: Project, record: RunRecord, status: str) -> RunRecord:
 
 def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
     """Write down which runs ended without a word: their process is gone."""
-    for record in load_all(project):
-        if record.status == "running" and not is_alive(record.owner):
+    for run, owner in records.running(project):
+        record = None if is_alive(owner) else load(project, run)
+        if record and record.status == "running":
             finish(project, record, "killed")
 
 
 def save(project: Project, record: RunRecord) -> RunRecord:
     """Store a record; it replaces an earlier state of the same run."""
-    owner_folder(project.state)
-    path = _folder(project) / f"{record.id}.json"
-    path.parent.mkdir(exist_ok=True)
-    write_json(path, asdict(record))
-    return record
+    return _record(records.write(project, asdict(record)))
+
+
+def load(project: Project, run: str) -> RunRecord | None:
+    """Return the record of a run; None where there is none that can be read."""
+    found = records.read(project, run)
+    return _record(found) if found else None
 
 
 def load_all(project: Project, pipeline: str | None = None) -> list[RunRecord]:
-    """Return the records, oldest first; unreadable files are passed over."""
-    found = [_read(path) for path in sorted(_folder(project).glob("*.json"))]
-    known = [record for record in found if record is not None]
-    return [r for r in known if pipeline is None or r.pipeline == pipeline]
+    """Return the records, oldest first, after reading each: prefer the index."""
+    return loaded(project, lambda: records.ids(project, pipeline))
+
+
+def loaded(project: Project, wanted: Callable[[], list[str]]) -> list[RunRecord]:
+    """Read the records that the index names; unreadable files are passed over."""
+    found = [load(project, run) for run in wanted()]
+    if None in found:  # damaged in its place since it was entered
+        forget(project)
+        found = [load(project, run) for run in wanted()]
+    return [record for record in found if record]
+
+
+def latest(project: Project, pipeline: str) -> RunRecord | None:
+    """Return the latest run of a pipeline, however it ended."""
+    found = loaded(project, lambda: records.newest(project, pipeline))
+    return found[-1] if found else None
 
 
 def completed(project: Project, pipeline: str, run: str | None = None) -> RunRecord:
     """Return the latest completed run of a pipeline, or the one named ``run``."""
-    done = [r for r in load_all(project, pipeline) if r.status == "completed"]
-    wanted = [r for r in done if run in (None, r.id)]
-    if wanted:
-        return wanted[-1]
-    if run and done:
-        known = ", ".join(r.id for r in done[-5:])
+    named = load(project, run) if run and run == Path(run).name else None
+    if named and (named.pipeline, named.status) == (pipeline, "completed"):
+        return named
+    count = 5 if run else 1
+    done = loaded(
+        project, lambda: records.newest(project, pipeline, "completed", count)
+    )
+    if done and not run:
+        return done[-1]
+    if done:
+        known = ", ".join(r.id for r in done)
         raise UserError(f"no completed run {run!r} of {pipeline}. The latest: {known}.")
     raise UserError(f"{pipeline} has no completed run; `curvote run {pipeline}` first.")
 
 
-def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
-    """Return the key that each (stage, cell) had when it was last planned."""
-    latest: dict[tuple[str, str], str] = {}
-    for record in load_all(project, pipeline):
-        for step in record.steps:
-            latest[step["stage"], str(Cell.of(step["cell"]))] = step["key"]
-    return latest
+def unlogged(project: Project) -> list[RunRecord]:
+    """Return the completed runs that MLflow does not have, oldest first."""
+    return loaded(project, lambda: records.unlogged(project))
 
 
-def _folder(project: Project) -> Path:
-    return project.state / "runs"
-
-
-def _read(path: Path) -> RunRecord | None:
-    try:
-        return RunRecord(**json.loads(path.read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return None
+def _record(content: dict[str, Any]) -> RunRecord:
+    return RunRecord(**{field.name: content[field.name] for field in fields(RunRecord)})

@@ -9,11 +9,11 @@ from curvote.chain.measure import SCORES
 from curvote.errors import UserError, did_you_mean
 from curvote.run.config.file import Configured
 from curvote.run.config.source import Absent, Raw, raw_files
-from curvote.run.history import latest_keys
 from curvote.run.plan.expand import expand
 from curvote.run.plan.reasons import difference
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
+from curvote.run.records import latest_keys
 from curvote.run.release import production
 from curvote.run.store.artifacts import Artifact, artifact
 from curvote.run.store.moving import move_raw

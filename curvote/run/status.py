@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from curvote.run import records
 from curvote.run.config.file import PipelinesFile
-from curvote.run.history import RunRecord, load_all
+from curvote.run.history import RunRecord, latest
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
 
@@ -16,9 +17,9 @@ def overview(project: Project, *, content: bool) -> list[dict[str, Any]]:
     First come the pipelines of the project's file, then others that ran here. Files are
     checked by size, or with ``content`` by SHA-256.
     """
-    latest = {record.pipeline: record for record in load_all(project)}
-    names = dict.fromkeys([*PipelinesFile(project).names(), *latest])
-    return [_row(project, name, latest.get(name), content) for name in names]
+    names = [*PipelinesFile(project).names(), *records.pipelines(project)]
+    every = dict.fromkeys(names)
+    return [_row(project, name, latest(project, name), content) for name in every]
 
 
 def _row(

@@ -10,6 +10,7 @@ Tibshirani & Buja 1994), so `curvote.server.discriminant` reads H.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,13 +43,31 @@ class Sum:
     @classmethod
     def of(cls, directions: Array) -> Sum:
         """Return the mean of reports (n, size); none at all is a UserError."""
-        if not len(directions):
+        return cls.over([directions])
+
+    @classmethod
+    def over(cls, shards: Iterable[Array]) -> Sum:
+        """Return the mean of reports that come in parts, (n, size) each.
+
+        They are added row after row: how they are parted changes no bit.
+        """
+        total, n = None, 0
+        for directions in shards:
+            total = added(total, directions)
+            n += len(directions)
+        if total is None or not n:
             raise UserError("no report has come; nothing can be learnt.")
-        return cls(directions.mean(axis=0), len(directions))
+        return cls(total / n, n)
 
     def noise(self, epsilon: float) -> float:
         """Return v/n: the variance that privacy adds to each coordinate."""
         return mean_variance(len(self.mean), epsilon) / self.n
+
+
+def added(total: Array | None, rows: Array) -> Array:
+    """Return a running sum (size,) and rows (n, size) added to it, one by one."""
+    every = rows if total is None else np.vstack([total, rows])
+    return np.asarray(every.sum(axis=0))
 
 
 def one_round(

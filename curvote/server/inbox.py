@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from curvote.errors import UserError
-from curvote.server.admission import Check, Refused
+from curvote.server.admission import Checks, Refused
 from curvote.server.inbox_files import File, Left, envelopes, names, opened
 from curvote.server.intake import Intake
 from curvote.server.quarantine import Quarantine
@@ -35,7 +35,7 @@ class Taken:
     left: Counter[str] = field(default_factory=Counter)
 
 
-def take_all(intake: Intake, inbox: Path, quarantine: Path, check: Check) -> Taken:
+def take_all(intake: Intake, inbox: Path, quarantine: Path, checks: Checks) -> Taken:
     """Take every envelope in ``inbox``.
 
     ``*.json`` holds one envelope, ``*.jsonl`` one a line; other files stay. An accepted
@@ -43,7 +43,7 @@ def take_all(intake: Intake, inbox: Path, quarantine: Path, check: Check) -> Tak
     regular file, is too large or still being written stays and stops none of the
     others.
     """
-    taking = _Taking(intake, Quarantine(quarantine), check)
+    taking = _Taking(intake, Quarantine(quarantine), checks)
     with _folder(inbox) as folder:
         for name in names(folder):
             taking.take(folder, name)
@@ -74,8 +74,8 @@ class _Source:
 class _Taking:
     """Envelopes on their way: read, then accepted in batches, then deleted."""
 
-    def __init__(self, intake: Intake, quarantine: Quarantine, check: Check) -> None:
-        self._intake, self._quarantine, self._check = intake, quarantine, check
+    def __init__(self, intake: Intake, quarantine: Quarantine, checks: Checks) -> None:
+        self._intake, self._quarantine, self._checks = intake, quarantine, checks
         self._waiting: list[tuple[_Source, bytes]] = []
         self._bytes = 0
         self._ended: list[_Source] = []
@@ -99,7 +99,7 @@ class _Taking:
         """Accept what waits, then delete the files that are done with."""
         secrets.SystemRandom().shuffle(self._waiting)
         sent = [data for _, data in self._waiting]
-        told = self._intake.take_batch(sent, self._check)
+        told = self._intake.take_batch(sent, self._checks)
         for (source, data), refused in zip(self._waiting, told, strict=True):
             if refused is None:
                 self.done.accepted += 1

@@ -1,15 +1,14 @@
 """What the server takes in: each invited client's message once, apart from who sent it.
 
-One SQLite file holds rounds, their invitations, and the accepted messages under random
-keys. No column, no order and no time links a message to the invitation it came with;
-one that belongs to a public record says so itself, and comes once for each.
+A database holds rounds, their invitations, and the accepted messages under random keys.
+No column, no order and no time links a message to the invitation it came with; one that
+belongs to a public record says so itself, and comes once for each.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -18,8 +17,17 @@ from typing import Any
 from curvote import validate
 from curvote.envelope import Invitation
 from curvote.errors import InternalError, UserError, did_you_mean
-from curvote.server.admission import Check, Refused, admitted
-from curvote.server.intake_file import INTAKE
+from curvote.server import intake_base
+from curvote.server.admission import (
+    Admitted,
+    Check,
+    Checks,
+    Refused,
+    Sent,
+    admitted,
+    invitations,
+    opened,
+)
 from curvote.server.rounds import ROUNDS, Payload, Round, digest, shuffled
 from curvote.strict_json import canonical
 from curvote.task import Asked
@@ -28,15 +36,20 @@ from curvote.task import Asked
 class Intake:
     """The intake in the SQLite file ``path``, which is created if there is none.
 
-    Any number of processes may use one file, each through an Intake of its own (one
-    thread each). A file that is damaged, foreign, newer or cannot be written is a
-    UserError, and nothing is taken in.
+    Where ``CURVOTE_INTAKE_URL`` names a PostgreSQL database, it is there instead. Any
+    number of processes may use one, each through an Intake of its own (one thread
+    each). One that is damaged, foreign, newer or cannot be written is a UserError, and
+    nothing is taken in.
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = Path(path)
-        self._db = INTAKE.connect(self.path)
+        self._base = intake_base.connect(Path(path))
         self._came = False
+
+    @property
+    def name(self) -> str:
+        """Where it is, for messages."""
+        return self._base.name
 
     def __enter__(self) -> Intake:
         return self
@@ -46,9 +59,9 @@ class Intake:
         # would tell which message came with which invitation.
         try:
             if self._came:
-                self._forget_arrivals()
+                self.tidy()
         finally:
-            self._db.close()
+            self._base.close()
 
     def open_round(
         self,
@@ -75,7 +88,7 @@ class Intake:
         task_digest = task.digest()
         if any((i.task, i.asks) != (task_digest, task.asks) for i in invitations):
             raise InternalError(f"round {round_id}: an invitation is to another task")
-        with self._writing():
+        with self._base.writing():
             known = self.round(round_id)
             if known is None:
                 text = canonical(task.to_json()).decode()
@@ -87,15 +100,15 @@ class Intake:
             self._same_invitations(round_id, invitations)
             if not known.closed:
                 change = "UPDATE rounds SET needed = ? WHERE id = ?"
-                self._db.execute(change, (needed, round_id))
+                self._base.each(change, [(needed, round_id)])
 
     def _insert(self, row: tuple[Any, ...], invitations: Sequence[Invitation]) -> None:
-        number = self._db.execute(
+        ((number,),) = self._rows(
             "INSERT INTO rounds (id, pipeline, task, digest, needed, seal)"
-            " VALUES (?, ?, ?, ?, ?, ?)",
-            row,
-        ).lastrowid
-        self._db.executemany(
+            " VALUES (?, ?, ?, ?, ?, ?) RETURNING number",
+            *row,
+        )
+        self._base.each(
             "INSERT INTO invitations (id, key, about, record, round)"
             " VALUES (?, ?, ?, ?, ?)",
             [(i.id, i.key, i.about, i.record, number) for i in invitations],
@@ -109,8 +122,8 @@ class Intake:
 
     def round(self, round_id: str) -> Round | None:
         """Return one round, or None if it was never opened."""
-        with INTAKE.errors(self.path):
-            rows = self._rows(f"{ROUNDS} WHERE id = ?", round_id)
+        with self._base.errors():
+            rows = self._rows(f"{self._rounds} WHERE r.id = ?", round_id)
             return Round.of(rows[0]) if rows else None
 
     def seal(self, round_id: str) -> str | None:
@@ -120,10 +133,16 @@ class Intake:
 
     def rounds(self, pipeline: str | None = None) -> list[Round]:
         """Return all rounds, or those of one pipeline, as they were opened."""
-        where = "pipeline = ?" if pipeline is not None else "? IS NULL"
-        with INTAKE.errors(self.path):
-            rows = self._rows(f"{ROUNDS} WHERE {where} ORDER BY number", pipeline)
+        where, values = (
+            ("", []) if pipeline is None else ("WHERE pipeline = ?", [pipeline])
+        )
+        with self._base.errors():
+            rows = self._rows(f"{self._rounds} {where} ORDER BY r.number", *values)
             return [Round.of(row) for row in rows]
+
+    @property
+    def _rounds(self) -> str:
+        return ROUNDS.format(sizes=self._base.sizes)
 
     def take(self, data: bytes, check: Check) -> None:
         """Accept one envelope, or raise `Refused` with the reason and change nothing.
@@ -132,29 +151,35 @@ class Intake:
         invitation asks about; it raises a UserError for what no honest client can have
         sent. Invitation and message change in one transaction.
         """
-        (refused,) = self.take_batch([data], check)
+        (refused,) = self.take_batch([data], _each(check))
         if refused:
             raise refused
 
-    def take_batch(self, sent: Sequence[bytes], check: Check) -> list[Refused | None]:
+    def take_batch(self, sent: Sequence[bytes], checks: Checks) -> list[Refused | None]:
         """Accept envelopes as `take` does, all in one transaction.
 
-        Return for each why it was refused, None where it was accepted.
+        ``checks`` is given the messages of one task together. Return for each envelope
+        why it was refused, None where it was accepted.
         """
         self._came = True
-        with self._writing():
-            return [self._take(data, check) for data in sent]
+        given = opened(sent, self._seals())
+        with self._base.writing():
+            self._base.lock(invitations(given))
+            told = admitted(given, checks, self._rows)
+            self._keep([each for each in told if isinstance(each, Admitted)])
+        return [each if isinstance(each, Refused) else None for each in told]
 
-    def _take(self, data: bytes, check: Check) -> Refused | None:
-        try:
-            came = admitted(data, check, self._rows)
-        except Refused as refused:
-            return refused
+    def _seals(self) -> list[str]:
+        rows = self._rows("SELECT DISTINCT seal FROM rounds WHERE seal IS NOT NULL")
+        return [seal for (seal,) in rows]
+
+    def _keep(self, came: Sequence[Admitted]) -> None:
+        """Mark invitations and keep messages, neither in the order of the other."""
         mark = "UPDATE invitations SET used = 1 WHERE id = ?"
-        self._db.execute(mark, (came.invitation,))
-        keep = "INSERT INTO messages (row, round, payload) VALUES (?, ?, ?)"
-        self._db.execute(keep, (secrets.randbits(63), came.round, came.text))
-        return None
+        self._base.each(mark, sorted((each.invitation,) for each in came))
+        keep = """INSERT INTO messages ("row", round, payload) VALUES (?, ?, ?)"""
+        rows = [(secrets.randbits(63), each.round, each.text) for each in came]
+        self._base.each(keep, sorted(rows))
 
     def fold(self, round_id: str, least: int) -> str | None:
         """Fold in the messages that wait, if there are ``least``; the round stays open.
@@ -163,12 +188,13 @@ class Intake:
         sorted messages, None before the first batch. A closed round keeps its own.
         """
         validate.at_least(1, least=least)
-        with self._writing():
+        with self._base.writing():
+            self._base.lock_round(round_id)
             known = self._known(round_id)
             if known.waiting >= least:
                 self._next_batch(known)
             name = digest(self._batches(round_id))
-        self._forget_arrivals()
+        self.tidy()
         return name
 
     def close(self, round_id: str) -> str:
@@ -177,10 +203,11 @@ class Intake:
         The digest is that of `fold`. Again: the same digest. A round without any
         message is a UserError.
         """
-        with self._writing():
+        with self._base.writing():
+            self._base.lock_round(round_id)
             known = self._known(round_id)
             name = known.accepted_digest or self._freeze(known)
-        self._forget_arrivals()
+        self.tidy()
         return name
 
     def _freeze(self, known: Round) -> str:
@@ -191,24 +218,22 @@ class Intake:
             raise UserError(f"round {known.id} has no message yet; it stays open.")
         # What is sealed to this round from now on, nobody will ever read.
         change = "UPDATE rounds SET accepted_digest = ?, seal = NULL WHERE id = ?"
-        self._db.execute(change, (name, known.id))
+        self._base.each(change, [(name, known.id)])
         return name
 
     def _next_batch(self, known: Round) -> None:
         change = """UPDATE messages SET batch = ? WHERE batch IS NULL
             AND round = (SELECT number FROM rounds WHERE id = ?)"""
-        self._db.execute(change, (len(known.batches) + 1, known.id))
+        self._base.each(change, [(len(known.batches) + 1, known.id)])
 
-    def _forget_arrivals(self) -> None:
-        """Rewrite the file by key: no trace of arrival is left.
+    def tidy(self) -> None:
+        """Write all rows anew, so that none tells how or when it came.
 
-        SQLite puts a row where there is room on its page, so that places follow arrival
-        until then. Whether or not anything changed: the last one may have been killed
-        before this.
+        It happens whenever a round is folded or closed, and when whoever took messages
+        in leaves; a service that stays calls it now and then.
         """
-        with INTAKE.errors(self.path):
-            self._db.execute("VACUUM")
-            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._base.tidy()
+        self._came = False
 
     def folded(self, round_id: str) -> str | None:
         """Return the digest of what was folded in, as `fold` does, changing nothing."""
@@ -227,10 +252,10 @@ class Intake:
             texts.pop()
         if not texts:
             raise UserError(
-                f"the intake {self.path}: round {round_id} holds no set {name[:12]},"
+                f"the intake {self.name}: round {round_id} holds no set {name[:12]},"
                 " which was accepted. Put the intake's latest backup in its place."
             )
-        with INTAKE.errors(self.path):
+        with self._base.errors():
             return [shuffled(batch) for batch in texts]
 
     def _batches(self, round_id: str) -> list[list[str]]:
@@ -248,9 +273,16 @@ class Intake:
         return found
 
     def _rows(self, query: str, *values: Any) -> list[Any]:
-        with INTAKE.errors(self.path):
-            return self._db.execute(query, values).fetchall()
+        return self._base.rows(query, *values)
 
-    def _writing(self) -> AbstractContextManager[None]:
-        """One transaction: all of it, or nothing."""
-        return INTAKE.transaction(self._db, self.path, "IMMEDIATE")
+
+def _each(check: Check) -> Checks:
+    """Return what checks messages one by one."""
+
+    def one(task: Asked, sent: Sent) -> Payload | UserError:
+        try:
+            return check(task, *sent)
+        except UserError as error:
+            return error
+
+    return lambda task, sent: [one(task, each) for each in sent]

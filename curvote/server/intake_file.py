@@ -80,6 +80,7 @@ class _IntakeFile(DurableFile):
             (found,) = db.execute("PRAGMA user_version").fetchone()
             if found != old.version:
                 return  # another process was first
+            old.back_up(path)
             for statement in chain(*_CHANGES[old.version - 1 :]):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {self.version}")

@@ -9,6 +9,7 @@ every coordinate has K/(K - 1) times the noise of E[y = k; u].
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from curvote.errors import UserError
 from curvote.mechanisms.one_of import noise
 from curvote.representation.direction import Directions
 from curvote.representation.simplex import corners
-from curvote.server.directions import Line, classified, second_of
+from curvote.server.directions import Line, added, classified, second_of
 from curvote.shrinkage import Known, Rule, solve
 
 Array = NDArray[np.float64]
@@ -34,10 +35,21 @@ class Blocks:
     @classmethod
     def of(cls, named: NDArray[np.int64], directions: Array, n_classes: int) -> Blocks:
         """Return the mean of reports (n,), (n, size); none at all is a UserError."""
-        n = len(named)
+        return cls.over([(named, directions)], n_classes)
+
+    @classmethod
+    def over(
+        cls, shards: Iterable[tuple[NDArray[np.int64], Array]], n_classes: int
+    ) -> Blocks:
+        """Return the mean of reports that come in parts; it does not depend on them."""
+        sums: list[Array | None] = [None] * n_classes
+        n = 0
+        for named, directions in shards:
+            each = [directions[named == k] for k in range(n_classes)]
+            sums = [added(*both) for both in zip(sums, each, strict=True)]
+            n += len(named)
         if not n:
             raise UserError("no report has come; nothing can be learnt.")
-        sums = [directions[named == k].sum(axis=0) for k in range(n_classes)]
         return cls(np.array(sums) / n, n)
 
     def noise(self, epsilon: float) -> float:

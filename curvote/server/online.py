@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom, norm
 
 from curvote import validate
 from curvote.errors import UserError
@@ -257,6 +256,8 @@ def dropped(history: Sequence[Arrival], drop: float = 3.0) -> bool:
     watched = newest.incumbent
     if not (n and watched.n):
         return False
+    from scipy.stats import hypergeom, norm  # a second; few systems look back
+
     everybody = n + watched.n, positive + watched.positive
     level = hypergeom.cdf(watched.positive, *everybody, watched.n)
     return bool(level <= norm.sf(drop))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from curvote.errors import UserError
-from curvote.server.admission import ANSWERED, USED, Refused
+from curvote.server.admission import Refused
 
 # Whoever may send envelopes must not be able to fill the disk with refused ones.
 MOST_FILES: Final = 10_000
@@ -38,7 +38,7 @@ class Quarantine:
         one, and even its digest would tell who sent that. Nor of a second one about a
         record: the intake promises to know one message of each.
         """
-        if refused.reason in {USED, ANSWERED}:
+        if not refused.kept:
             return True
         name = hashlib.sha256(data).hexdigest()
         path = self.folder / f"{name}.json"

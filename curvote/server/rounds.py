@@ -16,12 +16,13 @@ from curvote.task import Asked
 
 Payload = dict[str, Any]
 
-# A round's columns, how many were invited and accepted, and the sizes of its batches.
+# A round's columns, how many were invited and accepted, the sizes of its batches: as
+# one text, which each database joins in its own way.
 ROUNDS: Final = """SELECT id, pipeline, task, digest, needed, accepted_digest,
 (SELECT count(*) FROM invitations i WHERE i.round = r.number),
 (SELECT count(*) FROM messages m WHERE m.round = r.number),
-(SELECT group_concat(n) FROM (SELECT count(*) AS n FROM messages m
-  WHERE m.round = r.number AND batch IS NOT NULL GROUP BY batch ORDER BY batch)),
+(SELECT {sizes} FROM (SELECT batch, count(*) AS n FROM messages m
+  WHERE m.round = r.number AND batch IS NOT NULL GROUP BY batch ORDER BY batch) AS b),
 seal
 FROM rounds r"""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import hypergeom, norm
 
 from curvote.server.utility import counts
 
@@ -41,13 +40,17 @@ def fall(
 
 def fell(level: float, drop: float) -> bool:
     """Say whether ``level`` lies below that of ``drop`` normal standard errors."""
-    return bool(level <= norm.sf(drop))
+    from scipy.special import ndtr
+
+    return bool(level <= ndtr(-drop))
 
 
 def _sum_of(
     everybody: NDArray[np.int64], known: NDArray[np.int64], newest: NDArray[np.int64]
 ) -> tuple[int, NDArray[np.float64]]:
     """Return the law of a sum of hypergeometric numbers, and its first value."""
+    from scipy.stats import hypergeom  # a second; who reads results needs none
+
     least, law = 0, np.ones(1)
     for total, right, drawn in zip(everybody, known, newest, strict=True):
         values = np.arange(max(0, drawn + right - total), min(drawn, right) + 1)

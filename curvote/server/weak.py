@@ -32,8 +32,10 @@ def draw(
             f"size is {size}, but there are only {n_reports} reports to draw from."
         )
     # A shuffle, not the smallest of random keys: partitioning differs by processor.
-    everyone = np.broadcast_to(np.arange(n_reports), (count, n_reports))
-    return generator.permuted(everyone, axis=1)[:, :size].copy()
+    # One learner after the other, so that only one order is in memory.
+    everyone = np.arange(n_reports)[None]
+    drawn = [generator.permuted(everyone, axis=1)[0, :size] for _ in range(count)]
+    return np.array(drawn)
 
 
 def parts(generator: np.random.Generator, n_reports: int, count: int) -> list[IntArray]:

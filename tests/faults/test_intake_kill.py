@@ -18,7 +18,7 @@ N = 400
 TAKE = """
 import sys
 from pathlib import Path
-from curvote.protocols.message import check
+from curvote.protocols.checking import check_all
 from curvote.server import inbox
 from curvote.server.intake import Intake
 
@@ -26,7 +26,7 @@ inbox.BATCH = 7
 root = Path(sys.argv[1])
 print("ready", flush=True)
 with Intake(root / "intake.sqlite") as intake:
-    print(inbox.take_all(intake, root / "inbox", root / "kept", check).accepted)
+    print(inbox.take_all(intake, root / "inbox", root / "kept", check_all).accepted)
 """
 
 

@@ -16,6 +16,7 @@ from curvote.entropy import SeededEntropy
 from curvote.envelope import issue_each, seal
 from curvote.errors import UserError
 from curvote.labels.task import Task
+from curvote.protocols.checking import check_all
 from curvote.protocols.message import check
 from curvote.run.release.publishing import server_key
 from curvote.server.inbox import take_all
@@ -93,7 +94,7 @@ def test_a_record_is_answered_once_whatever_invitation_came(
     with Intake(tmp_path / "intake.sqlite") as intake:
         given = {"pipeline": "p", "needed": 1, "invitations": twice}
         intake.open_round("one", task=task, **given)
-        done = take_all(intake, inbox, tmp_path / "quarantine", check)
+        done = take_all(intake, inbox, tmp_path / "quarantine", check_all)
     assert (done.accepted, done.refused) == (1, {"record answered": 1})
     assert [*tmp_path.glob("quarantine/*")] == []
     assert [*inbox.iterdir()] == []

@@ -286,10 +286,10 @@ def test_waiting_for_another_process_ends(
     monkeypatch.setattr(durable, "BUSY_SECONDS", 0.05)
     data = sealed(REPORTS, invited["report"][0])
     with Intake(path) as first, Intake(path) as second:
-        first._db.execute("BEGIN IMMEDIATE")
+        first._base.db.execute("BEGIN IMMEDIATE")
         with pytest.raises(UserError, match=r"the intake .*another process"):
             second.take(data, check)
-        first._db.execute("ROLLBACK")
+        first._base.db.execute("ROLLBACK")
         second.take(data, check)
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
+from curvote.protocols.checking import check_all
 from curvote.protocols.message import check
 from curvote.sealed import closed, is_sealed, new_key, opened, public
 from curvote.server.intake import Intake, Refused
@@ -103,16 +104,14 @@ def test_a_batch_is_taken_in_one_transaction(path: Path) -> None:
         given = {"pipeline": "p", "needed": 1, "invitations": invited}
         intake.open_round("report", task=REPORTS, **given)
         before = contents(path)
-        calls = iter(range(2))
 
-        def breaks(*given: object) -> dict[str, object]:
-            next(calls)
-            return check(*given)
+        def breaks(*_: object) -> list[dict[str, object]]:
+            raise ZeroDivisionError
 
-        with pytest.raises(StopIteration):
+        with pytest.raises(ZeroDivisionError):
             intake.take_batch(sent, breaks)
         assert contents(path) == before
-        told = intake.take_batch([sent[0], b"", sent[1], sent[0]], check)
+        told = intake.take_batch([sent[0], b"", sent[1], sent[0]], check_all)
         assert [refused and refused.reason for refused in told] == [
             None,
             "unreadable",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.arms import given, handed_on
@@ -17,7 +19,7 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def one(here: Here) -> Rows:
     """Return the table ``classifier``: one row."""
-    reports, rule = here.rows("privatize", "directions"), rule_of(here.params)
+    reports, rule = here.shards("privatize", "directions"), rule_of(here.params)
     return {"classifier": decoded(reports, here.facts, rule)}
 
 
@@ -26,8 +28,17 @@ def rule_of(params: Params) -> Rule:
     return gated if params["direct.gate"] else solve
 
 
-def decoded(reports: Columns, public: Facts, rule: Rule = solve) -> Columns:
-    """Return table ``classifier`` from table ``directions`` and what is public."""
-    total = Sum.of(reports["direction"])
+def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
+    """Return table ``classifier`` from the shards of ``directions`` and the public."""
+    return of_total(total_of(reports), public, rule)
+
+
+def of_total(total: Sum, public: Facts, rule: Rule = solve) -> Columns:
+    """Return the same from the mean of all reports."""
     line = one_round(total, given(public), public["epsilon"], rule)
     return classifier(line, total.n)
+
+
+def total_of(reports: Iterable[Columns]) -> Sum:
+    """Return the mean of the reports in the shards of a table ``directions``."""
+    return Sum.over(shard["direction"] for shard in reports)

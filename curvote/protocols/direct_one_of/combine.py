@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
 from curvote.protocols.direct.aggregate import rule_of
@@ -17,12 +19,13 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def one(here: Here) -> Rows:
     """Return the table ``classifier``."""
-    reports = here.rows("privatize", "named_directions")
+    reports = here.shards("privatize", "named_directions")
     return {"classifier": decoded(reports, here.facts, rule_of(here.params))}
 
 
-def decoded(reports: Columns, public: Facts, rule: Rule = solve) -> Columns:
-    """Return table ``classifier`` from ``named_directions`` and what is public."""
-    total = Blocks.of(reports["named"], reports["direction"], public["n_classes"])
+def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
+    """Return table ``classifier`` from shards of reports and what is public."""
+    each = ((shard["named"], shard["direction"]) for shard in reports)
+    total = Blocks.over(each, public["n_classes"])
     given = from_params(public["d"], public["params"])
     return classifier(one_of_round(total, given, public["epsilon"], rule), total.n)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
 from curvote.protocols.classifiers import classifier
-from curvote.protocols.direct.aggregate import decoded, rule_of
+from curvote.protocols.direct.aggregate import of_total, rule_of, total_of
 from curvote.protocols.direct.arms import given, handed_on
-from curvote.server.directions import Sum
 from curvote.server.joining import Public, joined
 
 
@@ -17,12 +16,12 @@ def facts(inputs: Inputs, params: Params) -> Facts:
 
 def one(here: Here) -> Rows:
     """Return the tables ``classifier``, of both, and ``reports_alone``."""
-    reports = here.rows("privatize", "directions")
     records = here.rows("publish", "public_records")
-    total, vectors = Sum.of(reports["direction"]), given(here.facts)
+    total = total_of(here.shards("privatize", "directions"))
+    vectors = given(here.facts)
     public = Public.of(vectors, records["z"], records["label"])
     line = joined(total, vectors, here.facts["epsilon"], public)
     return {
         "classifier": classifier(line, total.n),
-        "reports_alone": decoded(reports, here.facts, rule_of(here.params)),
+        "reports_alone": of_total(total, here.facts, rule_of(here.params)),
     }

@@ -8,7 +8,6 @@ from curvote.chain.axis import Settings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
 from curvote.labels.encoders import AUTO, concrete
-from curvote.labels.learners.making import make
 from curvote.protocols import checks as shared
 
 Problems = Iterator[Problem]
@@ -29,6 +28,8 @@ def learned(pipeline: Settings) -> Problems:
     yield from _owners(pipeline)
     yield from shared.tested(pipeline)
     yield from public(pipeline)
+    from curvote.labels.learners.making import make  # scikit-learn: a second
+
     for index, learner in enumerate(pipeline.learners):
         try:
             make(learner.name, **learner.params)

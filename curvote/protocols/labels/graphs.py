@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from curvote.chain.stage import Here
-from curvote.labels.learners.base import Learner
-from curvote.labels.learners.making import make
 from curvote.protocols.labels.packing import unpacked
+
+if TYPE_CHECKING:
+    from curvote.labels.learners.base import Learner
 
 GRAPH = "spectral"
 _OWN = ("anchors", "neighbours")
@@ -19,6 +20,8 @@ def wanted(learners: Iterable[Mapping[str, Any]]) -> bool:
 
     Parameters that are left to their defaults may be left out.
     """
+    from curvote.labels.learners.making import make  # scikit-learn: a second
+
     made = (make(each["name"], **each.get("params", {})) for each in learners)
     return any(map(_takes, made))
 
@@ -31,6 +34,8 @@ def _takes(learner: Learner) -> bool:
 
 def learner_of(here: Here) -> Learner:
     """Return the learner of a cell, on the graph that there is."""
+    from curvote.labels.learners.making import make
+
     told = here.params["learner"]
     learner = make(told["name"], **told["params"])
     made = here.rows("graph", "graph")["model"]

@@ -154,6 +154,7 @@ class Vote(Message):
     questions = staticmethod(one_against_rest)
     name, stage, table = "vote", "evaluate", "votes"
     senders, payload = VOTERS, VotePayload
+    counted = ("n", "positive")
     who, what = "evaluation client", 'one noised bit: "the classifier was right for me"'
     mechanism = BinaryRR.name
     detail = "each judges one classifier, once, with the whole budget"

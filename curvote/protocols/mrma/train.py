@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,21 +29,47 @@ def block(many: Sequence[Here]) -> Iterator[Rows]:
         yield {"weak": weak}
 
 
-def learnt(many: Sequence[Here], table: str, drawn: Drawn) -> Iterator[Columns]:
+def learnt(
+    many: Sequence[Here], table: str, drawn: Drawn, told: Sequence[str] = ("arm",)
+) -> Iterator[Columns]:
     """Yield what each repetition learns from its ``table`` of reports.
 
-    ``drawn`` returns the rows that each classifier learns from, and its variant.
+    ``drawn`` returns the rows that each classifier learns from, and its variant, from
+    the columns that are ``told``.
     """
-    reports = [here.rows("privatize", table) for here in many]
-    each = [drawn(here, rows) for here, rows in zip(many, reports, strict=True)]
+    each = [drawn(here, here.rows("privatize", table, told)) for here in many]
     problems = [
-        [problem(rows, i) for i in indices]
-        for rows, (indices, _) in zip(reports, each, strict=True)
+        _problems(here, table, indices)
+        for here, (indices, _) in zip(many, each, strict=True)
     ]
     public = many[0].inputs["privatize"].facts
     made = fitted(problems, public, many[0].facts)
     for columns, (_, variants) in zip(made, each, strict=True):
         yield weak_table(variants, columns)
+
+
+def _problems(here: Here, table: str, indices: Sequence[Index]) -> list[Problem]:
+    """Return the problems of one repetition; of many reports no others are held."""
+    told = ("z", "label")
+    if here.inputs["privatize"].count(table, here.place) == 1:
+        reports = here.rows("privatize", table, told)
+        return [problem(reports, rows) for rows in indices]
+    wanted = np.unique(np.concatenate(indices))
+    reports = picked(here.shards("privatize", table, told), wanted)
+    return [problem(reports, np.searchsorted(wanted, rows)) for rows in indices]
+
+
+def picked(shards: Iterable[Columns], wanted: Index) -> Columns:
+    """Return some rows, whose numbers rise, of a table that comes in shards."""
+    found: list[Columns] = []
+    start = 0
+    for shard in shards:
+        end = start + len(next(iter(shard.values())))
+        low, high = np.searchsorted(wanted, [start, end])
+        mine = wanted[low:high] - start
+        found.append({name: values[mine] for name, values in shard.items()})
+        start = end
+    return {name: np.concatenate([part[name] for part in found]) for name in found[0]}
 
 
 def problem(reports: Columns, rows: Index) -> Problem:
@@ -85,7 +111,7 @@ def weak_table(variants: NDArray[np.int8], fits: Columns) -> Columns:
 
 def _drawn(here: Here, reports: Columns) -> tuple[list[Index], NDArray[np.int8]]:
     """Return the reports that each classifier learns from, and its variant."""
-    count, n = here.params["train.count"], len(reports["label"])
+    count, n = here.params["train.count"], len(reports["arm"])
     mrma = np.flatnonzero(reports["arm"] == REPORT_VARIANTS.index("mrma"))
     drawn = draw(here.generator("draw"), len(mrma), count, here.params["train.size"])
     if len(mrma) == n:  # nobody reports who votes: there is nothing to pool

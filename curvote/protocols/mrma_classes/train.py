@@ -27,7 +27,7 @@ __all__ = ["block", "facts"]
 
 def block(many: Sequence[Here]) -> Iterator[Rows]:
     """Yield the table ``weak`` of each repetition."""
-    for weak in learnt(many, "class_reports", _drawn):
+    for weak in learnt(many, "class_reports", _drawn, ("arm", "question")):
         yield {"weak": weak | unit(weak)}
 
 

@@ -1,23 +1,42 @@
-"""A stage of production where clients that are here release their message, once."""
+"""A stage of production where clients that are here release their message, once.
+
+Shards of clients draw apart from each other. Each row then goes to a bucket that the
+operating system's words choose, and each bucket is put in an order that they choose:
+no place in the table tells whose a row is, not even in which shard its sender stood.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows, Source
-from curvote.entropy import SystemEntropy, permutation
+from curvote.chain import streams
+from curvote.chain.stage import (
+    Columns,
+    Facts,
+    Here,
+    Inputs,
+    Params,
+    Place,
+    Rows,
+    Scattered,
+    Source,
+)
+from curvote.entropy import buckets, permutation
+from curvote.errors import InternalError
 from curvote.protocols.message import Message, dealt, knowledge, messages
-from curvote.protocols.roles import played
+from curvote.protocols.roles import played, set_aside
 from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
 from curvote.task import Asked, Task
 
-# Of a vector, moved at once: what one line of the processor's cache holds.
-_COLUMNS: Final = 8
+# What a client is asked who sends nothing in this stage.
+_NOTHING: Final = -1
+# Buckets hold fewer rows than a shard: so many 16ths of it in the mean, at most.
+_FULL: Final = 15
 
 
 def facts(inputs: Inputs, params: Params) -> Facts:
@@ -34,28 +53,82 @@ def described(task: Asked) -> Facts:
     return named | public(task) | rough
 
 
-def one(here: Here) -> Rows:
-    """Return the message's table: noise from the operating system, no client id."""
-    task, kind = Task.from_json(here.facts["task"]), message(here.params)
-    clients = here.rows("ingest", "clients")
-    mine = rows(clients, here.params)
+def shards(inputs: Inputs, params: Params, facts: Facts, place: Place) -> int:
+    """Return how many shards the clients are."""
+    return inputs["ingest"].count("clients", place)
+
+
+def shared(here: Here) -> Columns:
+    """Return what each client is asked about, (n,): a candidate, 0, or nothing (-1)."""
+    task = _task(here)
+    mine, n = senders(here.inputs["ingest"], here.params, here.place)
+    asked = np.full(n, _NOTHING, dtype=np.int32)
     judge = dealt(task, len(mine), here.generator("split"))
+    asked[mine] = 0 if judge is None else judge
+    return {"asked": asked, "senders": np.array([len(mine)])}
+
+
+def shard(here: Here, number: int) -> Scattered:
+    """Return the messages of a shard: noise from the operating system, no client id."""
+    task, kind = _task(here), message(here.params)
+    asked = _of(here.shared["asked"], number)
+    mine = np.flatnonzero(asked != _NOTHING)
+    clients = here.inputs["ingest"].shard(
+        "clients", here.place, number, ("curve", "label")
+    )
+    if len(asked) != len(clients["label"]):
+        raise InternalError(f"shard {number} has other clients than were dealt with")
+    judge = asked[mine].astype(np.int64) if task.candidates else None
     known = knowledge(task, clients["curve"][mine], clients["label"][mine], judge)
-    drawn = kind.draw(task, known, SystemEntropy())
-    # The order of the rows is drawn anew: it must not tell whose message is whose.
-    order = permutation(len(mine), SystemEntropy())
-    shuffled = {name: _ordered(values, order) for name, values in drawn.items()}
-    return {kind.table: kind.gather(task, shuffled)}
+    sent = kind.gather(task, kind.draw(task, known, here.words("draw", number)))
+    count = 1 if kind.counted else bucket_count(int(here.shared["senders"][0]))
+    to = buckets(_length(sent), count, here.words("bucket", number))
+    return Scattered({kind.table: sent}, to, count)
 
 
-def _ordered(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the rows in an order; a table of vectors is not held twice for it."""
-    if values.ndim == 1:
-        return values[order]
-    for start in range(0, values.shape[-1], _COLUMNS):
-        part = values[..., start : start + _COLUMNS]
-        part[:] = part[order]
-    return values
+def joined(here: Here, bucket: int, rows: Rows) -> Rows:
+    """Return the rows of a bucket in an order that is drawn, or the sum of counts."""
+    kind = message(here.params)
+    sent = rows[kind.table]
+    if kind.counted:
+        return {kind.table: summed(sent, kind.counted)}
+    order = permutation(_length(sent), here.words("order", bucket))
+    return {kind.table: {name: own[order] for name, own in sent.items()}}
+
+
+def _task(here: Here) -> Task:
+    return Task.from_json(here.facts["task"])
+
+
+def _of(asked: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+    """Return what the clients of a shard are asked."""
+    size = streams.CLIENT_BLOCK
+    return np.asarray(asked[number * size : (number + 1) * size])
+
+
+def bucket_count(senders: int) -> int:
+    """Return over how many buckets rows are scattered: a power of two.
+
+    A bucket holds no more rows than a shard, but for a chance that never comes.
+    """
+    size = streams.CLIENT_BLOCK
+    if senders <= size:
+        return 1
+    return 1 << (-(-senders * 16 // (size * _FULL)) - 1).bit_length()
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def summed(counts: Columns, names: tuple[str, ...]) -> Columns:
+    """Return counts of all shards: rows that are alike but for ``names`` add up."""
+    (about,) = set(counts) - set(names)
+    each, place = np.unique(counts[about], return_inverse=True)
+    total = {name: np.zeros(len(each), dtype=np.int64) for name in names}
+    for name, values in total.items():
+        np.add.at(values, place, counts[name])
+    return {about: each} | total
 
 
 def message(params: Params) -> Message:
@@ -66,6 +139,22 @@ def message(params: Params) -> Message:
 def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
     """Return the rows of the clients who release in this stage."""
     return message(params).senders.rows(played(clients, params, 0))
+
+
+def senders(
+    clients: Source, params: Params, place: Place
+) -> tuple[NDArray[np.int64], int]:
+    """Return the rows of those who release, and how many clients there are.
+
+    No more is read than what decides who plays which role.
+    """
+    first = clients.shard("clients", place, 0, ("part",))
+    names = ["label", *["group"] * bool(params["source.groups"])]
+    names += ["part"] * (set_aside(first) is not None)
+    parts = [*clients.shards("clients", place, names)]
+    known = {n: np.concatenate([p[n] for p in parts]) for n in names[1:]}
+    n = sum(len(part["label"]) for part in parts)
+    return rows(known | {"label": np.broadcast_to(0, n)}, params), n
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:

@@ -15,6 +15,7 @@ from curvote.errors import InternalError, UserError
 from curvote.protocols.labels.packing import unpacked
 from curvote.protocols.roles import played
 from curvote.protocols.utility.columns import Columns, columns_of, names_of
+from curvote.protocols.utility.methods import FEATURES
 from curvote.utility.engines.linear import LinearModel
 from curvote.utility.projected import directions, projected
 from curvote.utility.projections import Coordinates, principal
@@ -22,8 +23,6 @@ from curvote.utility.setting import Setting, setting
 from curvote.validate import FloatArray
 
 Settings = dict[str, Setting]
-# What is sent without any projection: the features themselves.
-FEATURES = ""
 
 
 def settings_of(here: Here) -> Settings:

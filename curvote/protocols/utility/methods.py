@@ -8,6 +8,9 @@ from curvote.chain.measure import Look, Method, Metric
 from curvote.protocols.labels.methods import ACCURACY, BALANCED
 from curvote.protocols.measures import AGREEMENT
 
+# What is sent without any projection: the features themselves.
+FEATURES = ""
+
 WORST: Final = Metric(
     "worst",
     "agreement of the worst {record}",

@@ -9,8 +9,7 @@ import numpy as np
 from curvote.chain.measure import SCORES
 from curvote.chain.view import View
 from curvote.protocols.labels.methods import ACCURACY
-from curvote.protocols.utility.given import FEATURES
-from curvote.protocols.utility.methods import CLEAN
+from curvote.protocols.utility.methods import CLEAN, FEATURES
 from curvote.protocols.utility.packing import Arrays, unpacked
 
 

@@ -19,7 +19,7 @@ from curvote.client.ledger import Entry, Ledger, existing
 from curvote.client.ledger_entries import EVERYONE
 from curvote.client.ledger_witness import Line
 from curvote.errors import UserError
-from curvote.run import history
+from curvote.run import records
 from curvote.run.project import Project
 from curvote.run.release import releases_log
 from curvote.run.store.artifacts import manifest_of
@@ -151,21 +151,10 @@ def _witnessed(project: Project, named: Iterable[str]) -> Iterator[Trace]:
 
 
 def _recorded(project: Project) -> Iterator[Trace]:
-    for record in history.load_all(project):
-        for release in _released(record):
-            yield Trace(f"the record of run {record.id}", release)
-
-
-def _released(record: history.RunRecord) -> Iterator[str]:
-    """Yield the releases of clients that a run made, or found made."""
-    config = record.config
-    if config.get("mode") != "production" or config.get("intake"):
-        return
-    stages = _releasing(str(config.get("protocol")))
-    done = record.status in {"completed", "partial"}
-    for step in record.steps:
-        if step["stage"] in stages and (done or step["action"] == "reuse"):
-            yield step["key"]
+    """Yield the releases of clients that runs made, or found made."""
+    for protocol, stage, release, run in records.released(project):
+        if stage in _releasing(protocol):
+            yield Trace(f"the record of run {run}", release)
 
 
 def _releasing(protocol: str) -> set[str]:
@@ -174,7 +163,7 @@ def _releasing(protocol: str) -> set[str]:
 
 
 def _restored(trace: Trace, name: str, ledger: Ledger) -> bool:
-    """Say whether a restored ledger was told: everybody is charged, or it never left."""
+    """Say whether a restored ledger knows: everybody is charged, or it never left."""
     everybody = ledger.setting(f"{EVERYONE}{name}") is not None
     return everybody or (not trace.left and ledger.told_of(str(trace.head)))
 

@@ -142,7 +142,7 @@ def _releases(
     raw = raw_files(project, pipeline, fetch=False)
     if isinstance(raw, Absent):
         return
-    people = identity.people(configured, {file.name: file.path for file in raw})
+    people = identity.people(project, configured, raw)
 
     def steps(number: int, first: set[str] | None = None) -> Iterator[Step]:
         standing = Standing(

@@ -17,6 +17,7 @@ from curvote.run.project import Project
 from curvote.run.release import before_releasing, releases_log
 from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake
+from curvote.server.intake_base import there
 from curvote.server.rounds import Round
 
 
@@ -48,7 +49,7 @@ def standing(
 
     cohort = "by envelope"
     if pipeline.intake is None:
-        people = identity.people(configured, {file.name: file.path for file in raw})
+        people = identity.people(project, configured, raw)
         before_releasing.check(
             project, configured, people, new_people=new_people, writing=closing
         )
@@ -96,7 +97,7 @@ def entries(project: Project, population: str | None = None) -> list[Entry]:
 
 
 def _rounds(project: Project, pipeline: str) -> list[Round]:
-    if not project.intake.exists():
+    if not there(project.intake):
         return []
     with Intake(project.intake) as intake:
         return intake.rounds(pipeline)
@@ -104,7 +105,7 @@ def _rounds(project: Project, pipeline: str) -> list[Round]:
 
 def round_of(project: Project, round_id: str) -> Round | None:
     """Return a round of envelopes, if it was opened."""
-    if not project.intake.exists():
+    if not there(project.intake):
         return None
     with Intake(project.intake) as intake:
         return intake.round(round_id)

@@ -8,7 +8,7 @@ without asking who made it.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -31,11 +31,12 @@ from curvote.errors import InternalError
 
 _META = b"curvote"
 _NOBODY = -1  # the index of rows that all repetitions share
+Told = tuple[Any, list[int]]  # a kind, and the shape of a row
 
 
 def to_arrow(
     table: Table, index: Sequence[str], place: Place, columns: Columns
-) -> pa.Table:
+) -> pa.RecordBatch:
     """Return one repetition of a table, with a column for each part of the index.
 
     Wrong columns, unequal lengths, NaN, infinities or missing values: InternalError.
@@ -58,7 +59,7 @@ def to_arrow(
         told = json.dumps({"kind": kind, "shape": shape}).encode()
         fields.append(pa.field(column, array.type, metadata={_META: told}))
         arrays.append(array)
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _check(table: Table, column: str, array: pa.Array, rows: int) -> None:
@@ -105,17 +106,25 @@ def _rows_array(name: str, values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(width), len(rows), [None, data])
 
 
-def to_columns(name: str, table: pa.Table) -> Columns:
+def to_columns(
+    name: str, table: pa.Table, kinds: Mapping[str, Told] | None = None
+) -> Columns:
     """Return the columns as numpy arrays: vectors (n, d), categories as codes."""
-    kinds = {field.name: _told(name, field) for field in table.schema}
+    known = kinds_of(name, table.schema) if kinds is None else kinds
     return {
-        column: _numpy(kind, shape, table[column])
-        for column, (kind, shape) in kinds.items()
-        if kind is not None
+        column: _numpy(*known[column], table[column])
+        for column in table.column_names
+        if column in known
     }
 
 
-def _told(name: str, field: pa.Field) -> tuple[Any, list[int]]:
+def kinds_of(name: str, schema: pa.Schema) -> dict[str, Told]:
+    """Return kind and shape of each column of a table, but of parts of the index."""
+    told = {field.name: _told(name, field) for field in schema}
+    return {column: found for column, found in told.items() if found[0] is not None}
+
+
+def _told(name: str, field: pa.Field) -> Told:
     """Return kind and shape of a column; no kind for a part of the index."""
     if field.metadata and _META in field.metadata:
         return _parsed(field.metadata[_META])
@@ -126,7 +135,7 @@ def _told(name: str, field: pa.Field) -> tuple[Any, list[int]]:
 
 
 @cache
-def _parsed(text: bytes) -> tuple[Any, list[int]]:
+def _parsed(text: bytes) -> Told:
     told = json.loads(text)
     kind = told["kind"]
     return tuple(kind) if isinstance(kind, list) else kind, told["shape"]

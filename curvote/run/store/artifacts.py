@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -14,13 +14,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curvote.chain.stage import Columns, Place
+from curvote.chain.stage import SHARED, Columns, Place
 from curvote.durable import file_mode, owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project, is_raw
-from curvote.run.store.arrow import to_columns
+from curvote.run.store import spans
+from curvote.run.store.reading import TableFile
 from curvote.run.store.sides import side_of
+from curvote.run.store.spans import Span, Spans, spans_of
 
 MANIFEST = "manifest.json"
 
@@ -41,7 +43,8 @@ class Artifact:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.stage, self.key = path.parent.name, path.name
-        self._kept: dict[str, Columns] = {}
+        self._files: dict[str, TableFile] = {}
+        self._found: dict[str, Spans] = {}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -76,20 +79,56 @@ class Artifact:
         return table in self.manifest["tables"]
 
     def places(self, table: str) -> list[Place]:
-        """Return the repetitions a table holds, in row-group order; () is shared."""
-        entry = self.manifest["tables"][table]
-        if "places" in entry:
-            return [tuple(place) for place in entry["places"]]
-        return [() if r == -1 else (r,) for r in entry["replicates"]]  # of version 2
+        """Return the repetitions a table holds, in order; () is shared."""
+        return list(self._spans(table))
 
-    def columns(self, table: str, place: Place) -> Columns:
-        """Return one repetition's columns; rows shared by all serve every one."""
-        groups = self._row_groups[table]
-        if () in groups:
-            return self._shared(table)
-        if place not in groups:
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return one repetition's columns; rows shared by all serve every one.
+
+        Where ``only`` names some columns, no others are read.
+        """
+        return self._file(table).columns(self._standing(table, place), only)
+
+    def count(self, table: str, place: Place) -> int:
+        """Return how many shards the rows of one repetition are: at least one."""
+        return spans.shards(self._standing(table, place))
+
+    def shards(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield one repetition's columns in order, 65,536 rows at a time.
+
+        Where there is no row there is one shard, which is empty.
+        """
+        for number in range(self.count(table, place)):
+            yield self.shard(table, place, number, only)
+
+    def shard(
+        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one shard: rows from 65,536 ``number`` on."""
+        standing = spans.shard(self._standing(table, place), number)
+        return self._file(table).columns(standing, only)
+
+    def _standing(self, table: str, place: Place) -> list[Span]:
+        """Return where one repetition's rows stand, or those that all share."""
+        known = self._spans(table)
+        if SHARED not in known and place not in known:
             raise self._missing(table, place)
-        return self._read(table, groups[place])
+        return known[place if place in known else SHARED]
+
+    def _spans(self, table: str) -> Spans:
+        if table not in self._found:
+            entry = self.manifest["tables"][table]
+            self._found[table] = spans_of(entry, self._file(table).sizes)
+        return self._found[table]
+
+    def _file(self, table: str) -> TableFile:
+        if table not in self._files:
+            self._files[table] = TableFile(self._path(table))
+        return self._files[table]
 
     def _missing(self, table: str, place: Place) -> Exception:
         if "places" in self.manifest["tables"][table]:
@@ -100,18 +139,8 @@ class Artifact:
         )
 
     def pieces(self, table: str) -> Iterator[Columns]:
-        """Yield the rows that all repetitions share, a row group at a time."""
-        for group in self._row_groups[table][()]:
-            yield self._read(table, [group])
-
-    def _shared(self, table: str) -> Columns:
-        """Read what all repetitions share just once."""
-        if table not in self._kept:
-            self._kept[table] = self._read(table, self._row_groups[table][()])
-        return self._kept[table]
-
-    def _read(self, table: str, groups: list[int]) -> Columns:
-        return to_columns(table, self._files[table].read_row_groups(groups))
+        """Yield the rows that all repetitions share, 65,536 at a time."""
+        yield from self.shards(table, SHARED)
 
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
@@ -136,20 +165,6 @@ class Artifact:
 
     def _path(self, table: str) -> Path:
         return self.path / f"{table}.parquet"
-
-    @cached_property
-    def _files(self) -> Mapping[str, pq.ParquetFile]:
-        tables = self.manifest["tables"]
-        return {name: pq.ParquetFile(self._path(name)) for name in tables}
-
-    @cached_property
-    def _row_groups(self) -> dict[str, dict[Place, list[int]]]:
-        found: dict[str, dict[Place, list[int]]] = {}
-        for name in self.manifest["tables"]:
-            groups = found.setdefault(name, {})
-            for group, place in enumerate(self.places(name)):
-                groups.setdefault(place, []).append(group)
-        return found
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from curvote.chain.axis import Settings
 from curvote.datasets import lookup
 from curvote.errors import Problem, UserError
-from curvote.labels.regression.learners import made
 from curvote.protocols import checks as shared
 from curvote.protocols.labels.checks import public
 
@@ -26,6 +25,8 @@ def checks(pipeline: Settings) -> Iterator[Problem]:
 
 
 def _learner(name: str, params: dict[str, object], index: int) -> Iterator[Problem]:
+    from curvote.labels.regression.learners import made  # scikit-learn: a second
+
     where = ("learners", index)
     try:
         made(name, 1, 0)

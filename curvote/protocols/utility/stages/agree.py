@@ -8,9 +8,10 @@ from dataclasses import replace
 from curvote.chain.stage import Here, Rows
 from curvote.entropy import SeededEntropy
 from curvote.protocols.utility import deployed
-from curvote.protocols.utility.given import FEATURES, settings_of
+from curvote.protocols.utility.given import settings_of
 from curvote.protocols.utility.known import known_of
 from curvote.protocols.utility.measured import CONFIDENCE
+from curvote.protocols.utility.methods import FEATURES
 from curvote.utility.deployments.deployment import Deployment, Read
 from curvote.utility.deployments.retrain import Refit
 from curvote.utility.deployments.scan import deployments, measured

@@ -12,11 +12,12 @@ from curvote.chain.stage import Columns, Here, Rows
 from curvote.protocols.measures import AGREEMENT
 from curvote.protocols.utility import deployed
 from curvote.protocols.utility.deployed import Found
-from curvote.protocols.utility.given import FEATURES, settings_of
+from curvote.protocols.utility.given import settings_of
 from curvote.protocols.utility.known import known_of
 from curvote.protocols.utility.measured import Score, score_table, scores_of
 from curvote.protocols.utility.methods import (
     EQUAL,
+    FEATURES,
     METRICS,
     OUTPUT,
     RECOMMENDED,

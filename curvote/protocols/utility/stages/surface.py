@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from curvote.chain.measure import SCORES
 from curvote.chain.stage import Here, Rows
-from curvote.protocols.utility.given import FEATURES, Settings, settings_of
+from curvote.protocols.utility.given import Settings, settings_of
 from curvote.protocols.utility.known import arrays_of
 from curvote.protocols.utility.measured import Score, of_clean, of_floor, score_table
+from curvote.protocols.utility.methods import FEATURES
 from curvote.protocols.utility.packing import packed
 from curvote.utility.deployments.floors import floors
 from curvote.utility.engines.choosing import engine_for

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,9 @@ class Fake:
         self.facts = FACTS
         self.tables = tables
 
-    def columns(self, table: str, place: Any) -> Columns:
+    def columns(
+        self, table: str, place: Any, only: Sequence[str] | None = None
+    ) -> Columns:
         return self.tables[table]
 
 

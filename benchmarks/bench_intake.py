@@ -1,0 +1,148 @@
+"""The intake: envelopes a second from a file, over HTTP, and at two services at once.
+
+Run with ``python -m benchmarks.bench_intake``; client and service share the machine's
+cores. Every answer is written after the commit of its envelope, and every count is held
+against what was sent. Fails where one is off, over HTTP fewer than 1,000 a second are
+accepted, or 100,000 from one file take over 60 seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks.history import record
+from curvote.protocols.checking import check_all
+from curvote.run.project import Project
+from curvote.server.inbox import take_all
+from curvote.server.intake import Intake
+from tests.envelope_service import answered, invite, project, serving
+from tests.postgres import missing, postgres
+from tests.rounds import quiet
+
+FILE, SINGLE, SHARED = 100_000, 5_000, 3_000
+CONNECTIONS = 64
+HEAD = (
+    "POST /v1/envelopes HTTP/1.1\r\nHost: localhost\r\n"
+    "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n"
+)
+
+
+async def post(port: int, mine: Sequence[bytes], seen: Counter[int]) -> None:
+    """Send envelopes one after the other over one connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    for data in mine:
+        writer.write(HEAD.format(len(data)).encode() + data)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = head.lower().partition(b"content-length: ")[2].partition(b"\r")[0]
+        await reader.readexactly(int(length))
+        seen[int(head.split(b" ", 2)[1])] += 1
+    writer.close()
+
+
+async def post_all(ports: Sequence[int], sent: Sequence[bytes]) -> Counter[int]:
+    """Send every envelope to every service; return how often each status came."""
+    seen: Counter[int] = Counter()
+    lanes = [sent[k::CONNECTIONS] for k in range(CONNECTIONS)]
+    work = [post(port, lane, seen) for port in ports for lane in lanes]
+    await asyncio.gather(*work)
+    return seen
+
+
+def over_http(
+    place: Project, sent: Sequence[bytes], services: int, **environment: str
+) -> tuple[float, Counter[int]]:
+    """Return how many seconds all envelopes took, sent to each of so many services."""
+    with ExitStack() as stack:
+        ran = [
+            stack.enter_context(serving(place, **environment)) for _ in range(services)
+        ]
+        started = time.perf_counter()
+        seen = asyncio.run(post_all([each.port for each in ran], sent))
+        seconds = time.perf_counter() - started
+        for each in ran:
+            each.end()
+    return seconds, seen
+
+
+def from_file(root: Path) -> tuple[float, float, int]:
+    """Take envelopes from one file: how many at once, one by one, and all accepted."""
+    (root / "inbox").mkdir()
+    path = root / "intake.sqlite"
+    invited = invite(path, FILE)
+    sent = answered(invited)
+    lone, rest = sent[:200], sent[200:]
+    with Intake(path) as intake:
+        started = time.perf_counter()
+        for data in lone:
+            intake.take_batch([data], check_all)
+        single = len(lone) / (time.perf_counter() - started)
+        (root / "inbox" / "all.jsonl").write_bytes(b"".join(rest))
+        quiet(root / "inbox" / "all.jsonl")
+        started = time.perf_counter()
+        done = take_all(intake, root / "inbox", root / "kept", check_all)
+    seconds = (time.perf_counter() - started) * FILE / len(rest)
+    return seconds, single, done.accepted + len(lone)
+
+
+def main() -> int:
+    wrong = []
+    with TemporaryDirectory() as name:
+        seconds, single, accepted = from_file(Path(name))
+        wrong += [] if accepted == FILE else [f"{accepted} of {FILE} accepted"]
+    print(f"{FILE:,} from one file  {seconds:6.1f} s, {FILE / seconds:,.0f} a second")
+    print(f"one a transaction      {single:6.0f} a second")
+    with TemporaryDirectory() as name:
+        place = project(Path(name) / "p")
+        sent = answered(invite(place.intake, SINGLE))
+        lasted, seen = over_http(place, sent, 1)
+    rate = seen[201] / lasted
+    wrong += [] if seen == {201: SINGLE} else [f"over HTTP {dict(seen)}"]
+    print(f"over HTTP              {rate:6.0f} a second, {CONNECTIONS} connections")
+    wrong += shared()
+    for each in wrong:
+        print(f"WRONG: {each}")
+    missed = record(
+        "intake",
+        {"from a file / one a transaction": FILE / seconds / single},
+        sizes={"over HTTP, a second": rate, "100,000 from a file, s": seconds},
+        bounds={"100,000 from a file, s": 60.0},
+        least={"over HTTP, a second": 1000.0},
+        more=("from a file / one a transaction",),
+    )
+    return 1 if missed or wrong else 0
+
+
+def shared() -> list[str]:
+    """Send every envelope to two services of one PostgreSQL; say what is off."""
+    if (why := missing()) is not None:
+        print(f"two services           not measured: {why}")
+        return []
+    with TemporaryDirectory() as name, postgres() as url:
+        place = project(Path(name) / "p")
+        environment = {"CURVOTE_INTAKE_URL": url}
+        with_url = invite_there(url, place)
+        lasted, seen = over_http(place, with_url, 2, **environment)
+    print(f"two services           {SHARED / lasted:6.0f} a second, each sent to both")
+    return [] if seen == {201: SHARED, 200: SHARED} else [f"at two {dict(seen)}"]
+
+
+def invite_there(url: str, place: Project) -> list[bytes]:
+    """Open a round in the shared database, and return its clients' envelopes."""
+    import os
+
+    os.environ["CURVOTE_INTAKE_URL"] = url
+    try:
+        return answered(invite(place.intake, SHARED))
+    finally:
+        del os.environ["CURVOTE_INTAKE_URL"]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

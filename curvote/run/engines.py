@@ -1,0 +1,304 @@
+"""Engines: what computes the blocks of a stage, on this machine or on several.
+
+joblib is the one way to run blocks and its backends are the engines, so that a fourth
+is a name here. Which engine runs, and how many workers, never changes a byte: a block
+is a function of its name, and its files appear whole or not at all. That is also why a
+block whose worker died is simply done again.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from concurrent.futures import CancelledError
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack, closing, contextmanager
+from functools import cached_property, partial
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any, Final
+
+from curvote.errors import UserError, did_you_mean
+from curvote.run.config.runtime import Runtime
+from curvote.run.project import Project
+from curvote.run.workers import GOES_ON, LESS, Function, Work, versions, within_memory
+
+BACKENDS: Final = {"local": "loky", "threads": "threading", "dask": "dask"}
+# How often a block is begun before its stage is given up.
+TRIES: Final = 5
+_OUTSIDE: Final = "something ended them, most often the system for want of memory"
+# How long a cluster may take to answer, in seconds.
+ANSWER: Final = 10
+# A worker of ours keeps no results, so there is nothing to spill and no use in a pause.
+_DASK: Final = {
+    "distributed.scheduler.allowed-failures": TRIES - 1,
+    "distributed.worker.memory.target": False,
+    "distributed.worker.memory.spill": False,
+    "distributed.worker.memory.pause": False,
+}
+
+
+class Engine:
+    """One of `BACKENDS` with its workers; a context that ends what it has started.
+
+    ``workers`` are started here; at ``cluster``, the address of dask's scheduler, they
+    are found, as many as there are. These must see the project at ``root`` under the
+    same path. ``memory`` is what a worker of dask may take, in bytes; None: the
+    machine's memory divided by its processors. UserError: the engine is not known or
+    not installed.
+    """
+
+    def __init__(
+        self,
+        name: str = "local",
+        workers: int = 1,
+        *,
+        cluster: str | None = None,
+        root: Path | None = None,
+        memory: int | None = None,
+    ) -> None:
+        _check(name)
+        self.name, self.workers = name, workers
+        self.cluster, self.root, self.memory = cluster, root, memory
+        self._ending = ExitStack()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+
+    def run(self, function: Function, items: Iterable[Any]) -> Iterator[Any]:
+        """Yield what ``function`` returns of each item, in the order they finish.
+
+        ``function`` and the items are pickled. An item whose worker died is done again
+        by another one; one that was begun `TRIES` times, or has not enough memory, is
+        a UserError.
+        """
+        waiting = dict(enumerate(items))
+        if self.name != "dask" and min(self.workers, len(waiting)) <= 1:
+            yield from map(partial(within_memory, function), waiting.values())
+            return
+        begun: Counter[int] = Counter()
+        while waiting:
+            handed = _counted(list(waiting.items()), begun)
+            try:
+                with closing(self._parallel(function, handed)) as done:
+                    for number, result in done:
+                        del waiting[number]
+                        yield result
+            except BrokenProcessPool:
+                if max(begun[number] for number in waiting) >= TRIES:
+                    raise _given_up(_OUTSIDE) from None
+
+    def _parallel(self, function: Function, handed: Iterator[Any]) -> Any:
+        """Return a generator of pairs: the number of an item, and its result."""
+        backend = BACKENDS[self.name]
+        if self.name == "dask":
+            return self._on_dask(function, handed)
+        work = Work(function, os.getpid() if self.name == "local" else None)
+        return _parallel(work, handed, self.workers, backend)
+
+    def _on_dask(self, function: Function, handed: Iterator[Any]) -> Iterator[Any]:
+        client = self._client
+        expected = () if self.cluster is None else tuple(versions()().items())
+        work = Work(function, versions=expected)
+        with _in_words(client, self):
+            yield from _parallel(work, handed, self.workers, _hearing(client))
+
+    @cached_property
+    def _client(self) -> Any:
+        """What speaks to dask's workers: those started here, or found at `cluster`."""
+        if self.cluster is None:
+            return self._ending.enter_context(_started(self))
+        return self._ending.enter_context(_found(self.cluster, self.root))
+
+
+def engine_of(
+    project: Project, runtime: Runtime, name: str | None, workers: int | None
+) -> Engine:
+    """Return the engine that a command names, or else the project's ``runtime``.
+
+    Without a number of workers: one for each processor.
+    """
+    name = name or runtime.engine
+    workers = workers or runtime.workers or os.cpu_count() or 1
+    cluster = runtime.cluster if name == "dask" else None
+    return Engine(name, workers, cluster=cluster, root=project.root)
+
+
+def _check(name: str) -> None:
+    if name not in BACKENDS:
+        raise UserError(f"there is no engine {name!r}.{did_you_mean(name, BACKENDS)}")
+    if name == "dask" and find_spec("distributed") is None:
+        raise UserError(
+            "engine dask is not installed: `pip install 'curvote[dask]'`, or use"
+            " --engine local."
+        )
+
+
+def _counted(items: Iterable[Any], begun: Counter[int]) -> Iterator[Any]:
+    """Yield numbered items; count how often each was handed to a worker."""
+    for number, item in items:
+        begun[number] += 1
+        yield number, item
+
+
+def _parallel(work: Work, handed: Iterable[Any], workers: int, backend: Any) -> Any:
+    from joblib import Parallel, delayed
+
+    # A block is large enough to be sent alone, and a dead worker loses no more.
+    pool = Parallel(workers, backend, "generator_unordered", batch_size=1)
+    return pool(delayed(work)(*pair) for pair in handed)
+
+
+def _given_up(why: str) -> UserError:
+    return UserError(f"{TRIES} workers died at one block: {why}. {LESS} {GOES_ON}")
+
+
+# ------------------------------------------------------------------------------- dask
+@contextmanager
+def _started(engine: Engine) -> Iterator[Any]:
+    """Start dask's workers as processes of this machine; end them afterwards."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    _quiet()
+    scratch = engine.root and str(engine.root / "data" / "state" / "dask")
+    with (
+        dask.config.set(_DASK),
+        LocalCluster(
+            n_workers=engine.workers,
+            threads_per_worker=1,
+            processes=True,
+            memory_limit=engine.memory or "auto",
+            host="127.0.0.1",
+            protocol="tls",  # or others of this machine could give it work as us
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
+            silence_logs=logging.CRITICAL,
+            local_directory=scratch,
+        ) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+def _quiet() -> None:
+    """Leave it to our own errors to say what happened to workers."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+
+
+@contextmanager
+def _found(address: str, root: Path | None) -> Iterator[Any]:
+    """Connect to a cluster whose workers can do the work, or say why they cannot."""
+    with closing(_connected(address)) as client:
+        _refuse_others(client, address, root)
+        yield client
+
+
+def _connected(address: str) -> Any:
+    from distributed import Client
+
+    _quiet()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # versions are compared below
+            client = Client(address, timeout=ANSWER, set_as_default=False)
+    except OSError as error:  # a TimeoutError is one
+        raise UserError(
+            f"the cluster {address} does not answer within {ANSWER} s. Start it (`dask"
+            " scheduler`), correct runtime.cluster in pipelines.yaml, or use --engine"
+            " local."
+        ) from error
+    try:
+        client.wait_for_workers(1, timeout=ANSWER)
+    except TimeoutError:
+        client.close()
+        raise UserError(
+            f"the cluster {address} has no worker. Start some: `dask worker {address}`."
+        ) from None
+    return client
+
+
+def _refuse_others(client: Any, address: str, root: Path | None) -> None:
+    """Refuse workers that might give other bytes, or that do not see the project."""
+    here = versions()()
+    differ = [
+        f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
+        for worker, there in sorted(client.run(versions()).items())
+        for name, own in here.items()
+        if there.get(name, "missing") != own
+    ]
+    if differ:
+        raise UserError(
+            f"workers of the cluster {address} have other versions, which could give"
+            f" other bytes: {'; '.join(differ[:3])}. Install the same there, then run"
+            " again."
+        )
+    if root is not None:
+        with NamedTemporaryFile(dir=root, prefix=".curvote-") as seen:
+            found = client.run(os.path.isfile, seen.name)
+        blind = sorted(worker for worker, sees in found.items() if not sees)
+        if blind:
+            raise UserError(
+                f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
+                " Mount the project's folder there, under the same path."
+            )
+
+
+@contextmanager
+def _in_words(client: Any, engine: Engine) -> Iterator[None]:
+    """Say in words that workers died, or that the cluster went away."""
+    from distributed import KilledWorker
+
+    try:
+        yield
+    except KilledWorker as error:
+        told = client.get_events("worker-restart-memory")
+        over = {event["worker"] for _, event in told}
+        if error.last_worker.address in over:
+            most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
+            raise _given_up(f"it takes more than their memory limit{most}") from None
+        raise _given_up(_OUTSIDE) from None
+    except (CancelledError, OSError) as error:
+        if client.status == "running":
+            raise
+        raise UserError(f"the cluster {engine.cluster} went away. {GOES_ON}") from error
+
+
+def _hearing(client: Any) -> Any:
+    """Return joblib's backend of dask, with what does not suit blocks mended."""
+    from joblib._dask import DaskDistributedBackend
+
+    class Hearing(DaskDistributedBackend):
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            """Let joblib send work to a single worker, too."""
+            return max(2, super().effective_n_jobs(n_jobs))
+
+        def submit(self, func: Any, callback: Any = None) -> Any:
+            """Tell joblib of a task that dask gives up; it would wait for ever."""
+            future = super().submit(func, callback)
+            future.add_done_callback(partial(_tell, callback))
+            return future
+
+        async def _to_func_args(self, func: Any) -> Any:
+            """Do the work and no more: no client of its own in each worker."""
+            _, tasks = await super()._to_func_args(func)
+            return _each, tasks
+
+    return Hearing(client=client)
+
+
+def _tell(callback: Any, future: Any) -> None:
+    if future.exception() is not None:
+        callback(future.exception())
+
+
+def _each(tasks: Any) -> list[Any]:
+    return [work(*given, **named) for work, given, named in tasks]

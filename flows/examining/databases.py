@@ -1,0 +1,154 @@
+"""The databases of Prefect and MLflow: readable, sound, and not of a newer version.
+
+They hold what can be told again: a run needs neither for its results. They are looked
+at without Prefect and MLflow, which take seconds to import and try for minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from curvote.durable import journals
+from curvote.run.project import Project
+from flows.examining.finding import Finding
+
+DESTROYED = "is no sound database any more"
+_REVISION = re.compile(r"""^revision(?:: str)? = ["'](\w+)["']""", re.MULTILINE)
+ANSWER_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class Database:
+    """Whose database it is, where it is by default, and who may say otherwise."""
+
+    owner: str
+    package: str
+    variable: str
+    place: str
+    migrations: str
+
+    def path(self, project: Project) -> Path | None:
+        """Return the file, None: the environment names a server."""
+        named = os.environ.get(self.variable, "")
+        if named and not named.startswith("sqlite"):
+            return None
+        _, found, path = named.partition(":///")
+        return Path(path.partition("?")[0]) if found else project.state / self.place
+
+    def problem(self, project: Project) -> str | None:
+        """Say what is wrong with the file; None: nothing, or there is none."""
+        path = self.path(project)
+        if path is None or not path.is_file():
+            return None
+        try:
+            with closing(opened(path)) as db:
+                (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
+                version = _version(db)
+        except sqlite3.OperationalError as error:
+            return f"cannot be read: {error}"
+        except sqlite3.DatabaseError:
+            return DESTROYED
+        if told != "ok":
+            return DESTROYED
+        if version and version not in self._known():
+            return f"was written by a newer {self.owner} (revision {version})"
+        return None
+
+    def _known(self) -> set[str]:
+        """Return the revisions that the installed package can read."""
+        spec = find_spec(self.package)
+        roots = (spec.submodule_search_locations if spec else None) or []
+        files = (f for root in roots for f in Path(root, self.migrations).glob("*.py"))
+        texts = (file.read_text(encoding="utf-8") for file in files)
+        return {name for text in texts for name in _REVISION.findall(text)}
+
+    def words(self, project: Project, problem: str) -> tuple[str, str]:
+        """Return what to say of a problem, and the way out."""
+        path = self.path(project)
+        if problem == DESTROYED:
+            way = "`curvote doctor --fix` sets it aside; the next run makes a new one"
+        else:
+            way = (
+                f"install the {self.owner} that wrote it, or move the file away: what"
+                " it shows is told again from the records"
+            )
+        return f"{self.owner}'s database {path} {problem}", way
+
+
+PREFECT = Database(
+    "Prefect",
+    "prefect",
+    "PREFECT_API_DATABASE_CONNECTION_URL",
+    "prefect/prefect.db",
+    "server/database/_migrations/versions/sqlite",
+)
+MLFLOW = Database(
+    "MLflow",
+    "mlflow",
+    "MLFLOW_TRACKING_URI",
+    "mlflow.db",
+    "store/db_migrations/versions",
+)
+DATABASES = (PREFECT, MLFLOW)
+
+
+def databases(project: Project) -> Iterator[Finding]:
+    """Look at both, whether they are files here or servers elsewhere."""
+    for each in DATABASES:
+        check = f"{each.owner} database"
+        path = each.path(project)
+        if path is None:
+            yield _answers(check, os.environ[each.variable])
+        elif problem := each.problem(project):
+            found, fix = each.words(project, problem)
+            yield Finding(check, "failed", found, fix)
+        elif path.is_file():
+            yield Finding(check, "ok", f"{path} is sound")
+
+
+def opened(path: Path) -> sqlite3.Connection:
+    """Return a connection that changes nothing."""
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a database and its journals, never over anything; return its new name."""
+    taken = 0
+    while (new := path.with_name(f"{path.name}.aside-{taken}")).exists():
+        taken += 1
+    path.rename(new)
+    for left in (*journals(path), Path(f"{path}-shm")):
+        if left.exists():
+            left.rename(f"{new}{left.name.removeprefix(path.name)}")
+    return new
+
+
+def _version(db: sqlite3.Connection) -> str | None:
+    """Return the revision of a database that alembic keeps, None: of a new one."""
+    query = "SELECT count(*) FROM sqlite_schema WHERE name = 'alembic_version'"
+    if not db.execute(query).fetchone()[0]:
+        return None
+    row = db.execute("SELECT version_num FROM alembic_version").fetchone()
+    return str(row[0]) if row else None
+
+
+def _answers(check: str, url: str) -> Finding:
+    """Say whether anything listens there; the address is told without its secret."""
+    address = urlsplit(url)
+    port = address.port or {"http": 80, "https": 443}.get(address.scheme, 5432)
+    where = f"{address.hostname}:{port}"
+    try:
+        socket.create_connection((address.hostname or "", port), ANSWER_SECONDS).close()
+    except OSError as error:
+        words = f"{where} does not answer ({error.strerror or error})"
+        return Finding(check, "failed", words, "start it, or name another address")
+    return Finding(check, "ok", f"{where} answers")

@@ -1,0 +1,100 @@
+"""What `curvote doctor --fix` does: only what loses nothing, and never beside a run."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from curvote.errors import UserError
+from curvote.run import history
+from curvote.run.project import Project
+from flows.environment import is_alive
+from flows.examining import databases
+from flows.examining.databases import DESTROYED, MLFLOW
+from flows.examining.finding import Finding
+from flows.examining.stored import going_on, stale
+
+
+def mend(project: Project) -> list[str]:
+    """Mend what can lose nothing; return what was done, a line each.
+
+    UserError: a run goes on, or `curvote serve`; nothing is touched then.
+    """
+    refuse_beside(project)
+    done = [*_ended(project), *_set_aside(project)]
+    return [*done, *_logged(project)]
+
+
+def refuse_beside(project: Project) -> None:
+    """Refuse while anything of the project runs: UserError."""
+    from flows.server import served_by
+
+    running = [f"run {record.id}" for record in going_on(project)]
+    if served_by(project.state / "prefect"):
+        running.append("`curvote serve`")
+    if running:
+        raise UserError(
+            f"{running[0]} is going on; end it, or wait, and then run `curvote doctor"
+            " --fix`. Nothing was changed."
+        )
+
+
+def unlogged(project: Project) -> list[str]:
+    """Return the runs that are on record as logged, and that MLflow does not know.
+
+    None of them where its database is a server, or cannot be read.
+    """
+    path = MLFLOW.path(project)
+    if path is None or MLFLOW.problem(project):
+        return []
+    known = _known(path) if path.is_file() else set()
+    runs = history.load_all(project)
+    return [r.id for r in runs if r.mlflow_run and r.mlflow_run not in known]
+
+
+def tracked(project: Project) -> Iterator[Finding]:
+    """Say whether MLflow knows the runs that were logged."""
+    lost = unlogged(project)
+    if lost:
+        words = f"MLflow knows {len(lost)} runs no more that were logged"
+        fix = "`curvote doctor --fix` logs them again from the records"
+        yield Finding("MLflow runs", "warning", words, fix)
+
+
+def _known(path: Path) -> set[str]:
+    with contextlib.closing(databases.opened(path)) as db:
+        try:
+            return {row[0] for row in db.execute("SELECT run_uuid FROM runs")}
+        except sqlite3.OperationalError:  # a new database has no table yet
+            return set()
+
+
+def _ended(project: Project) -> Iterator[str]:
+    for record in stale(project):
+        yield f"run {record.id}: noted that it was killed"
+    history.end_killed(project, is_alive)
+
+
+def _set_aside(project: Project) -> Iterator[str]:
+    for each in databases.DATABASES:
+        path = each.path(project)
+        if path is not None and each.problem(project) == DESTROYED:
+            yield f"{path} set aside as {databases.set_aside(path).name}"
+
+
+def _logged(project: Project) -> Iterator[str]:
+    """Have MLflow log again what it lacks."""
+    lost = set(unlogged(project))
+    if not lost:
+        return
+    for record in history.load_all(project):
+        if record.id in lost:
+            history.save(project, replace(record, mlflow_run=None))
+    from flows import tracking
+
+    tracking.repair(project)
+    left = sum(r.mlflow_run is None for r in history.load_all(project) if r.id in lost)
+    yield f"{len(lost) - left} of {len(lost)} runs logged again in MLflow"

@@ -1,0 +1,45 @@
+"""Installed versions against those that curvote says it works with.
+
+pip resolves some sets of packages that break only when something runs: newer versions
+of parts of Prefect and scikit-fda. What curvote requires names them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import metadata
+
+from curvote.run.project import Project
+from flows.examining.finding import Finding, short
+
+FIX = "install the tested set again: `pip install -c constraints.txt -e .`"
+
+
+def versions(_project: Project) -> Iterator[Finding]:
+    """Compare every package that curvote names with what is installed."""
+    try:
+        named = metadata.requires("curvote") or []
+    except metadata.PackageNotFoundError:
+        return  # run from its folder, never installed: nobody said what it needs
+    wrong = [line for text in named if (line := _problem(text))]
+    if wrong:
+        yield Finding("versions", "failed", short(wrong, 5), FIX)
+    else:
+        yield Finding("versions", "ok", f"{len(named)} packages as required")
+
+
+def _problem(text: str) -> str | None:
+    """Return what is wrong with one requirement; an extra may be absent."""
+    from packaging.requirements import Requirement
+
+    needed = Requirement(text)
+    extra = "extra" in str(needed.marker or "")
+    if needed.marker and not extra and not needed.marker.evaluate():
+        return None
+    try:
+        found = metadata.version(needed.name)
+    except metadata.PackageNotFoundError:
+        return None if extra else f"{needed.name} is not installed"
+    if needed.specifier.contains(found, prereleases=True):
+        return None
+    return f"{needed.name} {found} is installed, {needed.specifier} is needed"

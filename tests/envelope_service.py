@@ -1,0 +1,134 @@
+"""A service of the intake on loopback, and whoever sends to it."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from curvote.envelope import Invitation, issue, seal
+from curvote.run.project import Project
+from curvote.server.intake import Intake
+from tests import plain
+from tests.exchange import FAR
+from tests.rounds import REPORTS, payload
+
+JSON = {"Content-Type": "application/json"}
+LINES = {"Content-Type": "application/jsonl"}
+NAME = "far"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the service answered."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        """The body, read."""
+        return json.loads(self.body)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The outcomes, one a line."""
+        return [json.loads(line) for line in self.body.splitlines()]
+
+
+class Service:
+    """A running service: its address, its process, and what it said."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Path, port: int) -> None:
+        self.process, self.log, self.port = process, log, port
+
+    def ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] = JSON,
+    ) -> Answer:
+        """Return the answer to one request over a connection of its own."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            connection.request(method, path, body, dict(headers))
+            told = connection.getresponse()
+            return Answer(told.status, dict(told.headers), told.read())
+        finally:
+            connection.close()
+
+    def send(self, body: bytes, headers: Mapping[str, str] = JSON) -> Answer:
+        """Post envelopes."""
+        return self.ask("POST", "/v1/envelopes", body, headers)
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """End it; return its exit code."""
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def project(root: Path) -> Project:
+    """Write a project with one pipeline whose clients are elsewhere."""
+    return plain.write(root, **{NAME: FAR})
+
+
+def invite(path: Path, count: int, seal_to: str | None = None) -> list[Invitation]:
+    """Open a round of reports, and return its invitations."""
+    invited = issue(REPORTS, count)
+    with Intake(path) as intake:
+        given: dict[str, Any] = {"pipeline": NAME, "needed": 1, "seal": seal_to}
+        intake.open_round("one-1", task=REPORTS, invitations=invited, **given)
+    return invited
+
+
+def answered(invited: Sequence[Invitation]) -> list[bytes]:
+    """Return the envelopes of honest clients."""
+    return [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+
+
+@contextmanager
+def serving(place: Project, *words: str, **environment: str) -> Iterator[Service]:
+    """Run the command on a free port; it is killed at the end if it still lives."""
+    log = place.root / f"service-{os.urandom(4).hex()}.log"
+    command = [sys.executable, "-m", "flows", "intake", "serve", NAME, "--port", "0"]
+    command += [*words, "--project", str(place.root)]
+    with log.open("w") as stream:
+        process = subprocess.Popen(
+            command, stderr=stream, text=True, env=os.environ | environment
+        )
+    try:
+        yield Service(process, log, _port(process, log))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+def _port(process: subprocess.Popen[str], log: Path) -> int:
+    while process.poll() is None:
+        found = re.search(r"on http://127\.0\.0\.1:(\d+)", log.read_text())
+        if found and _answers(int(found[1])):
+            return int(found[1])
+    raise AssertionError(log.read_text())
+
+
+def _answers(port: int) -> bool:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()

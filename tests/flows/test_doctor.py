@@ -1,0 +1,294 @@
+"""`curvote doctor`: what is wrong is named with its way out, and mended if harmless."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from curvote.client.ledger import Ledger
+from curvote.privacy import Budget
+from curvote.run import history, results, summary
+from curvote.run.planner import Selection
+from curvote.run.project import Project
+from curvote.run.store.artifacts import MANIFEST
+from flows import tracking
+from flows.cli import app
+from flows.environment import prepare, process_tag
+from flows.examining import checks, machine, mending
+from flows.examining.databases import MLFLOW, PREFECT
+from tests import plain
+from tests.mlflow_runs import a_classifier
+from tests.tracked_run import make_record, make_rows
+
+NOBODY = "pid:999999999@1"
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    before = dict(os.environ)
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
+        os.environ.pop(name, None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def doctor(project: Project, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """Return the exit code and what is not in order, by check."""
+    given = ["doctor", "--json", "--project", str(project.root), *words]
+    done = CliRunner().invoke(app, given)
+    found = json.loads(done.stdout)
+    assert all(set(row) == {"check", "status", "found", "fix"} for row in found)
+    assert all(bool(row["fix"]) == (row["status"] != "ok") for row in found)
+    return done.exit_code, {r["check"]: r for r in found if r["status"] != "ok"}
+
+
+def sqlite_at(path: Path, *statements: str) -> None:
+    """Write a small database."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in statements:
+            db.execute(statement)
+
+
+def destroy(path: Path) -> None:
+    """Overwrite what makes a file a database."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"no database any more" * 500)
+
+
+def alter_a_table(project: Project) -> None:
+    """Change one byte of a table, and neither its size nor its date."""
+    path = next(project.artifacts.glob("train/*/*.parquet"))
+    was, content = path.stat(), bytearray(path.read_bytes())
+    content[20] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(was.st_atime_ns, was.st_mtime_ns))
+
+
+def tear_a_manifest(project: Project) -> None:
+    """Cut a manifest in half."""
+    path = next(project.clients.glob(f"*/*/{MANIFEST}"))
+    path.write_text(path.read_text()[:40])
+
+
+def install_a_trap(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put a version of fastapi in front that breaks Prefect."""
+    folder = project.root / "site" / "fastapi-0.165.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text("Name: fastapi\nVersion: 0.165.0\n")
+    monkeypatch.syspath_prepend(folder.parent)
+
+
+def reserve(project: Project) -> None:
+    """Begin a release that never ends."""
+    with Ledger(project.ledger) as ledger:
+        ledger.set_up("another", Budget(1.0))
+        facts: dict[str, str | int | float] = {"base": "x", "number": 1}
+        ledger.reserve("r1", ["a"], Budget(0.5), population="another", facts=facts)
+
+
+def test_a_sound_project_is_all_ok(done: Project) -> None:
+    """Exit 0; what does not apply (ledger, intake, witness) is left out."""
+    code, wrong = doctor(done)
+    assert (code, wrong) == (0, {})
+    named = {each.check for each in checks.examined(done)}
+    assert {"versions", "space", "file system", "artifacts", "clock"} <= named
+    assert not named & {"ledger", "intake", "witness", "reservations"}
+
+
+def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the next run computes what was altered, and only the rest is left."""
+    monkeypatch.setattr(summary, "summary", lambda *_: make_rows())
+    monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
+    (made,) = history.load_all(done)
+    history.save(done, replace(made, mlflow_run="logged in what is destroyed"))
+    prepare(done.root)
+    destroy(done.state / "mlflow.db")
+    destroy(done.state / "prefect" / "prefect.db")
+    stale = make_record("20200101-000000-000000", status="running", owner=NOBODY)
+    history.save(done, stale)
+    later = "2999-01-01T00:00:00+00:00"
+    history.save(done, make_record("19990101-000000-000000", finished=later))
+    alter_a_table(done)
+    tear_a_manifest(done)
+    install_a_trap(done, monkeypatch)
+    (done.state / "runs" / "torn.json").write_text('{"id": ')
+
+    code, wrong = doctor(done)
+    assert code == 1
+    assert set(wrong) == {
+        *("MLflow database", "Prefect database", "stale runs", "clock"),
+        *("artifacts", "versions", "run records"),
+    }
+    assert "fastapi 0.165.0" in wrong["versions"]["found"]
+    assert "constraints.txt" in wrong["versions"]["fix"]
+    assert "set the clock" in wrong["clock"]["fix"]
+    assert "torn.json" in wrong["run records"]["found"]
+    told = [e for e in checks.examined(done) if e.check == "artifacts"]
+    assert [e.status for e in told] == ["failed", "failed", "ok"]
+    assert "`curvote run tiny`" in told[1].fix
+    assert "`curvote run tiny --force train`" in told[0].fix
+
+    code, wrong = doctor(done, "--fix")
+    assert set(wrong) == {"clock", "artifacts", "versions", "run records"}
+    kept = sorted(p.name for p in done.state.rglob("*.aside-0"))
+    assert kept == ["mlflow.db.aside-0", "prefect.db.aside-0"]
+    assert (done.state / kept[0]).read_bytes().startswith(b"no database any more")
+    after = {r.id: r for r in history.load_all(done)}
+    assert after[stale.id].status == "killed"
+    assert after[made.id].mlflow_run not in (None, "logged in what is destroyed")
+
+    monkeypatch.undo()
+    (done.state / "runs" / "torn.json").unlink()
+    (done.state / "runs" / "19990101-000000-000000.json").unlink()
+    again = plain.run(done, selection=Selection(None, None, ("train",)))
+    assert {"run", "reuse"} == {step["action"] for step in again.steps}
+    assert doctor(done) == (0, {})
+
+
+def test_a_database_of_a_newer_version_is_no_destroyed_one(done: Project) -> None:
+    """It is left where it is; the way out is the version that wrote it."""
+    for each in (PREFECT, MLFLOW):
+        path = each.path(done)
+        assert path is not None
+        sqlite_at(
+            path,
+            "CREATE TABLE alembic_version (version_num TEXT)",
+            "INSERT INTO alembic_version VALUES ('ffffffffffff')",
+        )
+    _, wrong = doctor(done)
+    assert set(wrong) == {"MLflow database", "Prefect database"}
+    assert "newer MLflow" in wrong["MLflow database"]["found"]
+    _, after = doctor(done, "--fix")
+    assert after == wrong
+
+
+def test_sound_databases_are_known(done: Project) -> None:
+    """That of MLflow as installed, at least."""
+    tracking.initialise(done)
+    assert MLFLOW.problem(done) is None
+    assert doctor(done) == (0, {})
+
+
+@pytest.mark.parametrize("variable", ["MLFLOW_TRACKING_URI"])
+def test_a_database_elsewhere_is_asked_and_its_secret_not_told(
+    done: Project, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    """Nothing listens there: failed, and no word of the password."""
+    monkeypatch.setenv(variable, "postgresql://me:hidden@127.0.0.1:9/curvote")
+    _, wrong = doctor(done)
+    (found,) = wrong.values()
+    assert "127.0.0.1:9 does not answer" in found["found"]
+    assert "hidden" not in json.dumps(wrong)
+
+
+def test_fix_refuses_beside_a_running_run(
+    done: Project, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Exit 2; nothing was set aside, and no other run ended."""
+    destroy(done.state / "mlflow.db")
+    stale = make_record("20200101-000000-000000", status="running", owner=NOBODY)
+    history.save(done, stale)
+    mine = make_record("20200102-000000-000000", status="running", owner=process_tag())
+    history.save(done, mine)
+    before = sorted(p.name for p in done.state.rglob("*"))
+    with pytest.raises(Exception, match=f"run {mine.id} is going on") as refused:
+        mending.mend(done)
+    assert len(str(refused.value).splitlines()) == 1
+    assert sorted(p.name for p in done.state.rglob("*")) == before
+    assert history.load_all(done)[0].status == "running"
+
+
+def test_accounts_that_disagree_are_named(town: Project) -> None:
+    """An older ledger, a reservation, a witness out of reach, a task without intake."""
+    assert not set(doctor(town)[1]) - {"clock"}
+    reserve(town)
+    published = town.published("town") / "report-1.task.json"
+    published.parent.mkdir(parents=True)
+    published.write_text("{}")
+    text = town.pipelines_file.read_text()
+    witness = town.root / "gone" / "witness"
+    changed = text.replace("ledger:\n", f"ledger:\n      witness: {witness}\n")
+    town.pipelines_file.write_text(changed)
+    _, wrong = doctor(town)
+    assert set(wrong) - {"clock"} == {"reservations", "witness", "intake"}
+    assert str(witness) in wrong["witness"]["found"]
+    town.ledger.unlink()
+    _, wrong = doctor(town)
+    assert "curvote ledger restore" in wrong["ledger"]["fix"]
+
+
+def _no_locks(_file: Any, _how: int) -> None:
+    raise OSError(errno.ENOLCK, "No locks available")
+
+
+def _no_sync(_handle: int) -> None:
+    raise OSError(errno.EINVAL, "Invalid argument")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "broken", "said"),
+    [
+        (fcntl, "flock", _no_locks, "No locks available"),
+        (fcntl, "flock", lambda *_: None, "two processes can hold one lock"),
+        (os, "fsync", _no_sync, "Invalid argument"),
+    ],
+)
+def test_a_file_system_is_really_tried(
+    done: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    where: Any,
+    name: str,
+    broken: Callable[..., Any],
+    said: str,
+) -> None:
+    """Without locks or syncs it is no place for a ledger."""
+    monkeypatch.setattr(where, name, broken)
+    (found,) = machine.file_systems(done)
+    assert found.status == "failed"
+    assert said in found.found
+    assert not list(done.root.rglob(".doctor-*"))
+
+
+def test_a_held_lock_without_a_run_is_named(done: Project) -> None:
+    """Whatever holds it would make the next run wait."""
+    (done.state / "locks").mkdir(exist_ok=True)
+    with (done.state / "locks" / "train-x").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        _, wrong = doctor(done)
+    assert "train-x" in wrong["locks"]["found"]
+    assert doctor(done) == (0, {})
+
+
+def test_little_room_is_named(done: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bytes as in files."""
+    monkeypatch.setattr(machine, "TOO_LITTLE", 2**60)
+    monkeypatch.setattr(machine, "FEW", 2**60)
+    _, wrong = doctor(done)
+    assert wrong["space"]["status"] == "failed"
+    assert wrong.get("inodes", {"status": "warning"})["status"] == "warning"
+    assert asdict(next(machine.space(done)))["fix"] == machine.SPACE
+
+
+def test_lines_for_people(done: Project) -> None:
+    """A line a check, and the way out below it."""
+    destroy(done.state / "mlflow.db")
+    told = CliRunner().invoke(app, ["doctor", "--project", str(done.root)])
+    assert told.exit_code == 1
+    at = told.stdout.splitlines()
+    (line,) = [i for i, text in enumerate(at) if text.startswith("failed")]
+    assert "-> `curvote doctor --fix`" in at[line + 1]
