@@ -20,10 +20,11 @@ from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
-from flows import tracking
+from flows import lines, tracking
 from flows.display import display, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
+from flows.notices import notify
 from tasks.page import page
 from tasks.perform import Context
 from tasks.stages import task_of
@@ -70,7 +71,7 @@ def perform(pipeline: str, project: str, asked: Asked) -> str:
     history.end_killed(place, is_alive)
     file = file_of(place, pipeline)
     plan = _plan(place, pipeline, asked, file)
-    with file.placing(pipeline):
+    with file.placing(pipeline), lines.about(pipeline=pipeline):
         record = _recorded(place, plan, asked)
     tracking.repair(place)
     return record.id
@@ -98,7 +99,8 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:
-        _do(project, plan, record, asked)
+        with lines.about(run=record.id):
+            _do(project, plan, record, asked)
         status = _status(project, plan)
     except Exception:
         status = "failed"
@@ -145,4 +147,5 @@ def _status(project: Project, plan: Plan) -> str:
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
     print(f"blocked ({plan.blocked()[0].reason})", flush=True)
+    notify(project, "blocked", plan.configured.name)
     return "blocked"

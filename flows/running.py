@@ -9,6 +9,7 @@ from curvote.errors import InternalError
 from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
 from flows.flow_runs import sweep
+from flows.notices import telling
 from flows.server import PrefectServer
 from flows.stopped import in_words
 from flows.terminal import from_here, interruptible
@@ -27,7 +28,8 @@ def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
 
 
 def _run(project: Project, given: dict[str, Any]) -> str:
-    with in_words(project), PrefectServer(project.root) as server:
+    pipeline, own = given["pipeline"], PrefectServer(project.root)
+    with telling(project, pipeline), in_words(project), own as server:
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain

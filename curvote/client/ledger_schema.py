@@ -125,6 +125,10 @@ def _format(kind: type[DurableFile], version: int, schema: str) -> DurableFile:
         application=0x4375566F,  # "CuVo"
         version=version,
         schema=schema,
+        way_out=(
+            "Put its latest backup in its place (in a project: `curvote ledger restore"
+            " FILE`, which forgets nothing)"
+        ),
     )
 
 

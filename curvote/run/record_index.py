@@ -27,7 +27,7 @@ CREATE TABLE state (stamp INTEGER, highest INTEGER NOT NULL);
 INSERT INTO state VALUES (NULL, 0);
 CREATE TABLE runs (
     id TEXT PRIMARY KEY, sequence INTEGER, pipeline TEXT, status TEXT, owner TEXT,
-    logged INTEGER, changed INTEGER, size INTEGER
+    logged INTEGER, started TEXT, changed INTEGER, size INTEGER
 ) WITHOUT ROWID;
 CREATE INDEX in_order ON runs (pipeline, sequence, id);
 CREATE INDEX by_end ON runs (pipeline, status, sequence, id);
@@ -35,6 +35,10 @@ CREATE INDEX by_status ON runs (status, logged);
 CREATE TABLE planned (
     pipeline TEXT, stage TEXT, cell TEXT, key TEXT, sequence INTEGER, id TEXT,
     PRIMARY KEY (pipeline, stage, cell)
+) WITHOUT ROWID;
+CREATE INDEX by_start ON runs (started);
+CREATE TABLE used (
+    stage TEXT, key TEXT, started TEXT, PRIMARY KEY (stage, key)
 ) WITHOUT ROWID;
 CREATE TABLE releases (
     protocol TEXT, stage TEXT, key TEXT, reused INTEGER, id TEXT,
@@ -45,6 +49,10 @@ _PLANNED: Final = """
 INSERT INTO planned VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE
 SET key = excluded.key, sequence = excluded.sequence, id = excluded.id
 WHERE (excluded.sequence, excluded.id) >= (sequence, id)
+"""
+_USED: Final = """
+INSERT INTO used VALUES (?, ?, ?) ON CONFLICT DO UPDATE
+SET started = max(started, excluded.started)
 """
 _ALWAYS: Final = frozenset({"id", "pipeline", "started", "config", "steps", "status"})
 Content = dict[str, Any]
@@ -150,11 +158,13 @@ def _stamp(path: Path) -> Stamp:
 def _enter(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
     run, order, pipeline = (content[n] for n in ("id", "sequence", "pipeline"))
     kept = content["status"], content["owner"], content["mlflow_run"] is not None
-    row = (run, order, pipeline, *kept, *stamp)
-    db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+    row = (run, order, pipeline, *kept, content["started"], *stamp)
+    db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
     steps = content["steps"]
     cells = ((s["stage"], str(Cell.of(s["cell"])), s["key"]) for s in steps)
     db.executemany(_PLANNED, ((pipeline, *each, order, run) for each in cells))
+    used = ((s["stage"], s["key"], content["started"]) for s in steps)
+    db.executemany(_USED, used)
     db.execute("UPDATE state SET highest = max(highest, ?)", (order,))
     db.execute("DELETE FROM releases WHERE id = ?", (run,))
     config = content["config"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -51,13 +51,6 @@ def read(project: Project, run: str) -> Content | None:
     One that a newer curvote wrote is a UserError.
     """
     return parsed(folder_of(project) / f"{run}.json")
-
-
-def delete(project: Project, runs: Iterable[str]) -> None:
-    """Delete the records of some runs; what they last planned stays in the index."""
-    folder = folder_of(project)
-    for run in runs:
-        (folder / f"{run}.json").unlink(missing_ok=True)
 
 
 def ids(
@@ -112,6 +105,17 @@ def pipelines(project: Project) -> list[str]:
     """Return the names of the pipelines that ran here, sorted."""
     wanted = "SELECT DISTINCT pipeline FROM runs ORDER BY pipeline"
     return [name for (name,) in _rows(project, wanted)]
+
+
+def begun_before(project: Project, moment: str) -> list[str]:
+    """Return the ids of runs that were begun before an ISO moment, oldest first."""
+    return _names(project, "started < ?1 ORDER BY sequence, id", moment)
+
+
+def used_since(project: Project, moment: str) -> set[tuple[str, str]]:
+    """Return (stage, key) of what a run begun since an ISO moment planned."""
+    wanted = "SELECT stage, key FROM used WHERE started >= ?"
+    return {(stage, key) for stage, key in _rows(project, wanted, moment)}
 
 
 def running(project: Project) -> list[tuple[str, str]]:

@@ -17,7 +17,8 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import environment
 from flows.flow_runs import mark_alive, sweep
-from flows.server import PrefectServer, answers, served_by
+from flows.server import PrefectServer, served_by
+from flows.server_state import answers
 from flows.serving import serve
 from tests.processes import processes_of, until
 
@@ -43,9 +44,9 @@ from pathlib import Path
 from curvote.run.project import Project
 from flows.environment import prepare
 prepare(Path(sys.argv[1]))
-from standin import chain
 from flows.serving import serve
-serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain, port=0)
+flow = "standin:chain"
+serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), flow, port=0)
 """
 
 linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")

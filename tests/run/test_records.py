@@ -120,7 +120,7 @@ def test_an_older_index_is_brought_up_to_date(project: Project) -> None:
     index = record_index.index_of(project)
     older = index.read_bytes()
     saved(project, "9", mlflow_run="2")
-    (records.folder_of(project) / "d.json").unlink()
+    (record_index.folder_of(project) / "d.json").unlink()
     index.write_bytes(older)
     assert records.ids(project) == ["e", "c", "b", "a", "9"]
     assert records.last_logged(project) == "demo"
@@ -147,7 +147,7 @@ def test_records_of_earlier_versions_come_first(project: Project) -> None:
     for name in ("20260102-1", "20260101-1"):
         content = vars(make_record(name)) | {"steps": []}
         del content["sequence"]
-        path = records.folder_of(project) / f"{name}.json"
+        path = record_index.folder_of(project) / f"{name}.json"
         path.write_text(json.dumps(content))
     assert records.ids(project)[:3] == ["20260101-1", "20260102-1", "e"]
     record_index.forget(project)
@@ -156,7 +156,7 @@ def test_records_of_earlier_versions_come_first(project: Project) -> None:
 
 def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
     """Its order, or what it released, may stand where nothing here looks."""
-    path = records.folder_of(project) / "e.json"
+    path = record_index.folder_of(project) / "e.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
     with pytest.raises(UserError, match="newer curvote wrote this record"):
         history.load(project, "e")
@@ -164,7 +164,7 @@ def test_a_record_of_a_newer_version_is_refused(project: Project) -> None:
 
 def test_a_record_that_became_unreadable_is_passed_over(project: Project) -> None:
     """The latest one that can be read takes its place."""
-    (records.folder_of(project) / "a.json").write_text("{")
+    (record_index.folder_of(project) / "a.json").write_text("{")
     assert history.completed(project, "demo").id == "e"
 
 

@@ -93,7 +93,8 @@ def test_a_stage_that_was_renamed_is_known_by_its_manifest(tmp_path: Path) -> No
     moving.move_raw(project)
     assert (project.clients / "train" / fit.name / "manifest.json").is_file()
     assert not place.exists()
-    assert garbage.collect(project, keep=1, dry_run=True).folders == 1
+    (freed,) = garbage.collect(project, keep=1, dry_run=True)
+    assert len(freed.paths) == 1
 
 
 def test_a_backup_that_came_back_open_is_closed(tmp_path: Path) -> None:

@@ -169,9 +169,10 @@ def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
     (project.artifacts / "train" / ".tmp-left").mkdir()
     (project.clients / "ingest" / ".tmp-left").mkdir()
-    assert collect(project, keep=2, dry_run=True).folders == 2
-    freed = collect(project, keep=1, dry_run=False)
-    assert freed.folders == 4 + 4 + 2
+    (left,) = collect(project, keep=2, dry_run=True)
+    assert len(left.paths) == 2
+    (freed,) = collect(project, keep=1, dry_run=False)
+    assert len(freed.paths) == 4 + 4 + 2
     assert freed.bytes > 0
     assert all(
         artifact(project, step["stage"], step["key"]).problem(content=True) is None

@@ -1,0 +1,150 @@
+"""How long things stay: asked for by `curvote gc`, and kept to after scheduled runs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from curvote.errors import UserError
+from curvote.run import garbage, history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.runtime import seconds
+from curvote.run.garbage import Limits, Pile
+from curvote.run.project import Project
+
+_DAY = 86_400.0
+_FIRINGS = 60  # of a cron line: weekdays, month ends and years' turns are among them
+
+
+def limits_of(project: Project, older: str | None = None) -> Limits:
+    """Return how long runs and artifacts stay: ``older``, or the project's retention.
+
+    UserError: ``older`` is no span of time or under an hour, or a limit is shorter than
+    the time between two runs of a schedule, which would take what the next one needs.
+    """
+    file = PipelinesFile(project)
+    if older is not None:
+        return _safe(file, dict.fromkeys(("runs", "artifacts"), older), "--older")
+    stated = file.runtime().retention.model_dump(exclude_none=True)
+    return _safe(file, stated, "runtime.retention")
+
+
+def _safe(file: PipelinesFile, stated: Mapping[str, str], called: str) -> Limits:
+    try:
+        spans = {name: seconds(span) for name, span in stated.items()}
+    except ValueError as error:
+        raise UserError(f"{called} {next(iter(stated.values()))}: {error}.") from None
+    if spans:
+        shortest = min(spans, key=lambda name: spans[name])
+        for name, schedule in file.schedules().items():
+            if _longest_pause(schedule) > spans[shortest]:
+                raise UserError(
+                    f"{called} {stated[shortest]}: {name} runs less often than that"
+                    f" (schedule {_in_words(schedule)}) and would find nothing of its"
+                    " last run; keep at least as long as it pauses."
+                )
+    return Limits(**spans)
+
+
+def _in_words(schedule: Mapping[str, Any]) -> str:
+    return ", ".join(f"{n}: {v}" for n, v in schedule.items() if v is not None)
+
+
+def _longest_pause(schedule: Mapping[str, Any]) -> float:
+    """Return the seconds between two firings, the most where they differ."""
+    if schedule.get("interval") is not None:
+        return float(schedule["interval"])
+    firings = list(_firings(schedule["cron"]))
+    pauses = (b - a for a, b in pairwise(firings))
+    return max(pauses, default=0.0)
+
+
+def _firings(cron: str) -> Iterator[float]:
+    """Yield the next firings, in seconds; a line that is none is said by `serve`."""
+    from datetime import UTC, datetime
+
+    from cronsim import CronSim, CronSimError
+
+    try:
+        found = CronSim(cron, datetime.now(UTC))
+        for _ in range(_FIRINGS):
+            yield next(found).timestamp()
+    except (CronSimError, StopIteration):
+        return
+
+
+def collect(
+    project: Project,
+    *,
+    keep: int = 1,
+    limits: Limits,
+    dry_run: bool = False,
+    asked: bool = True,
+) -> list[Pile]:
+    """Delete, but for a dry run, what may go; return it, MLflow's part too.
+
+    What MLflow cannot delete now keeps its records: the next time finds it by them.
+    Where nobody ``asked``, artifacts without a limit stay.
+    """
+    piles = garbage.piles(project, keep, limits)
+    if not asked and limits.artifacts is None:
+        piles = [pile for pile in piles if pile.kind != "artifacts"]
+    found: list[Pile] = []
+    for pile in piles:
+        if pile.kind == "records" and pile.paths:
+            found += _with_mlflow(project, pile, dry_run)
+        else:
+            found.append(pile)
+    if not dry_run:
+        for pile in found:
+            garbage.delete(project, pile)
+    return found
+
+
+def _with_mlflow(project: Project, records: Pile, dry_run: bool) -> list[Pile]:
+    """Return the records that may go with what MLflow holds of their runs."""
+    logged = {
+        record.mlflow_run: path
+        for path in records.paths
+        if (record := history.load(project, path.stem)) and record.mlflow_run
+    }
+    if not logged:
+        return [records]
+    from flows.mlflow_retention import forget
+
+    try:
+        gone = forget(project, logged, dry_run=dry_run)
+    except Exception as error:  # noqa: BLE001  whatever MLflow does, all else may go
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        print(f"warning: MLflow keeps its runs ({reason[0]})", file=sys.stderr)
+        stay = set(logged.values())
+        return [Pile.of("records", (p for p in records.paths if p not in stay))]
+    stay = {path for run, path in logged.items() if run not in gone.runs}
+    going = Pile.of("records", (p for p in records.paths if p not in stay))
+    return [going, Pile.of("mlflow", gone.files)]
+
+
+def sweep(project: Project) -> None:
+    """Keep to the project's retention, once a day at most; a failure is a warning.
+
+    For the end of a scheduled run: nobody else would ask.
+    """
+    try:
+        limits = limits_of(project)
+        if limits != Limits() and _is_due(project.state / "swept"):
+            collect(project, limits=limits, asked=False)
+    except (UserError, OSError) as error:
+        print(f"warning: nothing was cleared: {error}", file=sys.stderr, flush=True)
+
+
+def _is_due(stamp: Path) -> bool:
+    """Say whether the last time is a day ago; a clock set back is no reason to wait."""
+    passed = time.time() - stamp.stat().st_mtime if stamp.exists() else _DAY
+    if 0 <= passed < _DAY:
+        return False
+    stamp.touch()
+    return True

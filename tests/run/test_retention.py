@@ -1,0 +1,165 @@
+"""What is old goes when it is asked for; what a kept run needs, or a release, stays."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run import history, records
+from curvote.run.garbage import Limits, collect, piles
+from curvote.run.project import Project
+from curvote.run.record_index import folder_of
+from flows.retention import limits_of
+from tests import plain, production
+from tests.tracked_run import make_record
+
+DAYS = 86_400
+OLD = Limits(runs=90 * DAYS, artifacts=90 * DAYS)
+FEW = plain.TINY | {"replicates": 2, "epsilon": [4], "learners": ["centroid"]}
+
+
+def aged(path: Path, days: float) -> Path:
+    """Write a file that was last changed so long ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x" * 100)
+    then = time.time() - days * DAYS
+    os.utime(path, (then, then))
+    return path
+
+
+def names(project: Project, kind: str, limits: Limits = OLD) -> set[str]:
+    """Return the names of what a pile of this kind holds."""
+    (found,) = [pile for pile in piles(project, 1, limits) if pile.kind == kind]
+    return {path.name for path in found.paths}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a project whose runs are long past; none of them has artifacts."""
+    made = plain.write(tmp_path, tiny=FEW)
+    for name, status in (
+        ("failed", "failed"),
+        ("first", "completed"),
+        ("waits", "blocked"),
+        ("last", "completed"),
+        ("runs", "running"),
+        ("ended", "killed"),
+    ):
+        history.save(made, make_record(name, status=status))
+    return made
+
+
+def test_old_records_go_but_the_latest_of_each_kind(project: Project) -> None:
+    """The latest completed, what runs, and what `status` shows stay for ever."""
+    assert names(project, "records") == {"failed.json", "first.json", "waits.json"}
+    before = history.completed(project, "demo")
+    collect(project, keep=1, dry_run=False, limits=OLD)
+    assert records.ids(project) == ["last", "runs", "ended"]
+    assert history.completed(project, "demo") == before
+    assert history.save(project, make_record("new")).sequence == 7
+
+
+def test_younger_records_stay(project: Project) -> None:
+    """The limit is asked, not the number of runs."""
+    young = make_record("young", status="failed", started="2999-01-01T00:00:00+00:00")
+    history.save(project, young)
+    history.save(project, make_record("newest"))
+    assert "young.json" not in names(project, "records")
+
+
+def test_old_logs_and_quarantine_go_but_no_ledger_and_no_intake(
+    project: Project,
+) -> None:
+    """By the time of their last change; what is younger stays."""
+    log = aged(project.state / "prefect" / "server.log", 91)
+    young = aged(project.state / "serve.log", 89)
+    refused = aged(project.quarantine("demo") / "one.json", 91)
+    kept = [
+        aged(path, 1000)
+        for path in (
+            project.ledger,
+            project.intake,
+            project.state / "releases.jsonl",
+            project.inbox("demo") / "two.json",
+            project.digest_key,
+        )
+    ]
+    collect(project, keep=1, dry_run=False, limits=OLD)
+    assert not log.exists()
+    assert not refused.exists()
+    assert young.exists()
+    assert all(path.exists() for path in kept)
+
+
+def test_a_page_goes_with_the_run_that_it_shows(project: Project) -> None:
+    """One of a kept run stays, whatever its age."""
+    for pipeline, run in (("demo", "last"), ("past", "first")):
+        folder = project.reports / pipeline
+        aged(folder / "report.html", 91)
+        stamp = aged(folder / "report.json", 91)
+        then = stamp.stat().st_mtime
+        stamp.write_text(f'{{"digest": "d", "run": "{run}"}}')
+        os.utime(stamp, (then, then))
+    assert names(project, "pages") == {"report.html", "report.json"}
+    collect(project, keep=1, dry_run=False, limits=OLD)
+    assert (project.reports / "demo" / "report.html").exists()
+    assert not (project.reports / "past" / "report.html").exists()
+
+
+def test_artifacts_stay_as_long_as_a_young_run_needs_them(tmp_path: Path) -> None:
+    """Of two runs, the older no longer latest: it is young, so all of it stays."""
+    project = plain.write(tmp_path, tiny=FEW)
+    plain.run(project)
+    plain.run(project, "tiny", "aggregate.cutoff=0.6")
+    assert names(project, "artifacts", OLD) == set()
+    assert names(project, "artifacts", Limits()) != set()
+
+
+def test_a_release_stays_and_so_does_what_tells_of_it(tmp_path: Path) -> None:
+    """Its artifacts are frozen; its record is what a lost ledger is held against."""
+    project = production.write(tmp_path)
+    production.run(project)
+    frozen = {path.name for path in project.artifacts.glob("privatize/*")}
+    told = {run for *_, run in records.released(project)}
+    for path in folder_of(project).glob("*.json"):
+        text = path.read_text()
+        path.write_text(text.replace('"started": "2', '"started": "1'))
+    shutil.rmtree(project.reports, ignore_errors=True)
+    assert frozen
+    assert told
+    collect(project, keep=1, dry_run=False, limits=OLD)
+    assert {path.name for path in project.artifacts.glob("privatize/*")} == frozen
+    assert {run for *_, run in records.released(project)} == told
+
+
+@pytest.mark.parametrize(
+    ("schedule", "words"),
+    [({"interval": 200_000}, "every"), ({"cron": "0 6 * * 1"}, "cron")],
+    ids=["interval", "cron"],
+)
+def test_a_limit_that_takes_what_a_schedule_needs_is_refused(
+    tmp_path: Path, schedule: dict[str, object], words: str
+) -> None:
+    """Shorter than the pause between two of its runs, by option or by the file."""
+    project = plain.write(tmp_path, tiny=FEW | {"schedule": schedule})
+    assert words
+    with pytest.raises(UserError, match=r"--older 36h: tiny runs less often"):
+        limits_of(project, "36h")
+    assert limits_of(project, "90d") == OLD
+    text = project.pipelines_file.read_text()
+    stated = "runtime: {retention: {artifacts: 2d}}\n"
+    project.pipelines_file.write_text(text + stated)
+    with pytest.raises(UserError, match=r"runtime\.retention 2d: tiny runs less often"):
+        limits_of(project)
+
+
+@pytest.mark.parametrize("span", ["0h", "90", "soon", "-1d"])
+def test_a_span_that_is_none_is_refused(project: Project, span: str) -> None:
+    """Under an hour it would take what is still in use."""
+    with pytest.raises(UserError, match=f"--older {span}: "):
+        limits_of(project, span)
