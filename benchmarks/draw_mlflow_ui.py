@@ -26,7 +26,7 @@ from urllib.request import urlopen
 from benchmarks.browser import ROOT, Page, browser, process
 from curvote.run import history
 from curvote.run.project import Project
-from flows.server import listen
+from flows.server_launch import listen
 
 PICTURES = ROOT / "docs"
 SIZES = (25, 100, 50)

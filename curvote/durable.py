@@ -52,6 +52,7 @@ class DurableFile:
     ``kind`` is its name in messages, ``record`` what nothing else knows, for whoever
     would delete a damaged one. ``application`` and ``version`` stand in its header. A
     file must hold the very text of ``schema``: any change of it needs another version.
+    ``way_out`` is what to do about a damaged one.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class DurableFile:
     application: int
     version: int
     schema: str
+    way_out: str = "Put its latest backup in its place"
 
     def connect(self, path: Path) -> sqlite3.Connection:
         """Open the file at ``path``, or create it if there is no such file.
@@ -138,8 +140,8 @@ class DurableFile:
         """Return the error that says so, and what to do."""
         return self._refusal(
             path,
-            "it is damaged. Put its latest backup in its place; do not delete it: only"
-            f" the {self.kind} knows {self.record}",
+            f"it is damaged. {self.way_out}; do not delete it: only the {self.kind}"
+            f" knows {self.record}",
         )
 
     def _refusal(self, path: Path, words: str) -> UserError:
@@ -228,9 +230,12 @@ class DurableFile:
             db.execute(f"PRAGMA {setting}")
         if _is_cut(db, path):
             raise self.damaged(path)
-        # 0.2 s for a ledger of a million clients with two releases each.
-        if db.execute("PRAGMA quick_check(1)").fetchall() != [("ok",)]:
+        if not self._sound(db, path):
             raise self.damaged(path)
+
+    def _sound(self, db: sqlite3.Connection, _: Path) -> bool:
+        """Say whether every page is one."""
+        return db.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]
 
 
 def backup_of(path: Path, version: int) -> Path:

@@ -1,4 +1,4 @@
-"""The one flow: every step of a plan in its order, then the report and MLflow."""
+"""The one flow: every step of a plan in its order, then the report."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
+from flows import lines
 from flows.display import display, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
+from flows.notices import notify
 from tasks.page import page
 from tasks.perform import Context
 from tasks.stages import task_of
@@ -69,7 +71,7 @@ def perform(pipeline: str, project: str, asked: Asked) -> str:
     history.end_killed(place, is_alive)
     file = file_of(place, pipeline)
     plan = _plan(place, pipeline, asked, file)
-    with file.placing(pipeline):
+    with file.placing(pipeline), lines.about(pipeline=pipeline):
         record = _recorded(place, plan, asked)
     return record.id
 
@@ -96,7 +98,8 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
     try:
-        _do(project, plan, record, asked)
+        with lines.about(run=record.id):
+            _do(project, plan, record, asked)
         status = _status(project, plan)
     except Exception:
         status = "failed"
@@ -143,4 +146,5 @@ def _status(project: Project, plan: Plan) -> str:
     if not plan.blocked():
         return "completed" if plan.complete else "partial"
     print(f"blocked ({plan.blocked()[0].reason})", flush=True)
+    notify(project, "blocked", plan.configured.name)
     return "blocked"

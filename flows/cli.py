@@ -22,6 +22,7 @@ from flows import (
     cli_pages,
     cli_predict,
     cli_reproduce,
+    cli_status,
     doctor,
     environment,
 )
@@ -29,13 +30,14 @@ from flows.quantifying.command import utility
 from flows.terminal import (
     EngineName,
     Json,
+    LogFormat,
+    MetricsPort,
     Pipeline,
     ProjectOption,
     Replicates,
     Seed,
     Workers,
     say_json,
-    say_rows,
 )
 
 app = typer.Typer(
@@ -84,9 +86,12 @@ def run(
     engine: EngineName = None,
     workers: Workers = None,
     block: Block = None,
+    log_format: LogFormat = "text",
+    metrics_port: MetricsPort = None,
     project: ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
+    _outside(project, log_format, metrics_port)
     _run(
         project,
         pipeline=pipeline,
@@ -165,21 +170,6 @@ def list_(
 
 
 @app.command()
-def status(
-    verify: Annotated[bool, typer.Option(help="Check every file's content.")] = False,
-    as_json: Json = False,
-    project: ProjectOption = None,
-) -> None:
-    """Show the latest run of each pipeline and the state of what it stored."""
-    from curvote.run.status import overview
-
-    rows = overview(_project(project), content=verify)
-    say_rows(rows, ("pipeline", "run", "status", "started", "artifacts"), as_json)
-    if any(row["altered"] for row in rows):
-        raise typer.Exit(1)
-
-
-@app.command()
 def scores(
     pipeline: Pipeline,
     run_id: Annotated[str | None, typer.Option("--run", help="A run's id.")] = None,
@@ -245,6 +235,8 @@ def gc(
 
 
 for command in (
+    cli_status.status,
+    cli_status.health,
     cli_pages.serve,
     cli_pages.ui,
     cli_audit.audit,
@@ -264,6 +256,17 @@ def _project(start: Path | None) -> Project:
     found = find_project(start)
     move_raw(found)
     return found
+
+
+def _outside(project: Path | None, log_format: str, port: int | None) -> None:
+    """Choose how lines are written, and where figures are."""
+    from flows import lines
+
+    lines.use(log_format)
+    if port is not None:
+        from flows.metrics import Figures, open_page
+
+        open_page(Figures(_project(project)), port)
 
 
 def _run(project: Path | None, **given: Any) -> None:

@@ -29,12 +29,13 @@ from flows.client_options import (
     Name,
     NewRelease,
     Outbox,
+    Send,
     Server,
     TableFile,
     TaskFile,
     Yes,
 )
-from flows.client_said import say
+from flows.client_sending import answer
 from flows.terminal import Json, interruptible
 
 app = typer.Typer(
@@ -90,6 +91,7 @@ def _command(name: str, asks: str | None, text: str) -> None:
         outbox: Outbox = None,
         classes: ClassList = None,
         new_release: NewRelease = False,
+        send: Send = None,
         yes: Yes = False,
         as_json: Json = False,
     ) -> None:
@@ -102,7 +104,11 @@ def _command(name: str, asks: str | None, text: str) -> None:
         where = places.ledger(ledger), places.outbox(outbox)
         agreed = Classes(classes.split(",")) if classes else None
         owner = Owner(*where, agreed, anew=new_release, yes=yes)
-        say(owner.answer(asked, lambda: OwnRecord(*about, curve, label)), as_json)
+        answer(
+            lambda: owner.answer(asked, lambda: OwnRecord(*about, curve, label)),
+            send,
+            as_json,
+        )
 
     app.command(name, help=text, cls=_Answering)(command)
 
@@ -124,6 +130,7 @@ def release(
     outbox: Outbox = None,
     classes: ClassList = None,
     new_release: NewRelease = False,
+    send: Send = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -138,8 +145,11 @@ def release(
     agreed = Classes(classes.split(",")) if classes else None
     owner = Owner(*where, agreed, anew=new_release, yes=yes)
     with interruptible("client release"):
-        done = owner.answer(asked, lambda: Table(*known, table, label, id_))
-    say(done, as_json)
+        answer(
+            lambda: owner.answer(asked, lambda: Table(*known, table, label, id_)),
+            send,
+            as_json,
+        )
 
 
 app.command()(label)

@@ -13,6 +13,7 @@ import typer
 
 from curvote.errors import UserError, did_you_mean
 from curvote.run.project import find_project
+from flows.cli_ledger_copies import LedgerOption, backup, restore
 from flows.terminal import Json, ProjectOption, say_json, say_rows
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-LedgerOption = Annotated[
-    Path | None,
-    typer.Option("--ledger", help="A ledger of its own (default: the project's)."),
-]
 COLUMNS = (
     *("release", "population", "stage", "clients", "epsilon", "delta", "outside"),
     "state",
@@ -149,6 +146,10 @@ def raise_cap(
         _agree(population, before, after, len(book.spent(population).clients), yes)
         book.raise_cap(population, after)
     typer.echo(f"the cap of {population} is {after}")
+
+
+app.command()(backup)
+app.command()(restore)
 
 
 def _agree(

@@ -1,18 +1,28 @@
-"""The commands that show pages on this machine: `curvote serve` and `curvote ui`."""
+"""The commands that stay until Ctrl-C: `curvote serve` and `curvote ui`."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import UTC, datetime
+from typing import Annotated, Any
 
 import typer
 
+from curvote.errors import UserError
 from curvote.run.project import find_project
 from flows import environment
-from flows.terminal import ProjectOption
+from flows.terminal import Json, LogFormat, MetricsPort, ProjectOption, say_json
+
+_FIRINGS = 5
 
 
 def serve(
     port: Annotated[int, typer.Option(help="Port on this machine.")] = 4200,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only say when pipelines run next.")
+    ] = False,
+    as_json: Json = False,
+    metrics_port: MetricsPort = None,
+    log_format: LogFormat = "text",
     project: ProjectOption = None,
 ) -> None:
     """Run the pipelines that carry a schedule, until Ctrl-C."""
@@ -21,9 +31,43 @@ def serve(
     place = find_project(project)
     schedules = PipelinesFile(place).schedules()
     environment.prepare(place.root)
+    if check:
+        _tell_next(schedules, as_json)
+        return
+    if as_json:
+        raise UserError("--json goes with --check; the log is JSON by --log-format.")
+    from flows import lines
     from flows.serving import serve as serve_schedules
 
-    serve_schedules(place, schedules, port=port)
+    lines.use(log_format)
+    serve_schedules(place, schedules, port=port, metrics_port=metrics_port)
+
+
+def _tell_next(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
+    from flows.firing import check, firings, in_words
+
+    check(schedules)
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "pipeline": name,
+            "schedule": in_words(each),
+            "catch_up": each.get("catch_up"),
+            "next": [
+                date.isoformat() for date in firings(each, after=now, count=_FIRINGS)
+            ],
+        }
+        for name, each in schedules.items()
+    ]
+    if as_json:
+        say_json(rows)
+        return
+    for row in rows:
+        typer.echo(f"{row['pipeline']}: {row['schedule']}")
+        for date in row["next"]:
+            typer.echo(f"  {date}")
+    if not rows:
+        typer.echo("No pipeline has a schedule.")
 
 
 def ui(

@@ -82,3 +82,11 @@ Server = Annotated[
     str | None,
     typer.Option("--server", help="Fingerprint of the only server that you answer."),
 ]
+Send = Annotated[
+    str | None,
+    typer.Option(
+        "--send",
+        metavar="URL",
+        help="Post the envelope to this service, and try again until it is accepted.",
+    ),
+]

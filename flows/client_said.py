@@ -23,6 +23,8 @@ def say(done: dict[str, Any], as_json: bool) -> None:
         else f"this {message} was released before: nothing was drawn, nothing spent"
     )
     typer.echo(f"envelope  {done['envelope']}\nSHA-256   {done['sha256']}")
+    if "sent" in done:
+        typer.echo(f"sent      {done['sent']} ({done['server_address']})")
     _say_left(done)
 
 

@@ -15,6 +15,8 @@ _LOOPBACK = "127.0.0.1,localhost"
 _PREPARED = "CURVOTE_STATE"
 # Set for the runs of `curvote serve`: the one project that it serves.
 SERVED = "CURVOTE_SERVED"
+# Its runner of schedules: a scheduled run ends when that has gone.
+RUNNER_PID = "CURVOTE_RUNNER"
 
 
 def prepare(project_root: Path) -> Path:

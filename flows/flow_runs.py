@@ -8,7 +8,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from flows.environment import is_alive, process_tag
+from flows.environment import RUNNER_PID, is_alive, process_tag
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import FlowRun, State
@@ -74,7 +74,8 @@ def _is_stale(run: FlowRun) -> bool:
 
 
 def _end_with_parent() -> None:
-    parent = os.getppid()
+    # Named by the runner itself: it may have gone before this line was reached.
+    parent = int(os.environ.get(RUNNER_PID) or os.getppid())
     while os.getppid() == parent:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGTERM)

@@ -4,44 +4,77 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from prefect import flow
 
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
+from curvote.run.history import load
 from curvote.run.project import Project
+from flows import lines, tracking
 from flows.chain import RUNNER, Asked, perform
-from flows.environment import SERVED, no_idle_workers
+from flows.environment import RUNNER_PID, SERVED, no_idle_workers
+from flows.notices import notify
 from flows.retention import sweep
 
 
-@flow(name="scheduled", flow_run_name="{pipeline}", task_runner=RUNNER)
+def _ended(flow: Any, flow_run: Any, state: Any) -> None:
+    """Tell of a run whose process was ended from outside; its runner sees that."""
+    if os.environ.get(RUNNER_PID) != str(os.getpid()):
+        return  # the run itself, told to end
+    pipeline = str(flow_run.parameters.get("pipeline"))
+    why = str(state.message).partition(";")[0].strip().rstrip(".")
+    text = f"ended before its time ({why}); the next run goes on from what is stored"
+    lines.say(text, "error", pipeline=pipeline)
+    _notify(pipeline, str(flow_run.parameters.get("project")))
+
+
+@flow(
+    name="scheduled",
+    flow_run_name="{pipeline}",
+    task_runner=RUNNER,
+    on_crashed=[_ended],
+)
 def scheduled(pipeline: str, project: str) -> str:
     """Run one pipeline of the served project that carries a schedule, as it stands.
 
     Whoever may use the server names a pipeline and no more: no override, no release
     anew, no other project. Returns the id of the run record. UserError: another one.
     """
-    with _told(pipeline), no_idle_workers():
+    with lines.about(pipeline=pipeline), _told(pipeline, project), no_idle_workers():
         _check(pipeline, project)
-        run = perform(pipeline, project, Asked())
+        run_id = perform(pipeline, project, Asked())
+        record = load(Project(Path(project)), run_id)
+        lines.say(f"run {run_id}: {record.status if record else 'gone'}", run=run_id)
+        tracking.repair(Project(Path(project)))
         sweep(Project(Path(project)))
-        return run
+        return run_id
 
 
 @contextmanager
-def _told(pipeline: str) -> Iterator[None]:
-    """Let a user error end the run with its message, without a traceback."""
+def _told(pipeline: str, project: str) -> Iterator[None]:
+    """Let an error end the run with its message; a traceback is for Prefect's log."""
     try:
         yield
     except UserError as error:
-        print(f"curvote: {pipeline!r}: {error}", file=sys.stderr, flush=True)
+        lines.say(f"not done: {error}", "error")
         logging.disable()  # Prefect would say it again, with a traceback
+        _notify(pipeline, project)
         raise
+    except Exception as error:
+        log = Path(os.environ["PREFECT_HOME"]) / "runner.log"
+        lines.say(f"failed ({type(error).__name__}); see {log}", "error")
+        _notify(pipeline, project)
+        raise
+
+
+def _notify(pipeline: str, project: str) -> None:
+    if project == os.environ.get(SERVED):  # no other project has a say
+        notify(Project(Path(project)), "failed", pipeline)
 
 
 def _check(pipeline: str, project: str) -> None:

@@ -3,32 +3,24 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import json
 import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Self
-from urllib.parse import urlsplit
 
 from curvote.errors import InternalError, UserError
-from curvote.run.project import Project
-from flows.access import (
-    CLIENT_VARIABLE,
-    SERVER_VARIABLE,
-    leave_secret,
-    new_secret,
-    read_secret,
-)
+from flows.access import CLIENT_VARIABLE, leave_secret, new_secret, read_secret
+from flows.children import Child, server_of
 from flows.environment import is_alive, prepare, process_tag, variable
-from flows.stopped import cause
+from flows.server_launch import HERE, Launch, listen
+from flows.server_state import answers
 
-HERE = "127.0.0.1"
 START_TIMEOUT = 90.0
 STOP_TIMEOUT = 9.0
-_LOG_LIMIT = 1_000_000
 _ADDRESS = "server.json"
 
 
@@ -45,16 +37,21 @@ class PrefectServer:
         root: the project folder.
         port: of Prefect's pages, which come with its scheduler (0: any free one);
             None: neither.
+        kept: for how many seconds it keeps runs that have ended; None: for ever.
     """
 
-    def __init__(self, root: Path, *, port: int | None = None) -> None:
+    def __init__(
+        self, root: Path, *, port: int | None = None, kept: int | None = None
+    ) -> None:
         self.home = prepare(root) / "prefect"
-        self.log = self.home / "server.log"
         # Where `curvote serve` names its server, and leaves what that asks for.
         self.address_file = self.home / _ADDRESS
         self.secret_file = self.home.parent / "serve.secret"
         self.port = port
+        self.kept = kept
         self.url = ""
+        self.launch = Launch(self.home, "", port is not None, kept)
+        self._listening: socket.socket | None = None
         self._secret: str | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._undo = contextlib.ExitStack()
@@ -76,11 +73,22 @@ class PrefectServer:
             self._undo.enter_context(variable(CLIENT_VARIABLE, self._secret))
         return self
 
+    def up(self) -> Self:
+        """Return when the server answers.
+
+        Raises:
+            UserError: no answer within 90 seconds; says why.
+        """
+        if not self._answers():
+            failure = self._failure()
+            self.stop()
+            raise UserError(failure)
+        return self
+
     def wait(self) -> Self:
         """Return when the server answers; flows of this process will use it.
 
-        Raises:
-            UserError: no answer within 90 seconds; says why, or how the log ends.
+        UserError: as of `up`.
         """
         # Imported here, while the server is still starting.
         from prefect.settings import (
@@ -90,10 +98,7 @@ class PrefectServer:
             temporary_settings,
         )
 
-        if not answers(self.url, START_TIMEOUT):
-            failure = self._failure()
-            self.stop()
-            raise UserError(failure)
+        self.up()
         # The heartbeat adds a second to each flow and cannot be switched off by a
         # variable; the rest is said again because Prefect reads variables once.
         ours = {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
@@ -101,6 +106,18 @@ class PrefectServer:
             ours[PREFECT_API_AUTH_STRING] = self._secret
         self._undo.enter_context(temporary_settings(ours))
         return self
+
+    def kept_alive(self) -> Child | None:
+        """Return it as a child to be watched, and ended, by somebody else.
+
+        None: it is not ours.
+        """
+        if self._process is None or self._listening is None:
+            return None
+        child = server_of(self.launch, self._listening.fileno())
+        child.process, self._process = self._process, None
+        child.started = time.monotonic()
+        return child
 
     def stop(self) -> None:
         """Send what is still queued and end the server, if it is ours."""
@@ -142,28 +159,29 @@ class PrefectServer:
         return entry["url"]
 
     def _launch(self) -> str:
-        self.home.mkdir(parents=True, exist_ok=True)
         self._secret = new_secret()
-        with listen(self.port or 0) as listening:
-            self._process = self._spawn(listening.fileno(), self._secret)
-            return f"http://{HERE}:{listening.getsockname()[1]}/api"
+        pages = self.port is not None
+        self.launch = Launch(self.home, self._secret, pages, self.kept)
+        with contextlib.ExitStack() as stack:
+            listening = stack.enter_context(listen(self.port or 0))
+            self._process = self.launch.spawn(listening.fileno())
+            address = f"http://{HERE}:{listening.getsockname()[1]}/api"
+            if pages:  # what is asked while it is started again waits at the socket
+                stack.pop_all()
+                self._listening = listening
+                self._undo.callback(listening.close)
+        return address
 
-    def _spawn(self, listening: int, secret: str) -> subprocess.Popen[bytes]:
-        """Hand the listening socket over: there is no port to lose to another."""
-        command = [sys.executable, "-m", "flows.server_process", "--fd", str(listening)]
-        with self.log.open("ab") as log:
-            if log.tell() > _LOG_LIMIT:
-                log.truncate(0)
-            return subprocess.Popen(
-                command if self.port is None else [*command, "--services"],
-                cwd=Path(__file__).parents[1],
-                env={**os.environ, SERVER_VARIABLE: secret},
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                pass_fds=[listening],
-                start_new_session=True,  # Ctrl-C goes to the parent only
-            )
+    def _answers(self) -> bool:
+        """Ask until it answers, or has ended."""
+        if self._process is None:
+            return answers(self.url, START_TIMEOUT)
+        end = time.monotonic() + START_TIMEOUT
+        while self._process.poll() is None and time.monotonic() < end:
+            if answers(self.url, 2.0):
+                return True
+            time.sleep(0.05)
+        return False
 
     def _failure(self) -> str:
         if self._process is None:
@@ -171,22 +189,7 @@ class PrefectServer:
                 f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
                 " curvote start its own."
             )
-        known = cause(Project(self.home.parents[2]))
-        if known:
-            return str(known)
-        said = self.log.read_text(errors="replace").strip().rpartition("\n")[2]
-        return f"Prefect's server did not start; its log {self.log} ends: {said}"
-
-
-def listen(port: int) -> socket.socket:
-    """Return a socket that listens on a port of this machine; else a UserError."""
-    try:
-        return socket.create_server((HERE, port), backlog=256)
-    except (OSError, OverflowError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no such port"
-        raise UserError(
-            f"Port {port} cannot be used: {reason}. Choose another with --port."
-        ) from error
+        return f"Prefect's server did not start: {self.launch.why()}."
 
 
 def served_by(home: Path) -> dict[str, str] | None:
@@ -196,25 +199,6 @@ def served_by(home: Path) -> dict[str, str] | None:
     except (OSError, ValueError):
         return None
     return entry if is_alive(entry["process"]) else None
-
-
-def answers(url: str, timeout: float) -> bool:
-    """Say whether the API at ``url`` reports health within ``timeout`` seconds.
-
-    One request is enough: the socket listens before the server is up, and is closed
-    when the server fails to start.
-    """
-    address = urlsplit(url)
-    secure = address.scheme == "https"
-    kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    connection = kind(address.netloc, timeout=timeout)
-    try:
-        connection.request("GET", f"{address.path.rstrip('/')}/health")
-        return connection.getresponse().status == http.client.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
 
 
 def _send_queued_events() -> None:

@@ -2,91 +2,162 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import fcntl
 import os
 import signal
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from multiprocessing import active_children
+import sys
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
 from curvote.errors import UserError
+from curvote.run.config.runtime import seconds
 from curvote.run.project import Project
+from flows import lines, systemd
+from flows.children import Child, runner_of
 from flows.environment import SERVED, variable
-from flows.flow_runs import sweep
+from flows.firing import check, in_words
 from flows.server import PrefectServer, served_by
+from flows.supervisor import Supervisor
+from flows.told import Told
 
-if TYPE_CHECKING:
-    from prefect import Flow
-    from prefect.runner import Runner
-    from prefect.schedules import Schedule
-
-# Intervals count from here, so that a restart does not put the next run off.
-_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
-_POLL_SECONDS = 2
-# A run that is told to end says so to the server, and is killed after this long.
-_GRACE = 4.0
-_TAG = "curvote"
+FLOW = "flows.scheduled:scheduled"
+# Nobody watches a scheduled run: what fails has to be seen, in its log.
+_SEEN = {"PREFECT_LOGGING_LEVEL": "ERROR"}
+# SIGTERM to the end: what runs is told, then killed; then the server.
+_RUNNER_ENDS, _SERVER_ENDS = 5.5, 3.0
 
 
 def serve(
     project: Project,
     schedules: Mapping[str, Mapping[str, Any]],
-    flow: Flow[..., Any] | None = None,
+    flow: str = FLOW,
     *,
     port: int,
+    metrics_port: int | None = None,
 ) -> None:
     """Run each pipeline of ``schedules`` when it is due, one at a time.
 
-    Returns after Ctrl-C or SIGTERM, when everything it started has ended.
+    Returns after Ctrl-C or SIGTERM, when everything it started has ended. Whatever
+    else ends, server or runner, is started again.
 
     Args:
         project: the project, whose folder is the flow's ``project``.
-        schedules: for each pipeline ``{cron, timezone}`` or ``{interval}`` (seconds).
-        flow: a flow of an importable module that takes ``pipeline`` and ``project``;
-            `flows.scheduled.scheduled` unless given.
+        schedules: as `PipelinesFile.schedules` gives them.
+        flow: ``module:name`` of a flow that takes ``pipeline`` and ``project``.
         port: of Prefect's pages on this machine; 0 takes any.
+        metrics_port: of figures for Prometheus on this machine; None: nowhere.
 
     Raises:
-        UserError: no pipeline has a schedule, this project is served already, or the
-            port is taken.
+        UserError: no pipeline has a schedule that can be, this project is served
+            already, a port is taken, or Prefect's server cannot be started.
     """
     _refuse_none(schedules)
-    # Nobody watches a scheduled run: what fails has to be seen.
-    os.environ["PREFECT_LOGGING_LEVEL"] = "ERROR"
     root = project.root.resolve()
-    server = PrefectServer(root, port=port)
-    _refuse_second(server)
-    with server, variable(SERVED, str(root)):
-        if flow is None:
-            from flows.scheduled import scheduled
+    server = PrefectServer(root, port=port, kept=_kept(project))
+    with _sole(server), server, variable(SERVED, str(root)):
+        check(schedules)  # imports Prefect, while the server starts
+        server.up()
+        with _pipe(project) as pipe:
+            _announce(server)
+            for name, settings in schedules.items():
+                _say(in_words(settings), pipeline=name)
+            child = server.kept_alive()
+            runner = runner_of(server.home, pipe.variables() | _SEEN)
+            _watch(
+                Supervisor(
+                    project,
+                    server.url,
+                    {name: dict(each) for name, each in schedules.items()},
+                    flow,
+                    server.launch,
+                    child,
+                    runner,
+                    pipe,
+                    _told(project, metrics_port),
+                )
+            )
 
-            flow = scheduled
-        _prepare(server, root)
-        for name, settings in schedules.items():
-            print(f"{name}: {_in_words(**settings)}", flush=True)
-        try:
-            _run(flow, root, schedules)
-        finally:
-            sweep()
+
+def _watch(supervisor: Supervisor) -> None:
+    """Let the supervisor run until a signal comes, then end its children."""
+
+    def stop(*_: object) -> None:
+        supervisor.stop()
+
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        supervisor.run()
+    finally:
+        systemd.notify("STOPPING=1", "STATUS=ending")
+        _end(supervisor.runner, supervisor.server)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
-def _tell(server: PrefectServer) -> None:
+def _end(runner: Child, server: Child | None) -> None:
+    """End the run under way first: it has a last word for the server."""
+    runner.end(_RUNNER_ENDS)
+    if server is not None:
+        server.end(_SERVER_ENDS)
+
+
+def _kept(project: Project) -> int | None:
+    from curvote.run.config.file import PipelinesFile
+
+    if not project.pipelines_file.exists():
+        return None
+    span = PipelinesFile(project).runtime().retention.runs
+    return None if span is None else seconds(span)
+
+
+def _told(project: Project, metrics_port: int | None) -> Told:
+    from flows.metrics import Figures, open_page
+    from flows.notices import tell_missed
+
+    figures = Figures(project, serving=True)
+    if metrics_port is not None:
+        open_page(figures, metrics_port)
+
+    def missed(name: str, fact: dict[str, Any]) -> None:
+        figures.count("missed_firings", name, fact["count"])
+        tell_missed(project, _say, name, fact)
+
+    restarted = partial(figures.count, "serve_restarts")
+    return Told(line=_show, missed=missed, restarted=restarted)
+
+
+def _show(line: dict[str, Any]) -> None:
+    """Print a line of a run, or one of our own, with the pipeline's name before it."""
+    name = line.get("pipeline")
+    if name and not lines.is_json():
+        line = line | {"message": f"{name}: {line['message']}"}
+    lines.show(line, sys.stdout)
+
+
+def _say(text: str, level: str = "info", pipeline: str | None = None) -> None:
+    _show(lines.line(text, level, pipeline=pipeline))
+
+
+@contextlib.contextmanager
+def _pipe(project: Project) -> Iterator[lines.Pipe]:
+    pipe = lines.Pipe(project.state / "serve.pipe")
+    try:
+        yield pipe
+    finally:
+        pipe.close()
+
+
+def _announce(server: PrefectServer) -> None:
+    if not server.is_ours:
+        return
+    server.announce()
     pages, file = server.url.removesuffix("/api"), server.secret_file
     how = f"log in with the line in {file}, which each start makes anew"
-    print(f"Prefect: {pages} ({how})", flush=True)
-
-
-def _prepare(server: PrefectServer, root: Path) -> None:
-    """Wait for the server, and end what earlier ones left."""
-    server.wait()
-    if server.is_ours:
-        server.announce()
-        _tell(server)
-    sweep()
-    _withdraw(root)
+    _say(f"Prefect: {pages} ({how})")
 
 
 def _refuse_none(schedules: Mapping[str, Mapping[str, Any]]) -> None:
@@ -98,87 +169,28 @@ def _refuse_none(schedules: Mapping[str, Mapping[str, Any]]) -> None:
         )
 
 
-def _refuse_second(server: PrefectServer) -> None:
-    other = served_by(server.home)
-    if other:
-        raise UserError(
-            f"This project is being served already ({other['process']} at"
-            f" {other['url']}); end that one first."
-        )
+@contextlib.contextmanager
+def _sole(server: PrefectServer) -> Iterator[None]:
+    """Hold the project's one place for a `serve`, until this process ends."""
+    descriptor = os.open(_lock(server.home), os.O_RDWR | os.O_CREAT, 0o600)
+    with contextlib.closing(os.fdopen(descriptor)) as held:
+        other = served_by(server.home)
+        if other or not _taken(held):
+            who = f" ({other['process']} at {other['url']})" if other else ""
+            raise UserError(
+                f"This project is being served already{who}; end that one first."
+            )
+        yield
 
 
-def _in_words(
-    *, cron: str = "", timezone: str = "UTC", interval: float | None = None
-) -> str:
-    return f"at {cron!r} ({timezone})" if interval is None else f"every {interval:g} s"
+def _taken(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
-def _schedule(
-    *, cron: str = "", timezone: str = "UTC", interval: float | None = None
-) -> Schedule:
-    from prefect.schedules import Cron, Interval
-
-    if interval is None:
-        return Cron(cron, timezone=timezone)
-    return Interval(interval, anchor_date=_ANCHOR)
-
-
-def _withdraw(root: Path) -> None:
-    """Delete this project's earlier deployments with the runs they left waiting.
-
-    A killed server leaves some; what was missed is not made up for.
-    """
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import DeploymentFilter
-    from prefect.client.schemas.sorting import DeploymentSort
-
-    ours = DeploymentFilter.model_validate({"tags": {"all_": [_TAG]}})
-    with get_client(sync_client=True) as client:
-        found = client.read_deployments(
-            deployment_filter=ours, sort=DeploymentSort.NAME_ASC, limit=200
-        )
-        for deployment in found:
-            if deployment.parameters.get("project") == str(root):
-                client.delete_deployment(deployment.id)
-
-
-def _run(
-    flow: Flow[..., Any], root: Path, schedules: Mapping[str, Mapping[str, Any]]
-) -> None:
-    from prefect.runner import Runner
-    from prefect.types.entrypoint import EntrypointType
-
-    runner = Runner(limit=1, query_seconds=_POLL_SECONDS)
-    for name, settings in schedules.items():
-        # The flow itself, not its place: whatever the server is told to run instead
-        # of it, or before it, is never looked at.
-        runner.add_flow(
-            flow,
-            name,
-            schedule=_schedule(**settings),
-            parameters={"pipeline": name, "project": str(root)},
-            tags=[_TAG],
-            # Imported by name, so it is found from whatever folder this runs in.
-            entrypoint_type=EntrypointType.MODULE_PATH,
-        )
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_until_stopped(runner))
-
-
-async def _until_stopped(runner: Runner) -> None:
-    """Let SIGTERM end the runner as cleanly as Ctrl-C does."""
-    running = asyncio.create_task(runner.start())
-    await asyncio.sleep(0)  # its first step sets a handler of its own
-    loop = asyncio.get_running_loop()
-
-    def stop() -> None:
-        # The runner would wait for the run under way to end by itself.
-        for run in active_children():
-            run.terminate()
-            loop.call_later(_GRACE, run.kill)
-        running.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+def _lock(home: Path) -> Path:
+    home.mkdir(parents=True, exist_ok=True)
+    return home.parent / "serve.lock"

@@ -36,11 +36,13 @@ def cause(
     database: Database = PREFECT,
 ) -> UserError | None:
     """Say what keeps Prefect or MLflow from going on, None: nothing we know of."""
+    path = database.path(project)
     full = [e for e in _chain(error) if isinstance(e, OSError) and e.errno in _FULL]
-    place = full[0].filename or project.state if full else scarce(project, NEEDED)
-    if place:
+    place = full[0].filename if full else None
+    place = place or scarce(project, NEEDED, *([path.parent] if path else []))
+    if place or full:
         return UserError(
-            f"no space left where {place} is. What was stored before"
+            f"no space left where {place or project.state} is. What was stored before"
             " is intact; free some space (`curvote gc`) and run the same command to go"
             " on."
         )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,6 +27,13 @@ Workers = Annotated[
 EngineName = Annotated[
     str | None,
     typer.Option("--engine", help="What runs them: local, threads or dask."),
+]
+MetricsPort = Annotated[
+    int | None,
+    typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
+]
+LogFormat = Annotated[
+    Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]
 
 

@@ -14,7 +14,7 @@ from curvote.run.project import Project
 from flows import tracking
 from flows.environment import prepare
 from flows.mlflow_view import address
-from flows.server import listen
+from flows.server_launch import listen
 
 _STOP_TIMEOUT = 5.0
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,12 +29,17 @@ def aged(project: Project) -> Project:
     Those were wide, and are refused (`test_bad_input`).
     """
     for folder in folders(project):
-        tables = json.loads((folder / MANIFEST).read_text())["tables"]
-        for name in tables:
-            _write(folder, name, list(_tables(folder / f"{name}.parquet")))
+        age(folder)
     for record in history.load_all(project):
         history.save(project, _record(record))
     return project
+
+
+def age(folder: Path) -> None:
+    """Bring the tables of one artifact into the form of version 2."""
+    tables = json.loads((folder / MANIFEST).read_text())["tables"]
+    for name, entry in tables.items():
+        _write(folder, name, list(_tables(folder / f"{name}.parquet", entry)))
 
 
 def _record(record: RunRecord) -> RunRecord:
@@ -52,6 +58,7 @@ def _write(folder: Path, name: str, parts: list[pa.Table]) -> None:
     manifest = json.loads((folder / MANIFEST).read_text())
     entry = manifest["tables"][name]
     entry["replicates"] = [_number(*place) for place in entry.pop("places")]
+    del entry["groups"], entry["counts"]
     entry |= {"sha256": of_file(path), "bytes": path.stat().st_size}
     (folder / MANIFEST).write_text(json.dumps(manifest))
 
@@ -60,10 +67,10 @@ def _number(replicate: int = -1, server: int | None = None) -> int:
     return replicate if server is None else replicate * SERVERS + server
 
 
-def _tables(path: Path) -> Iterator[pa.Table]:
-    """Yield the row groups without what their fields say."""
-    source = pq.ParquetFile(path)
-    for group in range(source.num_row_groups):
-        table = source.read_row_group(group)
-        bare = [field.remove_metadata() for field in table.schema]
-        yield table.cast(pa.schema(bare))
+def _tables(path: Path, entry: dict[str, Any]) -> Iterator[pa.Table]:
+    """Yield the rows of each repetition without what their fields say."""
+    table, at = pq.read_table(path), 0
+    bare = pa.schema([field.remove_metadata() for field in table.schema])
+    for rows in entry["counts"]:
+        yield table.slice(at, rows).cast(bare)
+        at += rows

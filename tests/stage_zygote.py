@@ -14,6 +14,14 @@ from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
+# None of ours: imported once for all children.
+HEAVY = (
+    *("numpy", "pandas", "scipy.stats", "skfda", "pyarrow.parquet", "skops.io"),
+    *("pydantic.main", "pydantic.fields", "pydantic.types", "pydantic.json_schema"),
+    *("sklearn.linear_model", "sklearn.ensemble", "sklearn.discriminant_analysis"),
+    *("sklearn.compose", "sklearn.dummy"),
+)
+
 
 class Table:
     """A stored artifact without the store: facts, and columns by (table, place)."""
@@ -69,7 +77,7 @@ def imported(job: dict[str, Any]) -> list[str]:
         list(stage.pieces(inputs, params, facts))
     elif hasattr(stage, "shard"):
         sharded = import_module("curvote.chain.sharded")
-        list(sharded.whole(stage, each) for each in heres)
+        _ = [sharded.whole(stage, each) for each in heres]
     else:
         list(map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres))
     return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
@@ -93,8 +101,7 @@ def in_a_child(job: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     """Answer all jobs, in order."""
-    # Heavy, and none of ours: once for all children.
-    for name in ("numpy", "pandas", "scipy.stats", "sklearn.linear_model", "skfda"):
+    for name in HEAVY:
         import_module(name)
     jobs = pickle.load(sys.stdin.buffer)
     strangers = [name for name in sys.modules if name.startswith("curvote")]

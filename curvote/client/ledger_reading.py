@@ -125,6 +125,16 @@ class LedgerReader(Book):
         known = {tuple(texts) for client, *texts in rows if client in wanted}
         return reduce(Amount.most, (Amount.read(*texts) for texts in known), Amount())
 
+    def worst(self, population: str) -> Amount:
+        """Return the most that any client of ``population`` has spent; exact."""
+        rows = self._rows(
+            """SELECT epsilon, delta FROM totals WHERE id IN (SELECT DISTINCT total
+            FROM clients JOIN populations ON populations.id = population
+            WHERE name = ?)""",
+            population,
+        )
+        return reduce(Amount.most, (Amount.read(*texts) for texts in rows), Amount())
+
     def overlap(self, population: str, clients: Clients) -> int:
         """Return how many of ``clients`` have spent anything in ``population``."""
         with self._transaction("DEFERRED"):
@@ -168,9 +178,12 @@ class LedgerReader(Book):
         Or a restored ledger was told what it stood for (`Ledger.take_in`).
         """
         return bool(
-            self._rows("SELECT 1 FROM chain WHERE link = ?", head)
-            or self.setting(f"{TOLD}{head}") is not None
+            self._rows("SELECT 1 FROM chain WHERE link = ?", head) or self.told_of(head)
         )
+
+    def told_of(self, head: str) -> bool:
+        """Say whether a restored ledger was told of ``head``, and lost it before."""
+        return self.setting(f"{TOLD}{head}") is not None
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""

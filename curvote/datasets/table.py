@@ -7,8 +7,7 @@ zeros, a misspelt category or a new code of the laboratory would pass for data.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,25 +17,14 @@ from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
 from curvote.datasets import frames
 from curvote.datasets.listed import ONCE
-from curvote.datasets.own import arrow_cells as cells
-from curvote.datasets.own import labelled
-from curvote.datasets.own.arrow_cells import Floats, Integers
-from curvote.datasets.own.given import (
-    LabelText,
-    Violations,
-    batches,
-    usable,
-)
+from curvote.datasets.own import labelled, table_scan
+from curvote.datasets.own.given import LabelText
 from curvote.datasets.own.labelled import Labelled
 from curvote.datasets.tables import tabular
-from curvote.datasets.tables.features import Feature, category
-from curvote.datasets.tables.one_hot import one_hot
-from curvote.datasets.tables.tabular import Prepared, TableParameters, TableSchema
-from curvote.errors import UserError
+from curvote.datasets.tables.tabular import TableParameters
 
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
-MARKS = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
 Text = Annotated[str, Field(min_length=1)]
 Bounds = dict[str, tuple[FiniteFloat, FiniteFloat]]
 Categories = dict[str, Annotated[tuple[LabelText, ...], ONCE]]
@@ -45,8 +33,8 @@ Categories = dict[str, Annotated[tuple[LabelText, ...], ONCE]]
 class Parameters(Labelled, TableParameters):
     """What ``source:`` may say: file, columns, classes, the features' public bounds.
 
-    ``categories`` lists the texts of a feature that is no number. A mark of `MARKS`
-    that is listed there is a category, and not missing.
+    ``categories`` lists the texts of a feature that is no number. A mark of
+    `table_rows.MARKS` that is listed there is a category, and not missing.
     """
 
     name: Literal["table"] = "table"
@@ -118,174 +106,38 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     """Return what is public about the clients, as plain JSON values; reads the file.
 
     Raises:
-        UserError: everything that is wrong with the file, at once.
+        UserError: an unreadable file, or all violations by kind, with their count and
+            at most ten rows each; row 1 is the first below the header.
     """
     path = paths["path"]
-    schema, prepared = load(parameters, path)
+    found = table_scan.survey(parameters, path)
     notes = ["The unit of privacy is one row of the table."]
-    told = tabular.facts(schema, prepared, f"Table {path.name}", notes, parameters)
+    told = tabular.facts(found.schema, found, f"Table {path.name}", notes, parameters)
     texts = {name: sorted(known) for name, known in parameters.categories.items()}
     return told | ({"categories": texts} if texts else {})
+
+
+def pieces(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield client_id, label, group (n,) and curve (n, p) of at most 65,536 clients.
+
+    Without a column ``id`` a client is named by its row; see `arrow_cells.identities`
+    for what a text becomes.
+    """
+    yield from table_scan.pieces(parameters, paths["path"])
+
+
+def members(
+    parameters: Parameters, paths: Mapping[str, Path]
+) -> Iterator[dict[str, NDArray[Any]]]:
+    """Yield client_id and group (n,) of the same clients; no curve is made."""
+    yield from table_scan.members(parameters, paths["path"])
 
 
 def clients(
     parameters: Parameters, paths: Mapping[str, Path]
 ) -> dict[str, NDArray[Any]]:
-    """Return the columns client_id, label, group (n,) and curve (n, p).
-
-    Without a column ``id`` a client is named by its row; see `arrow_cells.identities`
-    for what a text becomes.
-    """
-    _, prepared = load(parameters, paths["path"])
-    return prepared.columns()
-
-
-def load(parameters: Parameters, path: Path) -> tuple[TableSchema, Prepared]:
-    """Return the schema and the clients of the user's table at ``path``.
-
-    Raises:
-        UserError: an unreadable file, or all violations by kind, with their count and
-            at most ten rows each; row 1 is the first below the header.
-    """
-    import pandas as pd
-
-    violations = Violations(path)
-    columns = _columns(parameters, path, violations)
-    known = parameters.places
-    codes = _labels(parameters, columns[parameters.label], known, violations)
-    values = {
-        x: _values(x, parameters, columns, violations) for x in parameters.features
-    }
-    ids = _ids(parameters, columns, violations, len(codes))
-    names = labelled.named(violations, parameters.label, known, parameters)
-    place = np.array([names.index(text) for text in known])
-    frame = pd.DataFrame({**values, parameters.label: place[codes]}, pd.Index(ids))
-    frame, schema = one_hot(frame, _schema(parameters, names))
-    schema = _centred(schema, parameters)
-    policies = parameters.duplicates, parameters.missing
-    return schema, tabular.prepare(frame, schema, *policies)
-
-
-def _columns(
-    parameters: Parameters, path: Path, violations: Violations
-) -> dict[str, Any]:
-    import pyarrow as pa
-
-    wanted = [*parameters.features, parameters.label, *filter(None, [parameters.id])]
-    parts = list(batches(path, wanted, violations))
-    table = pa.Table.from_batches(parts) if parts else pa.table({})
-    if not table.num_rows:
-        raise UserError(f"{path} has no rows.")
-    found = (cells.plain(table[name].combine_chunks()) for name in wanted)
-    return dict(zip(wanted, found, strict=True))
-
-
-def _labels(
-    parameters: Parameters, column: Any, known: dict[str, int], violations: Violations
-) -> Integers:
-    """Return the codes of the labels, those listed as their places."""
-    listed = len(known)
-    codes = cells.labels(column, known, listed + cells.VOCABULARY)
-    _count(violations, f"{parameters.label} is empty", codes < 0)
-    if listed:
-        what = f"{parameters.label} {parameters.none_of_them}"
-        _count(violations, what, codes >= listed, column)
-    return codes
-
-
-def _values(
-    name: str, parameters: Parameters, columns: dict[str, Any], violations: Violations
-) -> Floats:
-    """Return a feature, NaN where it is missing: a number, or a category's code."""
-    texts = sorted(parameters.categories.get(name, ()))
-    if not texts:
-        return _numbers(name, columns[name], violations)
-    column = _unmarked(columns[name], texts)
-    codes = cells.labels(column, {text: code for code, text in enumerate(texts)})
-    what = f"{name} is none of the categories {', '.join(texts)}"
-    _count(violations, what, codes >= len(texts), column)
-    return np.where(codes < 0, np.nan, codes)
-
-
-def _unmarked(column: Any, meant: Collection[str] = ()) -> Any:
-    """Return trimmed texts, null where one means missing; numbers as they are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not cells.is_text(column):
-        return column
-    text = pc.utf8_trim_whitespace(column)
-    marks = pa.array([mark for mark in MARKS if mark not in meant], pa.string())
-    return cells.plain(pc.if_else(pc.is_in(text, marks), None, text))
-
-
-def _numbers(name: str, column: Any, violations: Violations) -> Floats:
-    """Return a feature, NaN where it is missing; count cells that are no number."""
-    import pyarrow.compute as pc
-
-    column = _unmarked(column)
-    with usable(violations.path, name, column):
-        values = cells.numbers(column)
-    said = np.asarray(pc.is_valid(column)) & cells.is_text(column)
-    wrong = np.isinf(values) | (np.isnan(values) & said)
-    _count(violations, f"{name} is not a finite number", wrong, column)
-    return values
-
-
-def _ids(
-    parameters: Parameters, columns: dict[str, Any], violations: Violations, n: int
-) -> Integers:
-    if parameters.id is None:
-        return np.arange(1, n + 1)
-    column = cells.trimmed(columns[parameters.id])
-    empty = np.asarray(column.is_null())
-    _count(violations, f"{parameters.id} is empty", empty)
-    with usable(violations.path, parameters.id, column):
-        given = column.fill_null("0" if cells.is_text(column) else 0)
-        ids, _ = cells.identities(given)
-    _, first = np.unique(ids, return_index=True)
-    again = ~empty
-    again[first] = False
-    what = f"{parameters.id} repeats an earlier one{cells.SPELT}"
-    _count(violations, what, again, column)
-    return ids
-
-
-def _count(
-    violations: Violations, what: str, wrong: NDArray[np.bool_], shown: Any = None
-) -> None:
-    rows = np.flatnonzero(wrong)
-    texts = (
-        f"row {row + 1}" + ("" if shown is None else f" {shown[row].as_py()!r}")
-        for row in rows
-    )
-    violations.add(what, len(rows), texts)
-
-
-def _schema(parameters: Parameters, classes: tuple[str, ...]) -> TableSchema:
-    why = "stated by the user"
-    texts, bounds = parameters.categories, parameters.bounds
-    return TableSchema(
-        features=tuple(
-            category(x, texts[x], why)
-            if x in texts
-            else Feature(x, "", *bounds[x], why)
-            for x in parameters.features
-        ),
-        label=parameters.label,
-        labels={name: place for place, name in enumerate(classes)},
-        classes=classes,
-    )
-
-
-def _centred(schema: TableSchema, parameters: Parameters) -> TableSchema:
-    """Return the schema in which a missing text is a bit of each category."""
-    shares = {
-        f"{name} = {text}": 1 / len(texts)
-        for name, texts in parameters.categories.items()
-        for text in texts
-    }
-    features = (
-        replace(f, centre=shares.get(f.name, f.centre)) for f in schema.features
-    )
-    return replace(schema, features=tuple(features))
+    """Return all ``pieces`` as one table: for files that fit into memory."""
+    parts = list(pieces(parameters, paths))
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from curvote import validate
 from curvote.errors import UserError
 from curvote.validate import FloatArray
+from curvote.warned import FILTERS
 
 # Anchors are the means of at most so many records each: more move them no further.
 _PER_ANCHOR = 25
@@ -132,7 +133,7 @@ def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
     most = _PER_ANCHOR * count
     some = X if len(X) <= most else X[rng.choice(len(X), most, replace=False)]
     means = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=rng)
-    with warnings.catch_warnings():
+    with FILTERS, warnings.catch_warnings():
         # Fewer distinct records than centres: the distinct ones are the centres.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.unique(means.fit(some).cluster_centers_, axis=0)

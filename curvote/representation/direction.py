@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import helmert
 
 from curvote import validate
 from curvote.errors import UserError
@@ -123,6 +122,8 @@ def _second(u: Array) -> Array:
     The diagonal in a basis of the vectors that sum to 0, then what stands above it
     times sqrt(2).
     """
+    from scipy.linalg import helmert  # clients of other messages do without
+
     p = u.shape[1]
     above = np.triu_indices(p, 1)
     diagonal = (u**2) @ helmert(p).T
@@ -131,6 +132,8 @@ def _second(u: Array) -> Array:
 
 def second_moment(diagonal: Array, off: Array) -> Array:
     """Return E[u u'] (p, p) from the two parts of `Moments`; its trace is 1."""
+    from scipy.linalg import helmert
+
     p = len(diagonal) + 1
     matrix = np.zeros((p, p))
     matrix[np.triu_indices(p, 1)] = off / np.sqrt(2)

@@ -23,7 +23,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
 
 from curvote import validate
 from curvote.errors import UserError
@@ -86,6 +85,8 @@ class Gradients:
 
         ``codes`` are (n, K - 1), or the signs (n,) of two classes.
         """
+        from scipy.special import softmax  # clients of other messages do without
+
         x = np.column_stack([np.full(len(z), self.intercept), z]) / self.length
         known = corners(self.n_classes)
         expected = softmax(x @ self.coef.T @ known.T / 2, axis=1) @ known

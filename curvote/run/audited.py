@@ -192,6 +192,8 @@ def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(found["rows"], dict):  # once a list that did not say of what
+        return None
     wanted = [_name(task) for task in tasks_of(project, record)]
     if not set(wanted) <= set(found["rows"]):
         return None

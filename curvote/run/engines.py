@@ -107,7 +107,7 @@ class Engine:
         client = self._client
         expected = () if self.cluster is None else tuple(versions()().items())
         work = Work(function, versions=expected)
-        with _in_words(client, self.cluster):
+        with _in_words(client, self):
             yield from _parallel(work, handed, self.workers, _hearing(client))
 
     @cached_property
@@ -167,6 +167,7 @@ def _started(engine: Engine) -> Iterator[Any]:
     import dask
     from distributed import Client, LocalCluster
 
+    _quiet()
     scratch = engine.root and str(engine.root / "data" / "state" / "dask")
     with (
         dask.config.set(_DASK),
@@ -176,13 +177,21 @@ def _started(engine: Engine) -> Iterator[Any]:
             processes=True,
             memory_limit=engine.memory or "auto",
             host="127.0.0.1",
-            dashboard_address=None,
+            protocol="tls",  # or others of this machine could give it work as us
+            security=True,
+            dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": False},
             silence_logs=logging.CRITICAL,
             local_directory=scratch,
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):
         yield client
+
+
+def _quiet() -> None:
+    """Leave it to our own errors to say what happened to workers."""
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
 
 @contextmanager
@@ -196,7 +205,7 @@ def _found(address: str, root: Path | None) -> Iterator[Any]:
 def _connected(address: str) -> Any:
     from distributed import Client
 
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    _quiet()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # versions are compared below
@@ -244,7 +253,7 @@ def _refuse_others(client: Any, address: str, root: Path | None) -> None:
 
 
 @contextmanager
-def _in_words(client: Any, address: str | None) -> Iterator[None]:
+def _in_words(client: Any, engine: Engine) -> Iterator[None]:
     """Say in words that workers died, or that the cluster went away."""
     from distributed import KilledWorker
 
@@ -254,27 +263,34 @@ def _in_words(client: Any, address: str | None) -> Iterator[None]:
         told = client.get_events("worker-restart-memory")
         over = {event["worker"] for _, event in told}
         if error.last_worker.address in over:
-            raise _given_up("it takes more than their memory limit") from None
+            most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
+            raise _given_up(f"it takes more than their memory limit{most}") from None
         raise _given_up(_OUTSIDE) from None
     except (CancelledError, OSError) as error:
         if client.status == "running":
             raise
-        raise UserError(f"the cluster {address} went away. {GOES_ON}") from error
+        raise UserError(f"the cluster {engine.cluster} went away. {GOES_ON}") from error
 
 
 def _hearing(client: Any) -> Any:
-    """Return joblib's backend of dask, with one thing mended: the death of a task.
-
-    The original tells joblib of results only, so that joblib waits for ever for a task
-    that dask has given up.
-    """
+    """Return joblib's backend of dask, with what does not suit blocks mended."""
     from joblib._dask import DaskDistributedBackend
 
     class Hearing(DaskDistributedBackend):
+        def effective_n_jobs(self, n_jobs: int) -> int:
+            """Let joblib send work to a single worker, too."""
+            return max(2, super().effective_n_jobs(n_jobs))
+
         def submit(self, func: Any, callback: Any = None) -> Any:
+            """Tell joblib of a task that dask gives up; it would wait for ever."""
             future = super().submit(func, callback)
             future.add_done_callback(partial(_tell, callback))
             return future
+
+        async def _to_func_args(self, func: Any) -> Any:
+            """Do the work and no more: no client of its own in each worker."""
+            _, tasks = await super()._to_func_args(func)
+            return _each, tasks
 
     return Hearing(client=client)
 
@@ -282,3 +298,7 @@ def _hearing(client: Any) -> Any:
 def _tell(callback: Any, future: Any) -> None:
     if future.exception() is not None:
         callback(future.exception())
+
+
+def _each(tasks: Any) -> list[Any]:
+    return [work(*given, **named) for work, given, named in tasks]

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from curvote.chain.stage import SHARED, Facts, Inputs, Place
+from curvote.chain.stage import Facts, Fresh, Inputs, from_system
 from curvote.datasets.raw import digest
-from curvote.durable import new_file, owner_folder
+from curvote.durable import owner_folder
 from curvote.errors import InternalError, UserError
+from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
-from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
@@ -37,6 +34,7 @@ from curvote.run.store.artifacts import (
     make_shelf,
     write_json,
 )
+from curvote.run.store.merging import merge
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -49,6 +47,7 @@ class _Parallel:
     engine: Engine
     block: int
     progress: Progress | None
+    words: Fresh
 
 
 def execute(
@@ -58,17 +57,19 @@ def execute(
     engine: Engine | None = None,
     block: int = DEFAULT_BLOCK,
     progress: Progress | None = None,
+    words: Fresh = from_system,
 ) -> ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
     The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
-    many replicates are computed at once). A full disk or a folder that cannot be
+    many replicates are computed at once). A release draws from ``words``, by shard;
+    tests give some that can be had again. A full disk or a folder that cannot be
     written: UserError.
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
         with _sole_writer(project, step):
-            parallel = _Parallel(engine or Engine(), block, progress)
+            parallel = _Parallel(engine or Engine(), block, progress, words)
             compute = partial(_compute, project, step, target, parallel)
             if step.release and not step.release.by_envelope:
                 return release(project, step, target, compute).ref
@@ -88,14 +89,34 @@ def _compute(
 ) -> Path:
     """Return the temporary folder with everything that the artifact will hold."""
     job = _job(project, step, target)
+    if shards.scatters(job):
+        return _scattered(project, step, job, parallel)
     # What repeats inside a replicate belongs together: it reads each other's tables.
     most = step.stage.block or parallel.block
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
     blocks.run_all(job, parts, parallel.engine, parallel.progress)
-    _finish(step, Path(job.folder), job.facts, parts)
-    return Path(job.folder)
+    folder = Path(job.folder)
+    tables = {
+        name: merge(folder / f"{name}.parquet", blocks.batches(folder, parts, name))
+        for name in (table.name for table in step.stage.tables)
+    }
+    _finish(step, folder, job.facts, tables)
+    return folder
+
+
+def _scattered(
+    project: Project, step: Step, job: blocks.Job, parallel: _Parallel
+) -> Path:
+    """Return the temporary folder of a step whose rows go through buckets."""
+    folder, (table,) = Path(job.folder), step.stage.tables
+    with shards.scratch(project, step.id) as scratch:
+        own = replace(job, scratch=str(scratch), words=parallel.words)
+        given = own, step.places, parallel.engine, parallel.progress
+        entry = merge(folder / f"{table.name}.parquet", shards.batches(*given))
+    _finish(step, folder, job.facts, {table.name: entry})
+    return folder
 
 
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
@@ -149,13 +170,10 @@ def _still_the_same(planned: Raw) -> None:
 
 
 def _finish(
-    step: Step, temporary: Path, facts: Facts, parts: Sequence[blocks.Part]
+    step: Step, temporary: Path, facts: Facts, tables: dict[str, dict[str, Any]]
 ) -> None:
-    """Merge the blocks into one file a table and write the manifest."""
-    tables = {t.name: _merge(temporary, t.name, parts) for t in step.stage.tables}
-    for leftover in temporary.iterdir():
-        if leftover.name.startswith(blocks.PREFIX):
-            leftover.unlink()
+    """Delete the blocks and write the manifest."""
+    blocks.clear(temporary)
     manifest = {
         "stage": step.stage.name,
         "side": step.stage.side,
@@ -174,41 +192,6 @@ def _finish(
 def _told(step: Step) -> dict[str, Any]:
     """Return a step's components, but not who was released: that is the ledger's."""
     return {name: part for name, part in step.components.items() if name != "release"}
-
-
-def _merge(
-    temporary: Path,
-    table: str,
-    parts: Sequence[blocks.Part],
-) -> dict[str, Any]:
-    """Write the one Parquet file of a table: a row group a repetition, in order."""
-    path = temporary / f"{table}.parquet"
-    sources = [pq.ParquetFile(blocks.path(temporary, part, table)) for part in parts]
-    schema = sources[0].schema_arrow
-    with pq.ParquetWriter(new_file(path), schema, **blocks.FORMAT) as writer:
-        for source in sources:
-            for group in range(source.num_row_groups):
-                content = source.read_row_group(group)
-                writer.write_table(content, row_group_size=max(1, content.num_rows))
-    with path.open("rb") as stream:
-        os.fsync(stream.fileno())
-    return {
-        "rows": sum(source.metadata.num_rows for source in sources),
-        "bytes": path.stat().st_size,
-        "sha256": of_file(path),
-        "places": _row_groups(parts, sources),
-    }
-
-
-def _row_groups(
-    parts: Sequence[blocks.Part], sources: Sequence[pq.ParquetFile]
-) -> list[Place]:
-    """Return whose rows each row group holds: one repetition's, or shared ones."""
-    return [
-        place
-        for part, source in zip(parts, sources, strict=True)
-        for place in (part * source.num_row_groups if part == (SHARED,) else part)
-    ]
 
 
 @contextmanager

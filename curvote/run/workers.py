@@ -7,15 +7,16 @@ has not enough memory.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final
 
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from curvote.errors import UserError
 
@@ -80,7 +81,7 @@ def _watch(parent: int) -> None:
 
 
 _changing = threading.Lock()
-_inside: list[threadpool_limits] = []
+_inside: list[Any] = []
 
 
 @contextmanager
@@ -91,13 +92,22 @@ def one_thread() -> Iterator[None]:
     them, so that the last to leave restores it; OpenMP has one for each.
     """
     with _changing:
-        _inside.append(threadpool_limits(limits=1))
+        _inside.append(_libraries(len(sys.modules)).limit(limits=1))
     try:
         yield
     finally:
         with _changing:
             own = _inside.pop()  # the limits that were found last are restored first
             own.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _libraries(_modules: int) -> ThreadpoolController:
+    """Return the libraries that have threads; only an import can bring another one.
+
+    To look for them takes longer than a small block.
+    """
+    return ThreadpoolController()
 
 
 def versions() -> Callable[[], dict[str, str]]:

@@ -60,10 +60,10 @@ class Refused(UserError):  # noqa: N818 - what happened to an envelope
     one, and even its digest would tell who sent that.
     """
 
-    def __init__(self, reason: str, message: str, *, kept: bool = True) -> None:
+    def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
         self.reason = reason
-        self.kept = kept and reason not in {USED, ANSWERED}
+        self.kept = reason not in {USED, ANSWERED}
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,17 @@ class _Judging:
         while waiting:
             now, waiting = self._first(waiting)
             found |= self._round(now)
+        for place, each in found.items():
+            if isinstance(each, Refused) and self._used(place):
+                each.kept = False
         return [found[place] for place in range(len(self._given))]
+
+    def _used(self, place: int) -> bool:
+        """Say whether a message came under an envelope's invitation, by now."""
+        invited = self._of(place)
+        if invited is None:
+            return False
+        return invited.used or invited.answered or invited.once in self._taken
 
     def _first(self, waiting: list[int]) -> tuple[list[int], list[int]]:
         """Return the first envelope of each invitation, and those that must wait."""
@@ -258,27 +268,23 @@ def _refuse_forged(given: Opened, invited: _Invited, rows: Rows) -> None:
 
     Only then it is told whether its invitation was used: to nobody else.
     """
-    sent, kept = given.envelope, not (invited.used or invited.answered)
+    sent = given.envelope
     if sent.task != invited.digest:
         if rows("SELECT id FROM rounds WHERE digest = ?", sent.task):
             raise Refused(
                 "another round",
                 f"an invitation to round {invited.round}, used for another round.",
-                kept=kept,
             )
-        words = f"task {sent.task[:12]} has no round here."
-        raise Refused("unknown task", words, kept=kept)
+        raise Refused("unknown task", f"task {sent.task[:12]} has no round here.")
     if not envelope.genuine(sent, invited.key):
         raise Refused(
             "wrong seal",
             "the seal is wrong: something was altered, or the key is another.",
-            kept=kept,
         )
     if given.private != invited.seal:
         raise Refused(
             "another round's seal" if given.private else "not sealed",
             f"round {invited.round} takes envelopes that are sealed to its own key.",
-            kept=kept,
         )
 
 

@@ -42,9 +42,9 @@ def space(project: Project) -> Iterator[Finding]:
             yield Finding("inodes", status, words, "" if status == "ok" else SPACE)
 
 
-def scarce(project: Project, needed: int) -> Path | None:
-    """Return a folder of the project that has less room than that, None: none has."""
-    for folder in _apart(project):
+def scarce(project: Project, needed: int, *beside: Path) -> Path | None:
+    """Return a folder of the project, or one beside it, with less room than that."""
+    for folder in (*_apart(project), *map(_there, beside)):
         told = os.statvfs(folder)
         if told.f_bavail * told.f_frsize < needed:
             return folder

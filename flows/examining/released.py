@@ -11,6 +11,7 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 from curvote.run.release import evidence, ledger_check
 from curvote.server.intake import Intake
+from curvote.server.intake_base import there
 from flows.examining.finding import Finding, short
 from flows.examining.stored import going_on
 
@@ -64,7 +65,7 @@ def intake(project: Project) -> Iterator[Finding]:
         for folder in project.published("x").parent.glob("*")
         for file in folder.glob("*.task.json")
     }
-    if not project.intake.exists():
+    if not there(project.intake):
         if published:
             words = f"{project.intake} is gone; {len(published)} tasks are published"
             yield Finding("intake", "failed", words, _RETURN)

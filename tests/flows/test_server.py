@@ -17,7 +17,8 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows import environment
 from flows.flow_runs import mark_alive, sweep
-from flows.server import PrefectServer, answers, served_by
+from flows.server import PrefectServer, served_by
+from flows.server_state import answers
 from flows.serving import serve
 from tests.processes import processes_of, until
 
@@ -43,9 +44,9 @@ from pathlib import Path
 from curvote.run.project import Project
 from flows.environment import prepare
 prepare(Path(sys.argv[1]))
-from standin import chain
 from flows.serving import serve
-serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), chain, port=0)
+flow = "standin:chain"
+serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), flow, port=0)
 """
 
 linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
@@ -162,14 +163,14 @@ def test_schedules_fire_and_no_process_outlives_serve(
     assert "Traceback" not in log.read_text()
 
 
-def test_a_server_that_cannot_start_is_a_user_error_with_its_log(
+def test_a_server_that_cannot_start_is_a_user_error_with_its_cause(
     tmp_path: Path,
 ) -> None:
-    """The end of the log says why, and nothing is left behind."""
+    """One line says why and what to do, and nothing is left behind."""
     server = PrefectServer(tmp_path)
     server.home.mkdir()
     (server.home / "prefect.db").write_text("this is no database " * 100)
-    with pytest.raises(UserError, match="file is not a database"), server:
+    with pytest.raises(UserError, match="curvote doctor --fix"), server:
         server.wait()
     assert not server.is_ours
     assert "PREFECT_API_URL" not in os.environ

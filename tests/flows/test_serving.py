@@ -24,7 +24,8 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 from flows.access import leave_secret, read_secret
 from flows.environment import no_idle_workers
-from flows.server import PrefectServer, listen, served_by
+from flows.server import PrefectServer, served_by
+from flows.server_launch import listen
 from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
@@ -189,7 +190,7 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     assert until(lambda: set(states()) <= final, LONG_ENOUGH), states()
     assert "COMPLETED" not in states()[:-1]
     assert states()[-1] == "COMPLETED", served.log.read_text()
-    said = "curvote: 'tiny': it carries no schedule in pipelines.yaml, so nothing runs"
+    said = "tiny: not done: it carries no schedule in pipelines.yaml, so nothing runs"
     assert said in served.log.read_text()
     entries = production.confirmed(served.project)
     assert {entry.budget.epsilon for entry in entries} == {4}

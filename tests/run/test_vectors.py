@@ -58,13 +58,13 @@ def test_public_bounds_rescale_the_features(vectors: Project) -> None:
     assert error < 0.2
 
 
-def test_pieces_are_row_groups_and_read_as_one(vectors: Project) -> None:
+def test_pieces_are_shards_and_read_as_one(vectors: Project) -> None:
     """The store never needs all clients at once; whoever asks gets all of them."""
     record = plain.run(vectors, "vectors")
     for stage, table in (("ingest", "clients"), ("project", "encoded")):
         there = stored(vectors, record, stage)
         sizes = [len(piece["label"]) for piece in there.pieces(table)]
-        assert tuple(sizes) == fake_source.SIZES
+        assert sizes == [sum(fake_source.SIZES)]
         assert len(there.columns(table, (2,))["label"]) == sum(sizes)
         assert there.manifest["tables"][table]["rows"] == sum(sizes)
     constants = stored(vectors, record, "project").columns("constants", (0,))

@@ -18,6 +18,7 @@ from curvote.chain.settings import Strict
 from curvote.datasets import frames
 from curvote.datasets.tables import table_cells
 from curvote.datasets.tables.features import Feature
+from curvote.datasets.tables.told import Told
 from curvote.errors import UserError
 
 if TYPE_CHECKING:
@@ -94,6 +95,10 @@ class Prepared:
     distinct: int
     missing: dict[str, int]
 
+    def by_class(self, classes: Sequence[str]) -> list[int]:
+        """Return how many clients each class has."""
+        return frames.count(self.labels, classes)
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return client_id, label, group (n,) and curve (n, p); a group a client."""
         return frames.columns(self.features, self.labels, self.ids)
@@ -169,21 +174,21 @@ def prepare(
     first = ~frame.duplicated().to_numpy()
     chosen = frame[first] if duplicates == "distinct" else frame
     values = chosen[schema.names].to_numpy(dtype=np.float64)
-    absent = _absent(values, schema)
-    rows = ~absent.any(axis=1) if missing == "drop" else np.full(len(values), True)
+    lacking = absent(values, schema)
+    rows = ~lacking.any(axis=1) if missing == "drop" else np.full(len(values), True)
     return Prepared(
         ids=chosen.index.to_numpy(dtype=np.int64)[rows],
-        features=_settled(values, absent, schema, missing)[rows],
+        features=_settled(values, lacking, schema, missing)[rows],
         labels=chosen[schema.label].to_numpy(dtype=np.int64)[rows],
         rows=len(frame),
         distinct=int(first.sum()),
-        missing=dict(zip(schema.names, absent.sum(axis=0).tolist(), strict=True)),
+        missing=dict(zip(schema.names, lacking.sum(axis=0).tolist(), strict=True)),
     )
 
 
 def facts(
     schema: TableSchema,
-    prepared: Prepared,
+    prepared: Told,
     title: str,
     notes: Sequence[str],
     parameters: TableParameters,
@@ -192,7 +197,7 @@ def facts(
     p = len(schema.features)
     both = {"rows": prepared.rows, "distinct": prepared.distinct}
     return frames.facts(
-        frames.count(prepared.labels, schema.classes),
+        prepared.by_class(schema.classes),
         schema.classes,
         title=title,
         grid=list(range(p)),
@@ -222,40 +227,57 @@ def _contract(schema: TableSchema, allowed: Limits) -> Any:
     return pa.DataFrameSchema(columns | ignored | label, strict=True)
 
 
-def _absent(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
-    absent = np.isnan(values)
+def absent(values: NDArray[np.float64], schema: TableSchema) -> NDArray[np.bool_]:
+    """Say which values (n, p) are missing."""
+    found = np.isnan(values)
     for column, feature in enumerate(schema.features):
-        absent[:, column] |= np.isin(values[:, column], feature.missing)
-    return absent
+        if feature.missing:
+            found[:, column] |= np.isin(values[:, column], feature.missing)
+    return found
 
 
 def _settled(
     values: NDArray[np.float64],
-    absent: NDArray[np.bool_],
+    lacking: NDArray[np.bool_],
     schema: TableSchema,
     missing: Missing,
 ) -> NDArray[np.float64]:
     if missing == "keep":
-        return _without_empty(values, schema)
-    if missing == "drop" and absent.any(axis=1).all():
-        raise UserError("missing: drop leaves no row; every row lacks a value.")
-    centres = np.array([feature.middle for feature in schema.features])
-    return np.where(absent, centres, values)
+        empty = np.isnan(values).sum(axis=0).tolist()
+        refuse_empty(dict(zip(schema.names, empty, strict=True)))
+    if missing == "drop" and lacking.any(axis=1).all():
+        raise no_row()
+    return settled(values, lacking, schema, missing)
 
 
-def _without_empty(
-    values: NDArray[np.float64], schema: TableSchema
+def settled(
+    values: NDArray[np.float64],
+    lacking: NDArray[np.bool_],
+    schema: TableSchema,
+    missing: Missing,
 ) -> NDArray[np.float64]:
-    empty = dict(zip(schema.names, np.isnan(values).sum(axis=0).tolist(), strict=True))
+    """Return values (n, p), the public centre where one is ``lacking`` and not kept."""
+    if missing == "keep" or not lacking.any():
+        return values
+    centres = np.array([feature.middle for feature in schema.features])
+    return np.where(lacking, centres, values)
+
+
+def no_row() -> UserError:
+    """Return the error for a policy that leaves nobody."""
+    return UserError("missing: drop leaves no row; every row lacks a value.")
+
+
+def refuse_empty(empty: Mapping[str, int]) -> None:
+    """Refuse (UserError) to keep cells that hold no number, counted by feature."""
     if any(empty.values()):
         raise UserError(
             f"missing: keep, but cells hold no number: {_counted(empty)}. Only a number"
             " that means missing can be kept; write missing: centre or missing: drop."
         )
-    return values
 
 
-def _notes(prepared: Prepared, parameters: TableParameters) -> list[str]:
+def _notes(prepared: Told, parameters: TableParameters) -> list[str]:
     repeats = prepared.rows - prepared.distinct
     missing = _counted(prepared.missing)
     repeated = _REPEATS[parameters.duplicates].format(repeats, prepared.rows)

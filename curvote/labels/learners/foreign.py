@@ -17,6 +17,7 @@ from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.learners.base import NONE, Learner, LeftOut
 from curvote.validate import FloatArray
+from curvote.warned import FILTERS
 
 
 class Foreign(Learner):
@@ -106,7 +107,7 @@ def _of_columns(model: Any) -> Any:
 
 
 def _fitted(model: Any, X: FloatArray, columns: NDArray[Any]) -> Any:
-    with warnings.catch_warnings():
+    with FILTERS, warnings.catch_warnings():
         # Out of bag for no tree, and columns of one value, are no mistakes here.
         warnings.filterwarnings("ignore", "Some inputs do not have OOB", UserWarning)
         warnings.filterwarnings("ignore", "Label not .* is present", UserWarning)

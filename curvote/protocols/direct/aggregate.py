@@ -28,10 +28,8 @@ def rule_of(params: Params) -> Rule:
     return gated if params["direct.gate"] else solve
 
 
-def decoded(
-    reports: Iterable[Columns], public: Facts, rule: Rule = solve
-) -> Columns:
-    """Return table ``classifier`` from the shards of ``directions`` and public facts."""
+def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
+    """Return table ``classifier`` from shards of ``directions`` and what is public."""
     return of_total(total_of(reports), public, rule)
 
 

@@ -23,9 +23,7 @@ def one(here: Here) -> Rows:
     return {"classifier": decoded(reports, here.facts, rule_of(here.params))}
 
 
-def decoded(
-    reports: Iterable[Columns], public: Facts, rule: Rule = solve
-) -> Columns:
+def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
     """Return table ``classifier`` from shards of reports and what is public."""
     each = ((shard["named"], shard["direction"]) for shard in reports)
     total = Blocks.over(each, public["n_classes"])

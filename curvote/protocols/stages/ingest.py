@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from curvote.chain.stage import Facts, Here, Inputs, Params, Rows
+from curvote.chain.stage import Columns, Facts, Here, Inputs, Params, Rows
 from curvote.datasets.lookup import chosen
 
 
@@ -36,6 +36,18 @@ def pieces(inputs: Inputs, params: Params, facts: Facts) -> Iterator[dict[str, A
             yield {"clients": columns}
         return
     yield {"clients": dataset.clients(parameters, _paths(params))}
+
+
+def members(params: Params) -> Iterator[Columns]:
+    """Yield client_id, group and, where there is one, part of all clients: no curve."""
+    dataset, parameters = chosen(params["source"])
+    if hasattr(dataset, "members"):
+        yield from dataset.members(parameters, _paths(params))
+        return
+    for piece in pieces({}, params, {}):
+        clients = piece["clients"]
+        names = [name for name in ("client_id", "group", "part") if name in clients]
+        yield {name: clients[name] for name in names}
 
 
 def is_simulated(params: Params) -> bool:

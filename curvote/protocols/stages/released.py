@@ -8,7 +8,7 @@ no place in the table tells whose a row is, not even in which shard its sender s
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,6 @@ from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
 from curvote.task import Asked, Task
 
-# Of a vector, moved at once: what one line of the processor's cache holds.
-_COLUMNS: Final = 8
 # What a client is asked who sends nothing in this stage.
 _NOTHING: Final = -1
 # Buckets hold fewer rows than a shard: so many 16ths of it in the mean, at most.
@@ -95,7 +93,7 @@ def joined(here: Here, bucket: int, rows: Rows) -> Rows:
     if kind.counted:
         return {kind.table: summed(sent, kind.counted)}
     order = permutation(_length(sent), here.words("order", bucket))
-    return {kind.table: {name: _ordered(own, order) for name, own in sent.items()}}
+    return {kind.table: {name: own[order] for name, own in sent.items()}}
 
 
 def _task(here: Here) -> Task:
@@ -131,16 +129,6 @@ def summed(counts: Columns, names: tuple[str, ...]) -> Columns:
     for name, values in total.items():
         np.add.at(values, place, counts[name])
     return {about: each} | total
-
-
-def _ordered(values: NDArray[Any], order: NDArray[np.int64]) -> NDArray[Any]:
-    """Return the rows in an order; a table of vectors is not held twice for it."""
-    if values.ndim == 1:
-        return values[order]
-    for start in range(0, values.shape[-1], _COLUMNS):
-        part = values[..., start : start + _COLUMNS]
-        part[:] = part[order]
-    return values
 
 
 def message(params: Params) -> Message:

@@ -84,7 +84,7 @@ class PipelinesFile:
     def schedules(self) -> dict[str, Any]:
         """Return the schedule of each pipeline that carries one, checked."""
         found = {name: self.configured(name).pipeline.schedule for name in self.names()}
-        return {n: s.model_dump(exclude={"catch_up"}) for n, s in found.items() if s}
+        return {n: s.model_dump(exclude_none=True) for n, s in found.items() if s}
 
     def configured(
         self, name: str, overrides: Sequence[str] = (), **fixed: Any

@@ -6,11 +6,14 @@ import ast
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from curvote.run.plan.code_notes import NOTES
 
@@ -18,6 +21,8 @@ PACKAGE = Path(__file__).resolve().parents[2]
 # Names only, as a test holds: they choose a module, and the chosen one counts for
 # itself. What a package exports lazily is followed to where it stands.
 NEVER_COUNTED = ("__init__", "registry")
+# Of a long list, as text at once.
+_NUMBERS: Final = 1 << 16
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -25,6 +30,29 @@ def of_json(values: Any) -> str:
     """Return the SHA-256 of plain JSON values, whatever the order of their keys."""
     text = json.dumps(values, sort_keys=True, allow_nan=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def of_lists(values: Mapping[str, str | NDArray[np.int64]]) -> str:
+    """Return `of_json` of texts and lists of whole numbers, which may be long."""
+    total = hashlib.sha256(b"{")
+    for place, name in enumerate(sorted(values)):
+        total.update(f"{',' * bool(place)}{json.dumps(name)}:".encode())
+        for part in _texts(values[name]):
+            total.update(part.encode())
+    total.update(b"}")
+    return total.hexdigest()
+
+
+def _texts(value: str | NDArray[np.int64]) -> Iterator[str]:
+    """Yield the JSON text of a value in parts."""
+    if isinstance(value, str):
+        yield json.dumps(value)
+        return
+    yield "["
+    for start in range(0, len(value), _NUMBERS):
+        part = value[start : start + _NUMBERS].tolist()
+        yield "," * bool(start) + json.dumps(part, separators=(",", ":"))[1:-1]
+    yield "]"
 
 
 def of_file(path: Path) -> str:

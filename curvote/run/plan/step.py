@@ -12,7 +12,7 @@ from curvote.run.config.source import Raw
 from curvote.run.project import is_raw
 
 # The form in which tables are stored: part of every key.
-VERSION: Final = 3
+VERSION: Final = 4
 
 
 @dataclass(frozen=True)

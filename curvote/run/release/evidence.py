@@ -80,7 +80,9 @@ def refuse_other(
         raise UserError(f"{gone}{found[0]}{more}. {WAY_OUT}.")
     origin = ledger.origin() if ledger else ""
     for trace in (t for t in told if _elsewhere(t, origin)):
-        if trace.line and (population := trace.line.get("population")) in populations:
+        population = (trace.line or {}).get("population")
+        restored = ledger and ledger.knows(str(trace.head))
+        if population in populations and not restored:
             raise UserError(
                 f"{gone}{trace.where}: release {trace.release} of population"
                 f" {population!r} is in another ledger. {FOREIGN}. Nothing is released."
@@ -160,6 +162,12 @@ def _releasing(protocol: str) -> set[str]:
     return {stage.name for stage in chain if stage.message}
 
 
+def _restored(trace: Trace, name: str, ledger: Ledger) -> bool:
+    """Say whether a restored ledger knows: everybody is charged, or it never left."""
+    everybody = ledger.setting(f"{EVERYONE}{name}") is not None
+    return everybody or (not trace.left and ledger.told_of(str(trace.head)))
+
+
 def _problem(
     trace: Trace, ledger: Ledger | None, entries: Mapping[str, Entry]
 ) -> str | None:
@@ -168,8 +176,8 @@ def _problem(
     if not isinstance(name, str):
         return "a release without an id"
     if name not in entries:
-        everybody = ledger and ledger.setting(f"{EVERYONE}{name}") is not None
-        return None if everybody else f"release {name} is not in the ledger"
+        restored = ledger and _restored(trace, name, ledger)
+        return None if restored else f"release {name} is not in the ledger"
     if trace.head is not None and not (ledger and ledger.knows(trace.head)):
         return f"release {name}: the ledger is older than that, or another one"
     if trace.left and not entries[name].counts:

@@ -49,7 +49,7 @@ def standing(
 
     cohort = "by envelope"
     if pipeline.intake is None:
-        people = identity.people(configured, {file.name: file.path for file in raw})
+        people = identity.people(project, configured, raw)
         before_releasing.check(
             project, configured, people, new_people=new_people, writing=closing
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from curvote.client.ledger import Ledger
 from curvote.client.ledger_reading import LedgerReader
 from curvote.client.ledger_witness import Line, Witness
 from curvote.errors import UserError
+from curvote.privacy import Budget
 from curvote.run.config.yaml_lines import load
 from curvote.run.project import PIPELINES, Project
 
@@ -122,6 +124,15 @@ class Accounts:
         return frozenset(
             str(own["population"] or name) for own, name in self._accounts()
         )
+
+    def caps(self, population: str) -> list[Budget]:
+        """Return what pipelines of a population allow each client."""
+        found = []
+        for own, name in self._accounts():
+            if str(own["population"] or name) == population:
+                with suppress(UserError, TypeError, ValueError):
+                    found.append(Budget(**_mapping(own.get("per_client"))))
+        return found
 
     def _accounts(self) -> Iterator[tuple[dict[str, Any], str]]:
         empty = dict.fromkeys(("witness", "population"))

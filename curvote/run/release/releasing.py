@@ -6,6 +6,7 @@ nobody anything: the reservation is taken back. After it nothing is drawn again.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -15,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from curvote.client.ledger import Ledger
-from curvote.durable import sync_folder
+from curvote.durable import owner_folder, sync_folder
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.outside import crowd_of
@@ -41,9 +43,12 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
     release is spent and its artifact is not there.
     """
     told = step.components["release"]
-    named = told["witnesses"]
-    evidence.refuse_other_ledger(project, named, {told["population"]})
-    with Ledger(project.ledger) as ledger, _copied(project, ledger, named):
+    witnesses = told["witnesses"]
+    with (
+        in_place(project),
+        _opened(project, witnesses, told["population"]) as ledger,
+        _copied(project, ledger, witnesses),
+    ):
         settle(ledger, project, step, target)
         if target.exists():
             return Artifact(target)
@@ -52,13 +57,40 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
         sync_folder(target.parent)
         try:
             _reserve(ledger, project, step)
-            releases_log.catch_up(project, ledger, named)  # before anything is drawn
+            releases_log.catch_up(
+                project, ledger, witnesses
+            )  # before anything is drawn
             made = commit(_with_top(compute(), ledger), target)
         except BaseException:
             _take_back(ledger, step.key, target, temporary)
             raise
         _confirm(ledger, project, step.key, made)
     return made
+
+
+def _opened(project: Project, named: Sequence[str], population: str) -> Ledger:
+    evidence.refuse_other_ledger(project, named, {population})
+    return Ledger(project.ledger)
+
+
+@contextmanager
+def in_place(project: Project, *, alone: bool = False) -> Iterator[None]:
+    """Hold the ledger's file where it is; ``alone``: to put another in its place.
+
+    UserError: a release is going on, so that nothing can take its ledger's place.
+    """
+    locks = owner_folder(project.state) / "locks"
+    locks.mkdir(exist_ok=True)
+    with (locks / "ledger").open("w") as handle:
+        kind = fcntl.LOCK_EX | fcntl.LOCK_NB if alone else fcntl.LOCK_SH
+        try:
+            fcntl.flock(handle, kind)
+        except BlockingIOError:
+            raise UserError(
+                "a release is going on, and its ledger stays where it is meanwhile."
+                " Nothing was changed; give the command again when the run has ended."
+            ) from None
+        yield
 
 
 @contextmanager
@@ -98,6 +130,8 @@ def settle(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
         if target.exists():
             raise UserError(f"{target} holds a release that the ledger does not know.")
         shutil.rmtree(temporary_of(target), ignore_errors=True)
+    elif published is None and state == "spent":
+        return  # a restored ledger was told of it, and it is there
     elif published is None:
         _confirm(ledger, project, step.key, Artifact(target))
     elif state == "reserved" and temporary_of(target).exists() and not target.exists():
@@ -125,11 +159,8 @@ def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) 
 
 
 def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
-    facts = step.components["release"]
-    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    task = import_module(step.stage.module).task_of(inputs, step.params)
-    clients = inputs["ingest"].columns("clients", (0,))
-    mine = np.asarray(clients["client_id"])[released.rows(clients, step.params)]
+    facts, mine = step.components["release"], senders(project, step)
+    task = asked(project, step)
     stated = Budget(**facts["cap"])
     caps.set_up(ledger, facts["population"], stated)
     ledger.reserve(
@@ -137,23 +168,46 @@ def _reserve(ledger: Ledger, project: Project, step: Step) -> None:
         mine,
         task.spends(),
         population=facts["population"],
-        facts=_facts(step, task, len(mine)),
+        facts=named(step) | _facts(step, task, len(mine)),
         limit=stated,
     )
 
 
-def _facts(step: Step, task: Asked, n: int) -> dict[str, Any]:
+def senders(project: Project, step: Step) -> NDArray[np.int64]:
+    """Return the ids (n,) of the clients who release in a step.
+
+    No other column of theirs is read.
+    """
+    clients = artifact(project, *step.sources["ingest"])
+    rows, _ = released.senders(clients, step.params, (0,))
+    parts = clients.shards("clients", (0,), ("client_id",))
+    ids: NDArray[np.int64] = np.concatenate([part["client_id"] for part in parts])
+    return ids[rows]
+
+
+def asked(project: Project, step: Step) -> Asked:
+    """Return the task that the clients of a step obey; reads its inputs."""
+    inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
+    task: Asked = import_module(step.stage.module).task_of(inputs, step.params)
+    return task
+
+
+def named(step: Step) -> dict[str, Any]:
+    """Return what the ledger says of a release that its step alone tells."""
     own = needed(step)
     return {
         "pipeline": step.components["release"]["pipeline"],
         "stage": step.stage.name,
         "message": own.message,
-        "task": task.digest(),
         "cohort": step.components["release"]["cohort"],
         "base": own.base,
         "number": own.number,
-        "crowd": crowd_of(released.message(step.params), task, n),
     }
+
+
+def _facts(step: Step, task: Asked, n: int) -> dict[str, Any]:
+    crowd = crowd_of(released.message(step.params), task, n)
+    return {"task": task.digest(), "crowd": crowd}
 
 
 def provenance(step: Step) -> dict[str, Any]:

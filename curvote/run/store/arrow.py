@@ -36,7 +36,7 @@ Told = tuple[Any, list[int]]  # a kind, and the shape of a row
 
 def to_arrow(
     table: Table, index: Sequence[str], place: Place, columns: Columns
-) -> pa.Table:
+) -> pa.RecordBatch:
     """Return one repetition of a table, with a column for each part of the index.
 
     Wrong columns, unequal lengths, NaN, infinities or missing values: InternalError.
@@ -59,7 +59,7 @@ def to_arrow(
         told = json.dumps({"kind": kind, "shape": shape}).encode()
         fields.append(pa.field(column, array.type, metadata={_META: told}))
         arrays.append(array)
-    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _check(table: Table, column: str, array: pa.Array, rows: int) -> None:

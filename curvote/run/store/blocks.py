@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-import os
+import errno
+import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
+from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from curvote.chain.stage import SHARED, Here, Place, Rows
+from curvote.chain.sharded import whole
+from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
 from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.run.engines import Engine
 from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import Artifact
+from curvote.run.store.merging import Batch
 from curvote.run.workers import one_thread
 
 PREFIX: Final = "block-"
-# Doubles do not repeat, so dictionaries would cost time and save nothing.
-FORMAT: Final[dict[str, Any]] = {"use_dictionary": False, "compression": "zstd"}
 Part = tuple[Place, ...]
 
 
 @dataclass(frozen=True)
 class Job:
-    """All a process needs to compute blocks of one step; holds paths, no tables."""
+    """All a process needs to compute blocks of one step; holds paths, no tables.
+
+    ``scratch`` is for what must not stand beside the tables (`curvote.run.shards`).
+    """
 
     stage: str
     module: str
@@ -42,12 +46,14 @@ class Job:
     params: dict[str, Any]
     facts: dict[str, Any]
     folder: str
+    scratch: str = ""
+    words: Fresh = from_system
 
 
-def path(folder: Path, part: Part, table: str) -> Path:
-    """Return the file of one table of one block."""
+def place_of(folder: Path, part: Part) -> Path:
+    """Return the folder of one block: it is there when all its tables are."""
     first, last = ("_".join(map(str, place)) for place in (part[0], part[-1]))
-    return folder / f"{PREFIX}{first}-{last}.{table}.parquet"
+    return folder / f"{PREFIX}{first}-{last}"
 
 
 def run_all(
@@ -58,10 +64,7 @@ def run_all(
 ) -> None:
     """Compute every block that is not there yet, as ``engine`` does it."""
     folder = Path(job.folder)
-    names = [table.name for table in job.tables]
-    waiting = [
-        p for p in parts if not all(path(folder, p, name).is_file() for name in names)
-    ]
+    waiting = [part for part in parts if not place_of(folder, part).is_dir()]
     done = len(parts) - len(waiting)
     tell = progress or (lambda _done, _all: None)
     tell(done, len(parts))
@@ -71,7 +74,7 @@ def run_all(
 
 
 def compute(job: Job, part: Part) -> None:
-    """Compute one block and write its tables, each whole or not at all."""
+    """Compute one block and write its tables, all of them or nothing."""
     inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
     with one_thread():
@@ -82,41 +85,81 @@ def compute(job: Job, part: Part) -> None:
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
                 for place in part
             ]
-            # All at once where the stage can.
-            one = hasattr(stage, "one")
-            made = map(stage.one, heres) if one else iter(stage.block(heres))
+            made = _made(stage, heres)
         _write(job, part, made)
 
 
+def _made(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
+    """Yield the tables of each repetition: all at once where the stage can."""
+    if hasattr(stage, "shard"):
+        return map(partial(whole, stage), heres)
+    return map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres)
+
+
 def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
-    """Write a row group for each piece; files appear whole or not at all."""
-    folder = Path(job.folder)
-    files = {t.name: path(folder, part, t.name) for t in job.tables}
-    kinds = {t.name: t for t in job.tables}
-    with ExitStack() as stack:
-        writers: dict[Path, pq.ParquetWriter] = {}
+    """Write a file a table, with a batch for each piece, and show all at once."""
+    target = place_of(Path(job.folder), part)
+    kinds = {table.name: table for table in job.tables}
+    with _appearing(target) as folder, ExitStack() as stack:
+        writers: dict[str, Any] = {}
         for number, tables in enumerate(made):
             place = part[number] if part != (SHARED,) else SHARED
             for name, columns in tables.items():
-                table = to_arrow(kinds[name], job.index, place, columns)
-                _append(stack, writers, files[name], table)
-    if {_temporary(file) for file in files.values()} != set(writers):
-        raise InternalError(f"{job.module} made {sorted(writers)}, not {sorted(files)}")
-    for file in files.values():
-        _temporary(file).replace(file)
+                batch = to_arrow(kinds[name], job.index, place, columns)
+                if name not in writers:
+                    writers[name] = _writer(stack, _file(folder, name), batch.schema)
+                _append(writers[name], batch)
+        if writers.keys() != kinds.keys():
+            raise InternalError(
+                f"{job.module} made {sorted(writers)}, not {sorted(kinds)}"
+            )
 
 
-def _append(
-    stack: ExitStack, writers: dict[Path, pq.ParquetWriter], file: Path, table: pa.Table
-) -> None:
-    place = _temporary(file)
-    if place not in writers:
-        writer = pq.ParquetWriter(new_file(place), table.schema, **FORMAT)
-        writers[place] = stack.enter_context(writer)
-    if writers[place].schema != table.schema:
-        raise InternalError("the pieces of one block differ in their columns")
-    writers[place].write_table(table, row_group_size=max(1, table.num_rows))
+@contextmanager
+def _appearing(target: Path) -> Iterator[Path]:
+    """Give a folder that gets its name by one rename, if nobody was faster.
+
+    An engine may do a block twice at once; then the first one counts as a whole.
+    """
+    temporary = target.with_name(f".{target.name}-{uuid4().hex}")
+    temporary.mkdir()
+    yield temporary
+    try:
+        temporary.rename(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        shutil.rmtree(temporary)
 
 
-def _temporary(file: Path) -> Path:
-    return file.with_name(f".{file.name}.{os.getpid()}")
+def _file(folder: Path, table: str) -> Path:
+    return folder / f"{table}.arrow"
+
+
+def _writer(stack: ExitStack, file: Path, schema: pa.Schema) -> Any:
+    sink = stack.enter_context(pa.OSFile(str(new_file(file)), "wb"))
+    return stack.enter_context(pa.ipc.new_stream(sink, schema))
+
+
+def _append(writer: Any, batch: pa.RecordBatch) -> None:
+    try:
+        writer.write_batch(batch)
+    except pa.ArrowInvalid as error:
+        raise InternalError(
+            f"the pieces of one block differ in their columns: {error}"
+        ) from error
+
+
+def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
+    """Yield what finished blocks hold of a table, in order, one file at a time."""
+    for part in parts:
+        file = _file(place_of(folder, part), table)
+        with pa.OSFile(str(file)) as source:  # mapped pages would count as memory
+            for number, batch in enumerate(pa.ipc.open_stream(source)):
+                yield (part[number] if part != (SHARED,) else SHARED), batch
+
+
+def clear(folder: Path) -> None:
+    """Delete all blocks in ``folder``, and what others began of them."""
+    for leftover in [*folder.glob(f"{PREFIX}*"), *folder.glob(f".{PREFIX}*")]:
+        shutil.rmtree(leftover, ignore_errors=True)

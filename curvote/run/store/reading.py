@@ -23,9 +23,8 @@ _FILES: Final = 32
 _BYTES: Final = 64 << 20
 _lock = RLock()  # neither the files nor what is kept are safe in several threads
 Stamp = tuple[int, int, int]
-Kept = tuple[Path, Stamp, int, str]
+Key = tuple[Path, Stamp, int, str]
 _files: OrderedDict[tuple[Path, Stamp], pq.ParquetFile] = OrderedDict()
-_kept: OrderedDict[Kept, pa.ChunkedArray] = OrderedDict()
 
 
 def forget() -> None:
@@ -45,9 +44,8 @@ class TableFile:
         stamp = (found.st_ino, found.st_mtime_ns, found.st_size)
         self._key = path, stamp
 
-    @property
     def sizes(self) -> list[int]:
-        """The rows of each row group."""
+        """Return the rows of each row group."""
         with _lock:
             told = self._file().metadata
             return [told.row_group(i).num_rows for i in range(told.num_row_groups)]
@@ -67,9 +65,9 @@ class TableFile:
         size = self._file().metadata.row_group(span.group).num_rows
         if size > SHARD and span.rows < size:  # of a version that wrote such groups
             return pa.concat_tables(self._streamed(span, names))
-        missing = [n for n in names if (*self._key, span.group, n) not in _kept]
-        fresh = self._decoded(span.group, missing)
-        whole = {name: fresh.get(name, self._known(span.group, name)) for name in names}
+        known = {name: _kept.get((*self._key, span.group, name)) for name in names}
+        missing = [name for name, column in known.items() if column is None]
+        whole = known | self._decoded(span.group, missing)
         return pa.table(whole).slice(span.first, span.rows)
 
     def _decoded(self, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
@@ -78,14 +76,8 @@ class TableFile:
         table = self._file().read_row_group(group, columns=names, use_threads=False)
         found = {name: table[name] for name in names}
         for name, column in found.items():
-            _keep((*self._key, group, name), column)
+            _kept.add((*self._key, group, name), column)
         return found
-
-    def _known(self, group: int, name: str) -> pa.ChunkedArray | None:
-        key = (*self._key, group, name)
-        if key in _kept:
-            _kept.move_to_end(key)
-        return _kept.get(key)
 
     def _streamed(self, span: Span, names: Sequence[str]) -> Iterator[pa.Table]:
         """Yield rows of a row group that is too large to be decoded whole."""
@@ -108,8 +100,30 @@ class TableFile:
         return _files[self._key]
 
 
-def _keep(key: Kept, column: pa.ChunkedArray) -> None:
-    """Keep a decoded column, and let go of those that were not used for longest."""
-    _kept[key] = column
-    while sum(each.nbytes for each in _kept.values()) > _BYTES:
-        _kept.popitem(last=False)
+class _Kept:
+    """Decoded columns, those that were used last: up to some bytes of them."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+        self._columns: OrderedDict[Key, pa.ChunkedArray] = OrderedDict()
+
+    def get(self, key: Key) -> pa.ChunkedArray | None:
+        """Return a column if it is still there."""
+        if key in self._columns:
+            self._columns.move_to_end(key)
+        return self._columns.get(key)
+
+    def add(self, key: Key, column: pa.ChunkedArray) -> None:
+        """Keep a column, and let go of those that were not used for longest."""
+        self._columns[key] = column
+        self._held += column.nbytes
+        while self._held > self._most:
+            self._held -= self._columns.popitem(last=False)[1].nbytes
+
+    def clear(self) -> None:
+        """Let go of all."""
+        self._columns.clear()
+        self._held = 0
+
+
+_kept = _Kept(_BYTES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from curvote.chain.stage import Place
@@ -23,22 +23,32 @@ class Span(NamedTuple):
 Spans = dict[Place, list[Span]]
 
 
-def spans_of(entry: Mapping[str, Any], sizes: Sequence[int]) -> Spans:
+def spans_of(entry: Mapping[str, Any], sizes: Callable[[], Sequence[int]]) -> Spans:
     """Return where each repetition stands, by what a manifest says of a table.
 
-    ``sizes`` are the rows of each row group of the file.
+    ``sizes`` returns the rows of each row group of the file. Before version 4 a row
+    group held one repetition, in version 2 as a number: -1 is what all share.
     """
+    if "groups" in entry:
+        known = zip(entry["places"], entry["groups"], entry["counts"], strict=True)
+        return _read(known)
+    places = entry.get("places")
+    if places is None:
+        places = [() if number == -1 else (number,) for number in entry["replicates"]]
+    return _read(
+        (place, group, rows)
+        for group, (place, rows) in enumerate(zip(places, sizes(), strict=True))
+    )
+
+
+def _read(known: Iterable[tuple[Sequence[int], int, int]]) -> Spans:
     found: Spans = {}
-    for group, place in enumerate(_places(entry)):
-        found.setdefault(place, []).append(Span(group, 0, sizes[group]))
+    first, last = 0, -1
+    for place, group, rows in known:
+        first = first if group == last else 0
+        found.setdefault(tuple(place), []).append(Span(group, first, rows))
+        first, last = first + rows, group
     return found
-
-
-def _places(entry: Mapping[str, Any]) -> list[Place]:
-    """Return whose rows each row group holds; () is shared."""
-    if "places" in entry:
-        return [tuple(place) for place in entry["places"]]
-    return [() if r == -1 else (r,) for r in entry["replicates"]]  # of version 2
 
 
 def shards(spans: Sequence[Span]) -> int:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from curvote import validate
 from curvote.errors import UserError, did_you_mean
 from curvote.server.learners.fits import Fits, FloatArray, majority, one_class
+from curvote.warned import FILTERS
 
 PACKAGE = "sklearn."
 LINEAR = (
@@ -149,7 +150,11 @@ def _fit_part(
 @contextmanager
 def _listening() -> Iterator[list[warnings.WarningMessage]]:
     """Collect what scikit-learn warns of, less what will only matter later."""
-    with warnings.catch_warnings(record=True) as said, np.errstate(all="ignore"):
+    with (
+        FILTERS,
+        warnings.catch_warnings(record=True) as said,
+        np.errstate(all="ignore"),
+    ):
         warnings.simplefilter("always")
         warnings.simplefilter("ignore", FutureWarning)
         warnings.simplefilter("ignore", DeprecationWarning)

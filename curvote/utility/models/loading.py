@@ -11,6 +11,7 @@ from zipfile import BadZipFile
 
 from curvote.errors import UserError
 from curvote.utility.models.safe_types import KNOWN_SAFE, check_trees
+from curvote.warned import FILTERS
 
 SKOPS: Final = ".skops"
 PICKLES: Final = (".pkl", ".pickle", ".joblib")
@@ -93,7 +94,7 @@ def _told(name: str, read: Callable[[], Any]) -> Loaded:
     """Load, and keep what scikit-learn says of another version of itself."""
     from sklearn.exceptions import InconsistentVersionWarning
 
-    with warnings.catch_warnings(record=True) as said:
+    with FILTERS, warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", InconsistentVersionWarning)
         model = _read(name, read)

@@ -80,7 +80,10 @@ def _same(found: Columns, expected: Columns) -> None:
 @given(repetitions())
 def test_columns_of_every_kind_come_back(made: list[Columns]) -> None:
     """Each repetition from its row group, and all together; a table may be empty."""
-    parts = [to_arrow(TABLE, ("replicate",), (i,), own) for i, own in enumerate(made)]
+    parts = [
+        pa.Table.from_batches([to_arrow(TABLE, ("replicate",), (i,), own)])
+        for i, own in enumerate(made)
+    ]
     file = io.BytesIO()
     with pq.ParquetWriter(file, parts[0].schema) as writer:
         for part in parts:

@@ -1,0 +1,93 @@
+"""When a schedule fires: Prefect's own arithmetic of time zones and cron lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from curvote.errors import Problem, UserError
+
+if TYPE_CHECKING:
+    from prefect.schedules import Schedule
+
+# Intervals count from here, so that a restart does not put the next run off.
+_ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
+Settings = Mapping[str, Any]
+
+
+def in_words(settings: Settings) -> str:
+    """Return a schedule as a user would say it."""
+    interval = settings.get("interval")
+    if interval is None:
+        return f"at {settings['cron']!r} ({settings.get('timezone') or 'UTC'})"
+    return f"every {interval:g} s"
+
+
+def for_prefect(settings: Settings) -> Schedule:
+    """Return the schedule that a deployment is given."""
+    from prefect.schedules import Cron, Interval
+
+    interval = settings.get("interval")
+    if interval is None:
+        return Cron(settings["cron"], timezone=settings.get("timezone") or "UTC")
+    return Interval(interval, anchor_date=_ANCHOR)
+
+
+def firings(
+    settings: Settings,
+    *,
+    after: datetime,
+    until: datetime | None = None,
+    count: int | None = None,
+) -> list[datetime]:
+    """Return when it fires after ``after``, 1,000 times at most.
+
+    ValueError: the cron line or the time zone is none.
+    """
+    from prefect.server.schemas import schedules
+
+    interval = settings.get("interval")
+    made: schedules.CronSchedule | schedules.IntervalSchedule
+    if interval is None:
+        zone = settings.get("timezone") or "UTC"
+        made = schedules.CronSchedule(cron=settings["cron"], timezone=zone)
+    else:
+        each = {"interval": timedelta(seconds=interval), "anchor_date": _ANCHOR}
+        made = schedules.IntervalSchedule.model_validate(each)
+    more = None if count is None else count + 1
+    dates = _given(made.get_dates(n=more, start=after, end=until))
+    return [date.astimezone(UTC) for date in dates if date > after][:count]
+
+
+def _given(dates: Any) -> list[datetime]:
+    """Run a coroutine of Prefect's that waits for nothing."""
+    try:
+        dates.send(None)
+    except StopIteration as done:
+        return list(done.value)
+    raise RuntimeError("a schedule waits for something")
+
+
+def check(schedules: Mapping[str, Settings]) -> None:
+    """Refuse schedules that never fire or cannot be read; UserError names each."""
+    now = datetime.now(UTC)
+    found = {name: _problem(each, now) for name, each in schedules.items()}
+    wrong = [
+        Problem(f"{name}: no schedule {in_words(schedules[name])}: {why}.")
+        for name, why in found.items()
+        if why
+    ]
+    if wrong:
+        raise UserError.several(wrong)
+
+
+def _problem(settings: Settings, now: datetime) -> str:
+    try:
+        return "" if firings(settings, after=now, count=1) else "it never fires"
+    except ValidationError as error:
+        return error.errors()[0]["msg"].removeprefix("Value error, ")
+    except (ValueError, TypeError) as error:
+        return str(error).strip().rstrip(".")

@@ -1,0 +1,158 @@
+"""Prefect's runner of schedules, in a process that `curvote serve` watches.
+
+Its standard input brings the order, a line of JSON (`Order`), then lines such as
+``{"renew": true}``; its end ends the process with the run under way. What it has to
+tell goes through the pipe of `flows.lines`; its output is Prefect's, for a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from dataclasses import dataclass, field
+from importlib import import_module
+from multiprocessing import active_children
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from flows import deployments, lines
+from flows.environment import RUNNER_PID
+from flows.flow_runs import sweep
+
+if TYPE_CHECKING:
+    from prefect import Flow
+    from prefect.runner import Runner
+
+_POLL_SECONDS = 2.0
+# A run that is told to end says so to the server, and is killed after this long.
+_GRACE = 4.0
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is to be run: a flow, named ``module:name``, for each schedule.
+
+    ``since`` says from when on a pipeline's firings may have been missed; ``forgiven``
+    ones were only put off, and are made up whatever their schedule says. ``report`` is
+    the pipe for `flows.lines.send`.
+    """
+
+    flow: str
+    project: str
+    schedules: dict[str, dict[str, Any]]
+    report: str
+    since: dict[str, str] = field(default_factory=dict)
+    forgiven: bool = False
+
+    def find(self) -> Flow[..., Any]:
+        """Import the flow."""
+        module, _, name = self.flow.partition(":")
+        found: Flow[..., Any] = getattr(import_module(module), name)
+        return found
+
+
+def main() -> None:
+    """Register the schedules, then run what is due until standard input ends."""
+    order = Order(**json.loads(sys.stdin.buffer.readline()))
+    from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+    os.environ[RUNNER_PID] = str(os.getpid())
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        sweep()
+        runner = _prepared(order)
+        asyncio.run(_Work(order, runner).run())
+        sweep()
+
+
+def _prepared(order: Order) -> Runner:
+    """Register everything anew, and tell what was missed meanwhile."""
+    from prefect.runner import Runner
+
+    runner = Runner(limit=1, query_seconds=_POLL_SECONDS, pause_on_shutdown=False)
+    ids = deployments.register(runner, order.find(), order.project, order.schedules)
+    deployments.forget_waiting(list(ids.values()))
+    for name, since in order.since.items():
+        settings, own = order.schedules[name], ids[name]
+        until = deployments.taken_over(own, settings)
+        missed = deployments.missed(own, settings, since, until)
+        latest = settings.get("catch_up") == "latest"
+        if missed and (latest or order.forgiven):
+            deployments.make_up(own)
+        if missed and not order.forgiven:
+            _tell(order, missed={"pipeline": name, "made_up": latest} | missed)
+    _tell(order, registered=sorted(ids))
+    return runner
+
+
+def _tell(order: Order, **message: Any) -> None:
+    lines.send(Path(order.report), message)
+
+
+@dataclass
+class _Work:
+    """The runner at work, told by its parent when to end."""
+
+    order: Order
+    runner: Runner
+    renewing: bool = False
+    polled: Any = None
+
+    async def run(self) -> None:
+        running = asyncio.create_task(self.runner.start())
+        watching = asyncio.create_task(self._watch(running))
+        await asyncio.sleep(0)  # the runner's first step sets a handler of its own
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, self._stop, running)
+        listener = threading.Thread(
+            target=self._listen, args=(loop, running), daemon=True
+        )
+        listener.start()
+        with contextlib.suppress(asyncio.CancelledError):
+            await running
+        watching.cancel()
+
+    def _listen(self, loop: asyncio.AbstractEventLoop, running: Any) -> None:
+        """Renew on any line; stop at the end of standard input."""
+        for line in sys.stdin.buffer:
+            self.renewing = self.renewing or bool(line.strip())
+        loop.call_soon_threadsafe(self._stop, running)
+
+    def _stop(self, running: asyncio.Task[None]) -> None:
+        """End the run under way too: the runner would wait for it to end by itself."""
+        loop = asyncio.get_running_loop()
+        for run in active_children():
+            run.terminate()
+            loop.call_later(_GRACE, run.kill)
+        running.cancel()
+
+    async def _watch(self, running: asyncio.Task[None]) -> None:
+        """Report that schedules are looked at; end when idle, once told to renew."""
+        while not running.done():
+            await asyncio.sleep(_POLL_SECONDS / 2)
+            if not self.runner.started:
+                continue
+            busy = bool(active_children()) or not self.runner.has_slots_available()
+            if self.renewing and not busy:
+                running.cancel()
+            if self.runner.last_polled != self.polled:
+                self.polled = self.runner.last_polled
+                _tell(self.order, polled=time.monotonic(), busy=busy)
+            if busy:
+                await self._pass_over()
+
+    async def _pass_over(self) -> None:
+        """Let one firing of a pipeline wait, not all that come due in a long run."""
+        with contextlib.suppress(Exception):  # the next look may succeed
+            for name, count in await deployments.pass_over():
+                _tell(self.order, passed={"pipeline": name, "count": count})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Disks that are full, read-only or several: one message, and with room it goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from curvote.run import history
+from curvote.run.project import Project
+from curvote.run.store.artifacts import Artifact, folders
+from tests import plain
+
+# Its first table alone is larger than any of the small disks.
+LARGE = plain.TINY | {
+    "source": {"name": "simulated", "points": 200},
+    "clients": {"train": 200, "vote": 400, "test": 200},
+    "replicates": 20,
+    "epsilon": [4],
+    "learners": ["centroid"],
+}
+Disk = Callable[[Path, str], Path]
+pytestmark = [
+    pytest.mark.faults,
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk"),
+]
+
+
+def mount(*words: str | Path) -> None:
+    """Mount, or say why not."""
+    done = subprocess.run(
+        ["mount", *words], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
+
+
+@pytest.fixture
+def disk() -> Iterator[Disk]:
+    """Return what mounts an empty disk of a size; all are gone at the end."""
+    with ExitStack() as undo:
+
+        def made(folder: Path, size: str) -> Path:
+            folder.mkdir(parents=True, exist_ok=True)
+            mount("-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", folder)
+            undo.callback(subprocess.run, ["umount", "-l", folder], check=False)
+            return folder
+
+        yield made
+
+
+def again(folder: Path, how: str) -> None:
+    """Change a mounted disk: its size, or whether it can be written."""
+    mount("-o", f"remount,{how}", folder)
+
+
+def run(project: Project, **variables: str) -> tuple[int, list[str]]:
+    """Run the pipeline; return the exit code and what was said beside progress."""
+    words = ["run", "tiny", "--workers", "1", "--project", str(project.root)]
+    done = subprocess.run(
+        [sys.executable, "-m", "flows", *words],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=False,
+    )
+    lines = done.stderr.splitlines()
+    assert "Traceback" not in done.stderr
+    return done.returncode, [line for line in lines if not re.match(r"\[\d+/", line)]
+
+
+def sound(project: Project) -> bool:
+    """Say whether every artifact under a final name is what was committed."""
+    there = (f for f in folders(project) if not f.name.startswith("."))
+    return all(Artifact(f).problem(content=True) is None for f in there)
+
+
+@pytest.mark.parametrize("size", ["4m", "6m", "9m"])
+def test_one_full_disk_is_said_and_room_lets_it_go_on(
+    tmp_path: Path, disk: Disk, size: str
+) -> None:
+    """Whoever ran out first: Prefect's server, its database, a block, MLflow."""
+    root = disk(tmp_path / "disk", size)
+    project = plain.write(root, tiny=LARGE)
+    code, said = run(project)
+    assert code == 2
+    assert len(said) <= 5, said
+    assert any("no space left" in line for line in said)
+    assert sound(project)
+    again(root, "size=400m")
+    assert run(project)[0] == 0
+    assert history.completed(project, "tiny").status == "completed"
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_artifacts_on_a_disk_of_their_own(
+    tmp_path: Path, disk: Disk, link: bool
+) -> None:
+    """Mounted, or linked to; full, they end a run in words, and room lets it go on."""
+    project = plain.write(tmp_path / "project", tiny=LARGE)
+    place = tmp_path / "elsewhere" if link else project.clients
+    folder = disk(place, "2m")
+    if link:
+        project.clients.parent.mkdir()
+        project.clients.symlink_to(folder)
+        disk(project.artifacts, "50m")
+    code, said = run(project)
+    assert (code, len(said) <= 5) == (2, True)
+    assert any("no space left while writing" in line for line in said)
+    again(folder, "size=400m")
+    assert run(project)[0] == 0
+    assert sound(project)
+
+
+@pytest.mark.parametrize("part", ["artifacts", "state"])
+def test_a_read_only_disk_is_said_and_nothing_is_lost(
+    tmp_path: Path, disk: Disk, part: str
+) -> None:
+    """Once it can be written, the same command goes on."""
+    project = plain.write(tmp_path / "project", tiny=plain.TINY | {"replicates": 2})
+    folder = disk(project.root / "data" / part, "50m")
+    again(folder, "ro")
+    code, said = run(project)
+    assert (code, len(said) <= 5) == (2, True)
+    assert any("no permission to write" in s or "cannot be written" in s for s in said)
+    again(folder, "rw")
+    assert run(project)[0] == 0
+
+
+def test_a_full_disk_below_mlflow_is_a_warning(tmp_path: Path, disk: Disk) -> None:
+    """The results stand; with room, the next run logs both."""
+    project = plain.write(tmp_path / "project", tiny=plain.TINY | {"replicates": 2})
+    folder = disk(tmp_path / "tracking", "400k")
+    where = {"MLFLOW_TRACKING_URI": f"sqlite:///{folder / 'mlflow.db'}"}
+    code, said = run(project, **where)
+    assert code == 0
+    assert len(said) <= 5, said
+    assert any("warning: MLflow" in s and "space" in s for s in said)
+    again(folder, "size=50m")
+    assert run(project, **where)[0] == 0
+    assert all(record.mlflow_run for record in history.load_all(project))
+
+
+def test_a_full_disk_below_prefect_is_said(tmp_path: Path, disk: Disk) -> None:
+    """At its start; with room the same command completes."""
+    project = plain.write(tmp_path / "project", tiny=plain.TINY | {"replicates": 2})
+    folder = disk(tmp_path / "orders", "400k")
+    name = "PREFECT_API_DATABASE_CONNECTION_URL"
+    where = {name: f"sqlite+aiosqlite:///{folder / 'prefect.db'}"}
+    code, said = run(project, **where)
+    assert (code, len(said) <= 5) == (2, True)
+    assert any("no space left" in line for line in said)
+    again(folder, "size=50m")
+    assert run(project, **where)[0] == 0

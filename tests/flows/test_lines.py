@@ -1,0 +1,85 @@
+"""What a run says: plain lines, JSON, or messages to whoever serves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flows import lines
+
+
+@pytest.fixture(autouse=True)
+def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CURVOTE_LOG_FORMAT", "CURVOTE_LINES"):
+        monkeypatch.setenv(name, "text")
+        monkeypatch.delenv(name)
+
+
+def test_a_line_of_json_has_every_fact(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Facts that are known stand in each line, those that are not are null."""
+    monkeypatch.setenv("CURVOTE_LOG_FORMAT", "json")
+    with lines.about(pipeline="demo", run="r1"):
+        lines.say("done", stage="train", replicates="0-9", done=3)
+    lines.say("over", "warning")
+    first, second = map(json.loads, capsys.readouterr().err.splitlines())
+    assert first.items() >= {
+        "pipeline": "demo",
+        "run": "r1",
+        "stage": "train",
+        "cell": None,
+        "replicates": "0-9",
+        "done": 3,
+        "message": "done",
+        "level": "info",
+    }.items()
+    assert {*lines.FACTS} <= second.keys()
+    assert second["pipeline"] is None
+    assert second["level"] == "warning"
+
+
+def test_plain_lines_are_the_message_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    """They go to standard error: standard output is for answers."""
+    with lines.about(pipeline="demo"):
+        lines.say("done", stage="train")
+    assert capsys.readouterr() == ("", "done\n")
+
+
+def test_a_child_is_heard_through_the_pipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it says comes out whole, in order; what is no message is left out."""
+    pipe = lines.Pipe(tmp_path / "pipe")
+    for name, value in pipe.variables().items():
+        monkeypatch.setenv(name, value)
+    lines.say("one")
+    with pipe.path.open("w") as file:
+        file.write('no json\n[1]\n{"line"')
+    assert [each["line"]["message"] for each in pipe.messages()] == ["one"]
+    with pipe.path.open("w") as file:
+        file.write(': {"message": "two"}}\n')
+    assert [each["line"]["message"] for each in pipe.messages()] == ["two"]
+    pipe.close()
+    assert not pipe.path.exists()
+
+
+def test_nobody_at_the_pipe_holds_up_no_run(tmp_path: Path) -> None:
+    """A reader that has gone, or that never reads, costs the line and nothing else."""
+    lines.send(tmp_path / "none", {"line": {}})
+    pipe = lines.Pipe(tmp_path / "pipe")
+    for _ in range(2000):
+        lines.send(pipe.path, {"line": {"message": "x" * 100}})
+    assert 0 < len([*pipe.messages()]) < 2000
+    pipe.close()
+
+
+def test_a_served_line_names_its_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
+    """Runs of several pipelines share one log."""
+    from flows.serving import _show
+
+    _show(lines.line("done", pipeline="demo"))
+    _show(lines.line("server is back"))
+    assert capsys.readouterr().out == "demo: done\nserver is back\n"

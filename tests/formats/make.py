@@ -1,0 +1,84 @@
+"""Make an archive of all durable files as this version writes them (see README.md)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import sys
+import tarfile
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from curvote.envelope import issue, seal
+from curvote.protocols.message import check
+from curvote.run import audited, history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.keyed import keyed
+from curvote.run.project import Project
+from curvote.server.intake import Intake
+from flows.environment import process_tag
+from tests import plain, production, rounds
+from tests.releasing import Client
+
+SOURCE = {"name": "simulated", "points": 6}
+FEW = {"source": SOURCE, "train": {"count": 2, "size": 6}}
+TINY = plain.TINY | FEW
+TINY |= {"clients": {"train": 12, "vote": 20, "test": 10}, "replicates": 2}
+TINY |= {"epsilon": [4], "learners": ["centroid"]}
+REAL = production.REAL | FEW | {"clients": {"train": 12, "vote": 20}}
+
+
+def make(root: Path) -> None:
+    """Write a project, with all that it keeps, into a folder."""
+    project = plain.write(root, tiny=TINY, real=REAL)
+    record = plain.run(project)
+    verdicts = [(t, {"verdict": "holds"}) for t in audited.tasks_of(project, record)]
+    audited.save(project, "tiny", verdicts)
+    made = production.plan(project)
+    configured = PipelinesFile(project).configured("real")
+    release = history.begin(project, configured, made.steps, process_tag())
+    for step in made.to_run():
+        execute(project, step)
+    history.finish(project, release, "completed")
+    keyed(project, "0" * 64)
+    take_in(project, root / "wire")
+    (root / "client").mkdir()
+    Client(root / "client").release()
+    shutil.rmtree(project.state / "locks", ignore_errors=True)
+    for path in root.rglob("*.sqlite"):
+        with closing(sqlite3.connect(path)) as db:
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def take_in(project: Project, wire: Path) -> None:
+    """Open two rounds, close one, and keep what travelled and what did not."""
+    wire.mkdir()
+    with Intake(project.intake) as intake:
+        for task, came in ((rounds.REPORTS, 4), (rounds.VOTES, 2)):
+            invited = issue(task, 4)
+            given = {"pipeline": "elsewhere", "needed": 2, "invitations": invited}
+            intake.open_round(task.asks, task=task, **given)
+            sent = [seal(i, rounds.payload(task, i, k)) for k, i in enumerate(invited)]
+            for data in sent[:came]:
+                intake.take(data, check)
+            lines = "".join(json.dumps(each.to_json()) + "\n" for each in invited)
+            (wire / f"invitations-{task.asks}.jsonl").write_text(lines)
+            (wire / f"envelope-{task.asks}.json").write_bytes(sent[0])
+            (wire / f"unsent-{task.asks}.json").write_bytes(sent[3])
+            (wire / f"task-{task.asks}.json").write_bytes(rounds.signed(task))
+        intake.close("report")
+
+
+def main(archive: str) -> None:
+    """Write the archive."""
+    with TemporaryDirectory() as folder, tarfile.open(archive, "w:xz") as tar:
+        make(Path(folder))
+        for path in sorted(Path(folder).iterdir()):
+            tar.add(path, path.name)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

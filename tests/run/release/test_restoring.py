@@ -1,0 +1,303 @@
+"""`ledger backup` and `restore`: a backup never counts less than what left."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from curvote.client.ledger import Ledger
+from curvote.client.ledger_backup import backup
+from curvote.errors import UserError
+from curvote.run.project import Project
+from curvote.run.release import ledger_check, releases_log, releasing, restoring
+from flows.cli_ledger import app
+from tests import plain, production
+from tests.ledgers import filled, says
+from tests.production import REAL
+from tests.witnessed import TWO, WIDE, back, refused, run, witnessed
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a project whose first pipeline has released and was backed up."""
+    made = plain.write(tmp_path / "house", **witnessed(tmp_path / "witness.jsonl"))
+    run(made, "one")
+    backup(made.ledger, tmp_path / "backup.sqlite")
+    shutil.copytree(made.root / "data", tmp_path / "snapshot")
+    return made
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return where the backup is."""
+    return tmp_path / "backup.sqlite"
+
+
+def spent(project: Project) -> dict[str, float]:
+    """Return what each client has spent."""
+    with Ledger(project.ledger) as ledger:
+        found = ledger.spent("simulated")
+        assert ledger.problems() == []
+    return dict(zip(found.clients.tolist(), found.epsilon.tolist(), strict=True))
+
+
+def command(project: Project, *words: str) -> Result:
+    """Run `curvote ledger` on the project."""
+    return CliRunner().invoke(app, [*words, "--project", str(project.root)])
+
+
+def lose_ledger(project: Project, _: Path) -> None:
+    """Delete it."""
+    for file in project.state.glob("ledger.sqlite*"):
+        file.unlink()
+
+
+def lose_sight(project: Project, file: Path) -> None:
+    """Put the older one in place by hand."""
+    lose_ledger(project, file)
+    shutil.copy(file, project.ledger)
+
+
+def lose_all(project: Project, file: Path) -> None:
+    """Put the whole folder back."""
+    back(project, file.with_name("snapshot"))
+
+
+def damage(project: Project, _: Path) -> None:
+    """Cut it off."""
+    project.ledger.write_bytes(project.ledger.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize("lose", [lose_ledger, lose_sight, lose_all, damage])
+def test_what_a_backup_lacks_is_spent_by_exactly_its_clients(
+    project: Project, file: Path, lose: Callable[[Project, Path], None]
+) -> None:
+    """As the pipeline names them: sums are what they were, and pipelines run again."""
+    run(project, "two")
+    before = spent(project)
+    lose(project, file)
+    assert refused(project, "one", "two", "three")
+    result = command(project, "restore", str(file))
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count("spent: release") == 2
+    assert "60 clients of population simulated" in result.stdout
+    assert spent(project) == before
+    assert ledger_check.problems(project) == []
+    run(project, "one")
+    made = run(project, "three")
+    assert not made.blocked()
+    assert max(spent(project).values()) == pytest.approx(4 + 3 + 2)
+    states = [e.state for e in production.entries(project)]
+    assert states == ["confirmed"] * 2 + ["spent"] * 2 + ["confirmed"] * 2
+    again = run(project, "two")  # what was released is used, or said to be lost
+    assert not again.to_run()
+    assert bool(again.blocked()) == (lose is lose_all)
+
+
+def test_the_ledger_in_place_is_set_aside_and_not_forgotten(
+    project: Project, file: Path
+) -> None:
+    """A backup over a good ledger: what only that one knows is entered, too."""
+    run(project, "two")
+    before, now = spent(project), says(project.ledger)
+    lose_traces = (project.state / "runs", project.artifacts, project.clients)
+    for folder in lose_traces:
+        shutil.rmtree(folder, ignore_errors=True)
+    releases_log.path_of(project).unlink()
+    file.with_name("witness.jsonl").unlink()
+    with pytest.raises(UserError, match="is gone"):
+        restoring.restore(project, file)
+    plain.write(project.root, **TWO)
+    done = restoring.restore(project, file)
+    assert done.aside is not None
+    assert says(done.aside) == now
+    assert spent(project) == before
+
+
+def without_pipeline(project: Project) -> Project:
+    """Take the second pipeline out of the file."""
+    kept = {name: own for name, own in TWO.items() if name != "two"}
+    return plain.write(project.root, **kept)
+
+
+def test_a_deleted_pipeline_costs_everybody_and_who_comes_later(
+    project: Project, file: Path
+) -> None:
+    """Nobody can say who was in its releases, so all are charged for each of them."""
+    run(project, "two")
+    before = spent(project)
+    without_pipeline(project)
+    shutil.rmtree(project.clients)
+    lose_sight(project, file)
+    project.ledger.unlink()
+    result = command(project, "restore", str(file))
+    assert result.exit_code == 0, result.output
+    assert "for everybody of population simulated" in result.stdout
+    after = spent(project)
+    assert after == dict.fromkeys(before, 4 + 3 + 3)
+    cohort = REAL | {"seed": 8, "epsilon": 1, "ledger": WIDE}
+    more = cohort | {"clients": {"train": 60, "vote": 100}}
+    plain.write(project.root, **TWO, more=more)
+    run(project, "more")
+    later = set(spent(project)) - set(before)
+    assert len(later) == 20
+    assert {spent(project)[client] for client in later} == {3 + 3 + 1}
+    assert ledger_check.problems(project) == []
+
+
+def test_with_manifests_alone_everybody_has_spent_all(
+    project: Project, file: Path
+) -> None:
+    """Population and cost are lost with the lines: nobody has room any more."""
+    run(project, "two")
+    without_pipeline(project)
+    lose_sight(project, file)
+    shutil.rmtree(project.clients)
+    releases_log.path_of(project).unlink()
+    done = restoring.restore(project, file)
+    assert [one.population for one in done.entered] == [None, None]
+    assert min(spent(project).values()) == 4 + 40 + 40
+    (said,) = refused(project, "three")
+    assert "no room" in said
+
+
+def test_a_restored_ledger_is_restored_again(project: Project, file: Path) -> None:
+    """From the same backup, and from one made after: nothing is counted less."""
+    run(project, "two")
+    restoring.restore(project, file)
+    before = spent(project)
+    restoring.restore(project, file)
+    assert spent(project) == before
+    later = file.with_name("later.sqlite")
+    backup(project.ledger, later)
+    run(project, "three")
+    before = spent(project)
+    lose_all(project, file)
+    restoring.restore(project, later)
+    assert spent(project) == before
+    run(project, "one")
+
+
+def test_a_release_that_was_taken_back_is_not_charged(
+    project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its noise never left: the copy says so."""
+
+    def fails(*_: object) -> None:
+        raise OSError
+
+    before = spent(project)
+    with monkeypatch.context() as patch:
+        patch.setattr(releasing, "commit", fails)
+        with pytest.raises(UserError):
+            run(project, "two")
+    assert [e.state for e in production.entries(project)][2:] == ["cancelled"]
+    done = restoring.restore(project, file)
+    assert done.entered == ()
+    assert spent(project) == before
+    run(project, "two")
+
+
+def text(path: Path) -> None:
+    """Write something else."""
+    path.write_text("no ledger")
+
+
+def cut(path: Path) -> None:
+    """Write a ledger that lacks its end."""
+    path.write_bytes(filled(path).read_bytes()[:-100])
+
+
+def altered(path: Path) -> None:
+    """Write a ledger of which an entry was changed."""
+    with sqlite3.connect(filled(path)) as db:
+        db.execute("UPDATE chain SET event = event || ' ' WHERE number = 3")
+    db.close()
+
+
+def foreign(path: Path) -> None:
+    """Write another ledger."""
+    filled(path)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (text, "damaged"),
+        (cut, "damaged"),
+        (altered, "is not sound: the chain of entries is broken"),
+        (foreign, "another ledger of population p"),
+        (Path.mkdir, "no such file"),
+        (lambda path: None, "no such file"),
+    ],
+)
+def test_what_is_no_backup_of_this_ledger_is_refused(
+    project: Project, tmp_path: Path, made: Callable[[Path], None], said: str
+) -> None:
+    """One line that names the file; the ledger in place is as before."""
+    made(other := tmp_path / "other.sqlite")
+    before = project.ledger.read_bytes(), sorted(project.state.iterdir())
+    with pytest.raises(UserError, match=said) as raised:
+        restoring.restore(project, other)
+    assert str(other) in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+    assert (project.ledger.read_bytes(), sorted(project.state.iterdir())) == before
+    run(project, "two")
+
+
+def test_another_population_is_refused_where_nothing_was_released(
+    tmp_path: Path,
+) -> None:
+    """Nothing tells of it, but it is about others."""
+    project = plain.write(tmp_path / "new", **TWO)
+    with pytest.raises(UserError, match="another ledger of population p"):
+        restoring.restore(project, filled(tmp_path / "other.sqlite"))
+
+
+def test_no_ledger_changes_place_under_a_release(project: Project, file: Path) -> None:
+    """A release holds it where it is."""
+    with (
+        releasing.in_place(project),
+        pytest.raises(UserError, match="a release is going on"),
+    ):
+        restoring.restore(project, file)
+
+
+def test_a_backup_is_whole_alone_and_replaces_only_its_like(
+    project: Project, file: Path
+) -> None:
+    """Mode 0600, one file; of another ledger's file it says that it stays."""
+    assert file.stat().st_mode & 0o777 == 0o600
+    assert not list(file.parent.glob("backup.sqlite-*"))
+    run(project, "two")
+    result = command(project, "backup", str(file))
+    assert result.exit_code == 0, result.output
+    assert "sound" in result.stdout
+    with Ledger(file) as copy, Ledger(project.ledger) as ledger:
+        assert copy.head() == ledger.head()
+    other = filled(file.with_name("other.sqlite"))
+    for taken in (other, Path(__file__)):
+        was = taken.read_bytes()
+        with pytest.raises(UserError, match="stays as it is"):
+            backup(project.ledger, taken)
+        assert taken.read_bytes() == was
+    with pytest.raises(UserError, match="is the ledger itself"):
+        backup(project.ledger, project.ledger)
+
+
+def test_a_backup_while_others_write_is_of_one_moment(
+    project: Project, file: Path
+) -> None:
+    """Another's open transaction is not in it, and goes on."""
+    with Ledger(project.ledger) as busy:
+        busy._db.execute("BEGIN IMMEDIATE")
+        busy._db.execute("DELETE FROM chain WHERE number = 3")
+        backup(project.ledger, file.with_name("now.sqlite"))
+        busy._db.execute("ROLLBACK")
+    with Ledger(file.with_name("now.sqlite")) as copy:
+        assert copy.problems() == []

@@ -1,0 +1,147 @@
+"""A cluster that is found: it works as ours do, or the reason why not is told."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run import engines
+from curvote.run.engines import Engine
+from curvote.run.project import Project
+from tests import dying, plain
+from tests.processes import until
+
+
+@contextmanager
+def started(*words: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a program of dask's; end it and what it started."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", f"distributed.cli.dask_{words[0]}", *words[1:]],
+        cwd="/",  # or this folder's curvote would come first
+        env=os.environ | env,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def free_port() -> int:
+    """Return a port that nobody listens at."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        number: int = probe.getsockname()[1]
+        return number
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Return the address of a scheduler without workers."""
+    port = free_port()
+    where = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    with started("scheduler", *where):
+        assert until(lambda: _listens(port), 60)
+        yield f"tcp://127.0.0.1:{port}"
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def worker(address: str, **env: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Start a worker with its nanny; two threads, as dask starts them."""
+    with started("worker", address, "--nthreads", "2", "--no-dashboard", **env) as made:
+        yield made
+
+
+def test_a_cluster_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The address, and three ways out."""
+    monkeypatch.setattr(engines, "ANSWER", 1)
+    address = f"tcp://127.0.0.1:{free_port()}"
+    with (
+        Engine("dask", cluster=address) as engine,
+        pytest.raises(UserError, match=f"{address} does not answer within 1 s") as told,
+    ):
+        list(engine.run(dying.who, [1]))
+    assert "--engine local" in str(told.value)
+
+
+def test_a_cluster_without_workers(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How to start one."""
+    monkeypatch.setattr(engines, "ANSWER", 1)
+    with (
+        Engine("dask", cluster=address) as engine,
+        pytest.raises(UserError, match=f"`dask worker {address}`"),
+    ):
+        list(engine.run(dying.who, [1]))
+
+
+def test_workers_with_another_numpy_are_refused(address: str, tmp_path: Path) -> None:
+    """They might give other bytes; which differs, and how, is told."""
+    named = tmp_path / "numpy-0.9.dist-info"
+    named.mkdir()
+    (named / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: numpy\nVersion: 0.9\n"
+    )
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    with (
+        worker(address, PYTHONPATH=path),
+        Engine("dask", cluster=address) as engine,
+        pytest.raises(UserError, match=r"numpy 0\.9 \(here .*Install the same"),
+    ):
+        list(engine.run(dying.who, [1]))
+
+
+def test_workers_with_other_code_or_none_are_refused(
+    address: str, tmp_path: Path
+) -> None:
+    """What curvote computes depends on its text, whatever its version says."""
+    (tmp_path / "curvote").mkdir()
+    (tmp_path / "curvote" / "__init__.py").touch()
+    with (
+        worker(address, PYTHONPATH=str(tmp_path)),
+        Engine("dask", cluster=address) as engine,
+        pytest.raises(UserError, match=r"curvote of code \w{8} \(here of code"),
+    ):
+        list(engine.run(dying.who, [1]))
+
+
+def test_workers_that_do_not_see_the_project_are_refused(
+    address: str, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks are files: where a worker has another folder they would go astray."""
+    monkeypatch.setattr(os.path, "isfile", dying.never)
+    with (
+        worker(address, PYTHONPATH=os.pathsep.join(sys.path)),
+        Engine("dask", cluster=address, root=project.root) as engine,
+        pytest.raises(UserError, match=r"do not see .* same path"),
+    ):
+        list(engine.run(dying.who, [1]))
+
+
+def test_a_cluster_gives_the_same_bytes_and_is_left_alone(
+    address: str, finished: Project, tmp_path: Path
+) -> None:
+    """Its worker has a nanny that is not ours, and several threads."""
+    expected = plain.hashes(finished, plain.run(finished))
+    project = plain.write(tmp_path, tiny=plain.TINY)
+    with worker(address, PYTHONPATH=os.pathsep.join(sys.path)) as theirs:
+        with Engine("dask", cluster=address, root=project.root) as engine:
+            made = plain.run(project, block=1, engine=engine)
+        assert plain.hashes(project, made) == expected
+        assert theirs.poll() is None

@@ -1,0 +1,157 @@
+"""Engines: the same bytes from each, and blocks of dead workers are done again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib import util
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from curvote.errors import UserError
+from curvote.run import engines
+from curvote.run.config.runtime import Runtime
+from curvote.run.engines import BACKENDS, TRIES, Engine, engine_of
+from curvote.run.project import Project
+from curvote.run.store import blocks
+from curvote.run.workers import one_thread
+from tests import dying, plain
+
+
+@pytest.fixture(scope="module")
+def dask() -> Iterator[Engine]:
+    """Return dask with two workers; they start once, at the first block."""
+    with Engine("dask", 2) as engine:
+        yield engine
+
+
+@pytest.fixture(params=["local", "dask"])
+def engine(request: pytest.FixtureRequest) -> Engine:
+    """Return each engine whose workers are processes, with two of them."""
+    if request.param == "dask":
+        found: Engine = request.getfixturevalue("dask")
+        return found
+    return Engine("local", 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "workers", "block"),
+    [("threads", 2, 1), ("threads", 3, 5), ("local", 2, 3), ("dask", 2, 1)],
+)
+def test_tables_depend_neither_on_engine_nor_workers_nor_blocks(
+    finished: Project,
+    tmp_path: Path,
+    dask: Engine,
+    name: str,
+    workers: int,
+    block: int,
+) -> None:
+    """Same seed, same bytes, whatever computes them."""
+    expected = plain.hashes(finished, plain.run(finished))
+    project = plain.write(tmp_path, tiny=plain.TINY)
+    engine = dask if name == "dask" else Engine(name, workers)
+    made = plain.run(project, block=block, engine=engine)
+    assert plain.hashes(project, made) == expected
+
+
+def test_a_worker_killed_twice_changes_no_byte(
+    finished: Project, tmp_path: Path, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By kill -9, in the middle of a block: its block is done again by another."""
+    project = plain.write(tmp_path, tiny=plain.TINY)
+    monkeypatch.setattr(blocks, "compute", dying.compute)
+    made = plain.run(project, block=1, engine=engine)
+    assert len(list(tmp_path.glob("data/deaths/*"))) >= dying.DEATHS
+    expected = plain.hashes(finished, plain.run(finished))
+    assert plain.hashes(project, made) == expected
+
+
+def test_a_block_that_ends_each_worker_is_given_up(engine: Engine) -> None:
+    """After a stated number of times, in one message; the others were done."""
+    seen = []
+    with pytest.raises(UserError, match=f"^{TRIES} workers died at one block") as told:
+        seen.extend(engine.run(dying.always, range(4)))
+    assert "the same command goes on" in str(told.value)
+    assert "--workers" in str(told.value)
+
+
+def test_a_worker_over_its_memory_limit_is_replaced_then_said() -> None:
+    """It takes no more than it may, and the message says that it was memory."""
+    with (
+        Engine("dask", 1, memory=400 * 2**20) as engine,
+        pytest.raises(UserError, match="more than their memory limit of 400 MiB"),
+    ):
+        list(engine.run(dying.greedy, range(2)))
+
+
+@pytest.mark.parametrize("name", ["local", "threads"])
+def test_a_block_without_memory_is_a_user_error(name: str) -> None:
+    """No traceback of numpy's: fewer workers or smaller blocks are the cure."""
+    with pytest.raises(UserError, match="not enough memory for a block") as told:
+        list(Engine(name, 2).run(dying.starved, range(3)))
+    assert "--block" in str(told.value)
+
+
+def test_an_error_of_a_stage_passes_through_each_engine(engine: Engine) -> None:
+    """It is raised as it is, not repeated, and not taken for a dead worker."""
+    with pytest.raises(ValueError, match="invalid literal"):
+        list(engine.run(int, ["1", "x", "2"]))
+
+
+def test_one_worker_of_this_machine_is_this_process(dask: Engine) -> None:
+    """Nothing is started for nothing; dask always works elsewhere."""
+    alone = {
+        *Engine().run(dying.who, range(2)),
+        *Engine("local", 4).run(dying.who, [0]),
+    }
+    assert alone == {os.getpid()}
+    assert os.getpid() not in set(dask.run(dying.who, range(3)))
+
+
+def test_several_threads_at_once_keep_blas_at_one_thread() -> None:
+    """The first to leave must not give the others their threads back."""
+    before = _blas()
+    first, second = one_thread(), one_thread()
+    with first:
+        second.__enter__()
+    assert _blas() == {1}
+    second.__exit__(None, None, None)
+    assert _blas() == before
+
+
+def _blas() -> set[int]:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {
+        one["num_threads"] for one in threadpool_info() if one["user_api"] == "blas"
+    }
+
+
+def test_a_command_goes_before_the_file(project: Project) -> None:
+    """Engine and workers each; a cluster belongs to dask alone."""
+    stated = Runtime(engine="dask", workers=3, cluster="tcp://there:8786")
+    asked = engine_of(project, stated, None, None)
+    assert (asked.name, asked.workers, asked.cluster) == ("dask", 3, stated.cluster)
+    asked = engine_of(project, stated, "threads", 2)
+    assert (asked.name, asked.workers, asked.cluster) == ("threads", 2, None)
+    assert engine_of(project, Runtime(), None, None).workers == os.cpu_count()
+
+
+def test_an_engine_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the one that was meant, or the extra that brings it."""
+    with pytest.raises(UserError, match="Did you mean 'threads'"):
+        Engine("thread")
+    with pytest.raises(UserError, match="Known: dask, local, threads"):
+        Engine("spark")
+    monkeypatch.setattr(engines, "find_spec", lambda _name: None)
+    with pytest.raises(UserError, match=r"pip install 'curvote\[dask\]'"):
+        Engine("dask")
+    assert util.find_spec("distributed"), "what is tested here is installed"
+
+
+def test_the_names_of_the_file_are_the_engines() -> None:
+    """A fourth is a name in both places."""
+    allowed = Runtime.model_json_schema()["properties"]["engine"]["enum"]
+    assert allowed == list(BACKENDS)

@@ -1,0 +1,260 @@
+"""The intake in PostgreSQL: as in a file, and shared by several services."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.envelope import Invitation, seal
+from curvote.errors import UserError
+from curvote.protocols.checking import check_all
+from curvote.protocols.message import check
+from curvote.sealed import new_key, public
+from curvote.server import intake_group, intake_postgres
+from curvote.server.intake import Intake, Refused
+from curvote.server.intake_base import URL, there
+from tests import postgres
+from tests.envelope_service import answered, invite, project, serving
+from tests.rounds import REPORTS, payload
+from tests.server.test_intake_group import taking
+
+N = 40
+NOWHERE = Path("/nonexistent/intake.sqlite")
+WHY = postgres.missing()
+pytestmark = pytest.mark.skipif(WHY is not None, reason=str(WHY))
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[postgres.Server]:
+    """Run one server for all tests."""
+    with postgres.server() as running:
+        yield running
+
+
+@pytest.fixture
+def url(server: postgres.Server, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return an empty database of its own, which the environment names."""
+    name = f"d{next(NAMES)}"
+    execute(server.url, f"CREATE DATABASE {name}")
+    own = f"postgresql://postgres:secret-word@127.0.0.1:{server.port}/{name}"
+    monkeypatch.setenv(URL, own)
+    return own
+
+
+NAMES = count()
+
+
+def execute(url: str, *statements: str) -> list[Any]:
+    """Run statements as whoever owns the database; return what the last one finds."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as db:
+        for each in statements:
+            found = db.execute(each)
+        return found.fetchall() if found.description else []
+
+
+def test_a_round_is_what_it_is_in_a_file(
+    url: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Same outcomes, same batches, same digest; open, folded, closed."""
+    key, path = new_key(), tmp_path / "intake.sqlite"
+    invited = invite(NOWHERE, N, key)
+    assert there(NOWHERE)
+    here = gone_through(NOWHERE, invited, public(key))
+    monkeypatch.delenv(URL)
+    with Intake(path) as intake:
+        given = {"pipeline": "far", "needed": 1, "seal": key}
+        intake.open_round("one-1", task=REPORTS, invitations=invited, **given)
+    assert gone_through(path, invited, public(key)) == here
+
+
+def gone_through(path: Path, invited: list[Invitation], to: str) -> list[Any]:
+    """Fill a round, fold it in twice, close it; return all that it tells."""
+    sent = [seal(i, payload(REPORTS, i, k), to) for k, i in enumerate(invited)]
+    odd = [b"nothing", *answered(invited[:1]), sent[0], sent[0][:-9]]
+    with Intake(path) as intake:
+        told = intake.take_batch([*odd, *sent[:20]], check_all)
+        first = intake.fold("one-1", 5)
+        intake.take_batch(sent[20:30], check_all)
+        assert intake.fold("one-1", 15) == first
+        last = intake.close("one-1")
+        assert intake.round("one-1").batches == (20, 10)
+        assert [*map(len, intake.payloads("one-1", last))] == [20, 10]
+        assert [*map(len, intake.payloads("one-1", first))] == [20]
+        assert intake.seal("one-1") is None
+        with pytest.raises(Refused, match="no key of an open round"):
+            intake.take(sent[31], check)
+        with pytest.raises(UserError, match="Did you mean 'one-1'"):
+            intake.close("one-2")
+    return [first, last, [each and (each.reason, str(each)) for each in told]]
+
+
+def test_two_services_accept_each_envelope_once(url: str, tmp_path: Path) -> None:
+    """Every envelope to both, at the same time, over HTTP."""
+    sent = answered(invite(NOWHERE, N))
+    place = project(tmp_path / "p")
+    with (
+        serving(place) as one,
+        serving(place) as two,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        both = [pool.submit(each.send, data) for data in sent for each in (one, two)]
+        statuses = [each.result().status for each in both]
+        assert sorted(statuses) == [200] * N + [201] * N
+        assert (one.end(), two.end()) == (0, 0)
+        assert "secret-word" not in one.log.read_text()
+    with Intake(NOWHERE) as intake:
+        assert intake.round("one-1").accepted == N
+    assert not place.intake.exists()
+
+
+def test_many_writers_wait_for_each_other_and_never_for_ever(url: str) -> None:
+    """The same envelopes in any order, while rounds are folded: one order of locks."""
+    sent = answered(invite(NOWHERE, N))
+
+    def take(turn: int) -> int:
+        with Intake(NOWHERE) as intake:
+            mine = sent[::-1] if turn % 2 else sent
+            parts = [mine[k : k + 9] for k in range(0, N, 9)]
+            told = [each for p in parts for each in intake.take_batch(p, check_all)]
+            intake.fold("one-1", 3)
+            return told.count(None)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(take, range(4))) == N
+
+
+def test_no_row_tells_with_which_it_came(url: str) -> None:
+    """Once whoever took messages in has left: one transaction wrote all rows anew."""
+    sent = answered(invite(NOWHERE, N))
+    tables = ("invitations", "messages")
+    with Intake(NOWHERE) as intake:
+        for data in sent[:10]:
+            intake.take(data, check)
+        for table in tables:  # until then each message shares a mark with its own
+            rows = execute(url, f"SELECT count(DISTINCT xmin::text) FROM {table}")
+            assert rows[0][0] >= 10
+    marks = {execute(url, f"SELECT DISTINCT xmin::text FROM {t}")[0] for t in tables}
+    assert len(marks) == 1
+    for table in tables:
+        found = execute(url, f"SELECT * FROM {table} ORDER BY ctid")
+        assert found == sorted(found, key=lambda row: row[0])
+        assert execute(url, f"SELECT DISTINCT xmin::text FROM {table}")[1:] == []
+    columns = execute(
+        url,
+        "SELECT column_name FROM information_schema.columns"
+        " WHERE table_name = 'messages'",
+    )
+    assert {name for (name,) in columns} == {"row", "round", "payload", "batch"}
+
+
+@pytest.mark.parametrize(
+    ("statements", "said"),
+    [
+        (["UPDATE curvote_intake SET format = 9"], "format 9, this one reads 1"),
+        (["DROP TABLE messages"], "other tables"),
+        (["ALTER TABLE rounds DROP COLUMN seal"], "other tables"),
+        (["DROP TABLE curvote_intake"], "other tables"),
+        (["UPDATE rounds SET task = '{'"], "damaged"),
+    ],
+)
+def test_what_is_no_intake_is_refused(
+    url: str, statements: list[str], said: str
+) -> None:
+    """Newer, cut or foreign tables: never filled, never replaced."""
+    invite(NOWHERE, 2)
+    execute(url, *statements)
+    with pytest.raises(UserError, match=said) as caught:
+        opened_and_used()
+    assert "secret-word" not in str(caught.value)
+
+
+def opened_and_used() -> None:
+    """Do what everybody does first."""
+    with Intake(NOWHERE) as intake:
+        intake.rounds()
+        intake.take(b"nothing", check)
+
+
+def test_a_server_that_keeps_times_is_refused(
+    server: postgres.Server, url: str
+) -> None:
+    """Commit times, or statements with their values in the server's log."""
+    name = url.rpartition("/")[2]
+    execute(server.url, f"ALTER DATABASE {name} SET log_statement = 'all'")
+    with pytest.raises(UserError, match="log_statement = all"):
+        Intake(NOWHERE)
+
+
+def test_an_address_that_names_nothing_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever is wrong with it, its password is not said."""
+    for url in ("nonsense secret-word", "postgresql://a:secret-word@127.0.0.1:1/x"):
+        monkeypatch.setenv(URL, url)
+        with pytest.raises(UserError) as caught:
+            Intake(NOWHERE)
+        assert "secret-word" not in str(caught.value)
+
+
+def test_a_database_that_goes_away_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Half way: who waits is told so; when it is back the same envelopes come in."""
+    monkeypatch.setattr(intake_group, "PROBE", 0.1)
+    with postgres.server() as own:
+        monkeypatch.setenv(URL, own.url)
+        sent = answered(invite(NOWHERE, N))
+        with taking(NOWHERE) as group:
+            assert group.put(sent[:10]).result(30) == [None] * 10
+            own.stop()
+            with pytest.raises(intake_group.Unavailable):
+                group.put(sent).result(30)
+            assert "cannot be reached" in group.problem
+            own.start()
+            while group.problem:
+                pass
+            told = group.put(sent).result(30)
+        assert [each and each.reason for each in told] == (
+            ["used invitation"] * 10 + [None] * (N - 10)
+        )
+
+
+def test_one_who_keeps_rows_for_long_is_not_waited_for(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the busy time: who is to be waited for; the envelope is good later."""
+    import psycopg
+
+    monkeypatch.setattr(intake_postgres, "BUSY_SECONDS", 1)
+    (data, *_) = answered(invite(NOWHERE, 2))
+    with Intake(NOWHERE) as intake:
+        with psycopg.connect(url) as other:
+            other.execute("SELECT * FROM rounds FOR UPDATE")
+            with pytest.raises(UserError, match="others have kept it"):
+                intake.take(data, check)
+        intake.take(data, check)
+
+
+def test_without_the_library_the_extra_is_named(url: str) -> None:
+    """In an interpreter that has none."""
+    code = (
+        "import sys; sys.modules['psycopg'] = None\n"
+        "from pathlib import Path\n"
+        "from curvote.errors import UserError\n"
+        "from curvote.server.intake import Intake\n"
+        "try: Intake(Path('x'))\n"
+        "except UserError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert "curvote[postgres]" in done.stdout
