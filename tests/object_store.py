@@ -42,23 +42,6 @@ def started() -> Iterator[str]:
         server.stop()
 
 
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    """Return the address of an object store, for all tests of a file."""
-    with started() as found:
-        yield found
-
-
-@pytest.fixture
-def store(address: str, monkeypatch: pytest.MonkeyPatch) -> fs.S3FileSystem:
-    """Return what is in the store, which the environment names; it is empty."""
-    point_at(monkeypatch, address)
-    found = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
-    found.create_dir(BUCKET)
-    found.delete_dir_contents(BUCKET)
-    return found
-
-
 def point_at(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """Let the environment name this address, with some credentials."""
     for name, value in {**_KEYS, "AWS_ENDPOINT_URL": address}.items():
