@@ -29,7 +29,7 @@ def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
 
 def _run(project: Project, given: dict[str, Any]) -> str:
     pipeline, own = given["pipeline"], PrefectServer(project.root)
-    with telling(project, pipeline), in_words(project), own as server:
+    with telling(project, pipeline), own as server, in_words(project):
         # Imports take as long as the server: both at once.
         from flows import tracking
         from flows.chain import chain
