@@ -27,7 +27,8 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     if os.environ.get(RUNNER_PID) != str(os.getpid()):
         return  # the run itself, told to end
     pipeline = str(flow_run.parameters.get("pipeline"))
-    text = "the run's process was ended; the next run goes on from what is stored"
+    why = str(state.message).partition(";")[0].strip().rstrip(".")
+    text = f"ended before its time ({why}); the next run goes on from what is stored"
     lines.say(text, "error", pipeline=pipeline)
     _notify(pipeline, str(flow_run.parameters.get("project")))
 

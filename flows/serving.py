@@ -24,6 +24,8 @@ from flows.supervisor import Supervisor
 from flows.told import Told
 
 FLOW = "flows.scheduled:scheduled"
+# Nobody watches a scheduled run: what fails has to be seen, in its log.
+_SEEN = {"PREFECT_LOGGING_LEVEL": "ERROR"}
 # SIGTERM to the end: what runs is told, then killed; then the server.
 _RUNNER_ENDS, _SERVER_ENDS = 5.5, 3.0
 
@@ -63,7 +65,7 @@ def serve(
             for name, settings in schedules.items():
                 _say(in_words(settings), pipeline=name)
             child = server.kept_alive()
-            runner = runner_of(server.home, pipe.variables())
+            runner = runner_of(server.home, pipe.variables() | _SEEN)
             _watch(
                 Supervisor(
                     project,
