@@ -11,7 +11,6 @@ import pytest
 from curvote.client import ledger_chain
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
-from curvote.privacy import Budget
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import execute
@@ -23,28 +22,6 @@ from tests import plain, production, town
 from tests.processes import in_child
 
 JUMPS = pytest.mark.parametrize("hours", [-3, 365 * 24])
-
-
-@JUMPS
-def test_a_clock_that_jumps_within_a_release_changes_no_account(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
-) -> None:
-    """Between reservation and confirmation: the chain holds, the sums are the same."""
-    path = tmp_path / "ledger.sqlite"
-    with Ledger(path) as ledger:
-        ledger.set_up("p", Budget(1.0))
-        ledger.reserve("r", ["a", "b"], Budget(0.5), population="p", facts={})
-        later = datetime.now(UTC) + timedelta(hours=hours)
-        text = later.isoformat(timespec="seconds")
-        monkeypatch.setattr(ledger_chain, "now", lambda: text)
-        ledger.confirm("r", place="x", digest="0" * 64)
-    with Ledger(path) as ledger:
-        (entry,) = ledger.entries()
-        assert (entry.state, entry.settled) == ("confirmed", text)
-        assert not ledger.problems()
-        assert set(ledger.spent("p").epsilon) == {0.5}
-        with pytest.raises(UserError, match="2 of 2 clients"):
-            ledger.reserve("s", ["a", "b"], Budget(0.6), population="p", facts={})
 
 
 @JUMPS
