@@ -37,8 +37,8 @@ def _run(
 ) -> str:
     """Return the id of the run, after its results were told and logged."""
     pipeline, own = given["pipeline"], PrefectServer(project.root)
-    with telling(project, pipeline), in_words(project):
-        with own as server:
+    with telling(project, pipeline):
+        with own as server, in_words(project):
             # Imports take as long as the server: both at once.
             from flows import tracking
             from flows.chain import chain
