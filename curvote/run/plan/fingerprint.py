@@ -6,7 +6,7 @@ import ast
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -21,6 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 # Names only, as a test holds: they choose a module, and the chosen one counts for
 # itself. What a package exports lazily is followed to where it stands.
 NEVER_COUNTED = ("__init__", "registry")
+Numbers = Callable[[], NDArray[np.int64]]
 # Of a long list, as text at once.
 _NUMBERS: Final = 1 << 16
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
@@ -32,25 +33,23 @@ def of_json(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def of_lists(values: Mapping[str, str | NDArray[np.int64]]) -> str:
-    """Return `of_json` of texts and lists of whole numbers, which may be long."""
+def of_lists(texts: Mapping[str, str], lists: Mapping[str, Numbers]) -> str:
+    """Return `of_json` of texts and long lists of whole numbers, held one by one."""
     total = hashlib.sha256(b"{")
-    for place, name in enumerate(sorted(values)):
+    for place, name in enumerate(sorted([*texts, *lists])):
         total.update(f"{',' * bool(place)}{json.dumps(name)}:".encode())
-        for part in _texts(values[name]):
+        parts = _parts(lists[name]()) if name in lists else [json.dumps(texts[name])]
+        for part in parts:
             total.update(part.encode())
     total.update(b"}")
     return total.hexdigest()
 
 
-def _texts(value: str | NDArray[np.int64]) -> Iterator[str]:
-    """Yield the JSON text of a value in parts."""
-    if isinstance(value, str):
-        yield json.dumps(value)
-        return
+def _parts(numbers: NDArray[np.int64]) -> Iterator[str]:
+    """Yield the JSON text of a list in parts."""
     yield "["
-    for start in range(0, len(value), _NUMBERS):
-        part = value[start : start + _NUMBERS].tolist()
+    for start in range(0, len(numbers), _NUMBERS):
+        part = numbers[start : start + _NUMBERS].tolist()
         yield "," * bool(start) + json.dumps(part, separators=(",", ":"))[1:-1]
     yield "]"
 
