@@ -59,9 +59,7 @@ class Watched:
 
 
 @pytest.fixture
-def watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Watched]:
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
     project = plain.write(tmp_path, tiny=plain.TINY | {"schedule": {"interval": 3600}})
     made = Watched.__new__(Watched)
     said: list[str] = []
