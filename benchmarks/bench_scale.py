@@ -1,23 +1,27 @@
 """Releases of millions of clients: time, memory and share of the machine's limit.
 
-One client has six numbers in a Parquet file; messages leave by the operating system's
-words and exact samplers, Parquet to Parquet, without the ledger. Each step of a chain
-is a process of its own with two workers; the peak is that of the largest process.
-``--full`` measures 10 million clients beside 1 million (else 1 million beside 200,000):
-about 6 GiB in the folder for temporary files, and half an hour.
-
-Fails where a bound of the issue is missed: see `BOUNDS`.
+A client has six numbers in a Parquet file; messages leave by the operating system's
+words and exact samplers, Parquet to Parquet, without the ledger. Each step is a process
+of its own, with two workers in the steps that have shards; a peak is that of the
+largest process. ``--full`` holds 10 million clients against 1 million (else 1 million
+against 200,000) and needs 12 GiB in the folder for temporary files. Fails where a bound
+is missed: a release of the larger size 60 s and 1 GiB, a client there at most 1.2 times
+the seconds and 1.2 times the memory of the smaller size, at least 15 % of the limit
+(words, reading and writing alone), a second plan 5 s, arm ``joint`` 700 MiB.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from typing import Any, Final
 
@@ -26,24 +30,40 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from curvote.entropy import SystemEntropy
+from benchmarks.history import record
+from curvote.chain.stage import Place
+from curvote.entropy import SystemEntropy, Words
+from curvote.protocols.message import knowledge, message_of
 from curvote.run import execute as executing
-from curvote.run.engines import Engine
 from curvote.run.config.file import PipelinesFile
-from curvote.run.planner import Plan, make_plan
+from curvote.run.engines import Engine
+from curvote.run.plan.step import Step
+from curvote.run.planner import make_plan
 from curvote.run.project import Project
-from curvote.run.store.artifacts import artifact, commit
+from curvote.run.store.artifacts import Artifact, commit
+from curvote.task import Task
 
 D: Final = 6
 ROWS: Final = 1 << 16
 WORKERS: Final = 2
-MOST_SECONDS, MOST_MIB = 60.0, 1024.0  # of a release at the larger size
-MOST_GROWTH: Final = 1.2
-LEAST_SHARE: Final = 0.15
-JOINT_MIB: Final = 700.0
-SECOND_PLAN: Final = 5.0
 FEW: Final = 2000
-RELEASES: Final = {"report": "privatize", "vote": "evaluate", "direct": "privatize"}
+TICKS: Final = os.sysconf("SC_CLK_TCK")
+# The pipeline of each measured release, and its steps; the last one is measured.
+RELEASES: Final = {
+    "report": ("ingest", "project", "privatize"),
+    "vote": ("ingest", "project", "privatize", "train", "evaluate"),
+    "direct": ("ingest", "project", "privatize"),
+}
+JOINT: Final = ("ingest", "project", "privatize", "aggregate")
+
+
+@dataclass(frozen=True)
+class Took:
+    """What a step took: seconds by the clock, of all processors, and MiB at most."""
+
+    seconds: float
+    cpu: float
+    mib: float
 
 
 def pipelines(n: int) -> dict[str, Any]:
@@ -64,15 +84,20 @@ def pipelines(n: int) -> dict[str, Any]:
         "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
         "epsilon": 4,
         "seed": 7,
-        "ledger": {"per_client": {"epsilon": 4}},
     }
     trained = {"train": {"count": 20, "size": 50}, "learners": ["centroid"]}
     direct = {"protocol": "direct", "clients": {"train": n}}
+    named = {
+        "report": trained | {"clients": {"train": n - FEW, "vote": FEW}},
+        "vote": trained | {"clients": {"train": FEW, "vote": n - FEW}},
+        "direct": direct | {"direct": {"arm": "mean"}},
+        "joint": direct | {"direct": {"arm": "joint"}},
+    }
     return {
-        "report": common | trained | {"clients": {"train": n - FEW, "vote": FEW}},
-        "vote": common | trained | {"clients": {"train": FEW, "vote": n - FEW}},
-        "direct": common | direct | {"direct": {"arm": "mean"}},
-        "joint": common | direct | {"direct": {"arm": "joint"}},
+        name: common
+        | own
+        | {"ledger": {"per_client": {"epsilon": 4}, "population": name}}
+        for name, own in named.items()
     }
 
 
@@ -92,82 +117,126 @@ def write(folder: Path, n: int) -> None:
             writer.write_table(pa.table(rows, schema))
 
 
-def plan(folder: Path, name: str) -> Plan:
-    project = Project(folder)
-    return make_plan(project, PipelinesFile(project).configured(name))
+def steps(folder: Path, name: str) -> dict[str, Step]:
+    """Return the steps of a pipeline by the names of their stages."""
+    configured = PipelinesFile(Project(folder)).configured(name)
+    return {s.stage.name: s for s in make_plan(Project(folder), configured).steps}
 
 
-def do_plan(folder: Path, name: str, _stage: str) -> float:
+def task_plan(folder: Path, name: str, _stage: str) -> float:
+    """Return the seconds of a plan."""
     start = time.perf_counter()
-    plan(folder, name)
+    steps(folder, name)
     return time.perf_counter() - start
 
 
-def do_stage(folder: Path, name: str, stage: str) -> float:
-    """Do one stage; a release without the ledger."""
-    project = Project(folder)
-    executing.release = lambda project, step, target, compute: commit(  # type: ignore[assignment]
-        compute(), target
-    )
-    (step,) = (s for s in plan(folder, name).steps if s.stage.name == stage)
+def task_step(folder: Path, name: str, stage: str) -> float:
+    """Do a step and return its seconds."""
+    step, engine = steps(folder, name)[stage], Engine("local", WORKERS)
     start = time.perf_counter()
-    executing.execute(project, step, engine=Engine("local", WORKERS))
+    executing.execute(Project(folder), step, engine=engine)
     return time.perf_counter() - start
 
 
-def do_limit(folder: Path, name: str, stage: str) -> float:
-    """Return the seconds that words, reading and writing alone take of a release.
+def task_release(folder: Path, name: str, stage: str) -> float:
+    """Do a release without the ledger: nobody is counted in these folders."""
+    executing.release = _unledgered  # type: ignore[assignment]
+    return task_step(folder, name, stage)
 
-    As many words as the sampler asks for, counted on one shard; the columns that it
-    reads, and bytes as many as it writes, made durable.
+
+def _unledgered(_project: Any, _step: Any, target: Path, compute: Any) -> Artifact:
+    return commit(compute(), target)
+
+
+def task_limit(folder: Path, _name: str, stage: str) -> float:
+    """Return the seconds of a release's words, reading and writing alone.
+
+    Both processors draw as many words as the sampler asks for, then one reads what it
+    reads and writes, for good, as many bytes as it writes.
     """
     project = Project(folder)
-    steps = {step.stage.name: step for step in plan(folder, name).steps}
-    made = artifact(project, stage, steps[stage].key)
-    read = artifact(project, "ingest", steps["ingest"].key)
-    words = asked(folder, name, stage) * made.rows
+    made = Artifact(next((project.artifacts / stage).glob("[!.]*")))
+    read = Artifact(next((project.clients / "ingest").glob("[!.]*")))
+    (place,) = read.places("clients")
+    n = sum(len(part["label"]) for part in read.shards("clients", place, ("label",)))
+    words = int(_asked(made, read, place) * n / WORKERS)
     start = time.perf_counter()
-    for part in range(0, words, 1 << 20):
-        SystemEntropy().words(min(1 << 20, words - part))
-    middle = time.perf_counter()
-    for _ in read.shards("clients", read.places("clients")[0], ("curve", "label")):
+    drawing = [Thread(target=_draw, args=(words,)) for _ in range(WORKERS)]
+    for each in drawing:
+        each.start()
+    for each in drawing:
+        each.join()
+    for _ in read.shards("clients", place, ("curve", "label")):
         pass
     size = sum(entry["bytes"] for entry in made.manifest["tables"].values())
-    with (folder / "limit").open("wb") as stream:
-        block = bytes(1 << 20)
-        for _ in range(size >> 20):
-            stream.write(block)
+    _write(folder / "limit", size)
+    return time.perf_counter() - start
+
+
+def _draw(words: int) -> None:
+    for start in range(0, words, 1 << 20):  # `os.urandom` lets other threads run
+        SystemEntropy().words(min(1 << 20, words - start))
+
+
+def _write(path: Path, size: int) -> None:
+    with path.open("wb") as stream:
+        for start in range(0, size, 1 << 20):
+            stream.write(bytes(min(1 << 20, size - start)))
+        stream.flush()
         os.fsync(stream.fileno())
-    (folder / "limit").unlink()
-    # Words are drawn by all workers at once, the file is one.
-    return (middle - start) / WORKERS + time.perf_counter() - middle
+    path.unlink()
+
+
+def _asked(made: Artifact, read: Artifact, place: Place) -> float:
+    """Return how many words a client costs: drawn, sent to a bucket, put in order."""
+    task, counted = Task.from_json(made.facts["task"]), _Counted()
+    some = read.shard("clients", place, 0, ("curve", "label"))
+    n = len(some["label"])
+    judge = np.zeros(n, dtype=np.int64) if task.candidates else None
+    known = knowledge(task, some["curve"], some["label"], judge)
+    message_of(task).draw(task, known, counted)
+    return counted.n / n + 2
+
+
+class _Counted(SystemEntropy):
+    """The operating system's words, counted."""
+
+    n = 0
+
+    def words(self, n: int) -> Words:
+        """Return fresh words."""
+        self.n += n
+        return super().words(n)
 
 
 def in_a_process(
     task: str, folder: Path, name: str = "", stage: str = "", n: int = 0
-) -> tuple[dict[str, float], float]:
-    """Return what a task printed, and the MiB of its largest process."""
+) -> Took:
+    """Return what a task took, in a process of its own."""
     words = ["--task", task, "--folder", str(folder), "--clients", str(n)]
     words += ["--pipeline", name, "--stage", stage]
-    command = [sys.executable, __file__, *words]
+    command = [sys.executable, "-m", "benchmarks.bench_scale", *words]
     child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    stop, peaks = Event(), dict[int, int]()
-    watching = Thread(target=_watch, args=(child.pid, stop, peaks))
+    stop, seen = Event(), dict[int, tuple[float, int]]()
+    watching = Thread(target=_watch, args=(child.pid, stop, seen))
     watching.start()
     out, _ = child.communicate()
     stop.set()
     watching.join()
     if child.returncode:
         raise SystemExit(f"{task} {name} {stage} failed")
-    told: dict[str, float] = json.loads(out or "{}")
-    return told, max(peaks.values(), default=0) / 1024
+    cpu = sum(own for own, _ in seen.values())
+    return Took(json.loads(out), cpu, max(peak for _, peak in seen.values()) / 1024)
 
 
-def _watch(pid: int, stop: Event, peaks: dict[int, int]) -> None:
-    """Note the peak (KiB) of a process and its descendants until told to stop."""
+def _watch(pid: int, stop: Event, seen: dict[int, tuple[float, int]]) -> None:
+    """Note seconds and peak (KiB) of a process and its descendants, until stopped."""
     while not stop.wait(0.05):
         for each in _family(pid):
-            peaks[each] = max(peaks.get(each, 0), _peak(each))
+            try:
+                seen[each] = _usage(each)
+            except (OSError, StopIteration):  # it has ended
+                continue
 
 
 def _family(pid: int) -> Iterator[int]:
@@ -181,21 +250,114 @@ def _family(pid: int) -> Iterator[int]:
             yield from _family(int(child))
 
 
-def _peak(pid: int) -> int:
-    try:
-        text = Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return 0
-    lines = (line for line in text.splitlines() if line.startswith("VmHWM"))
-    return int(next(lines, "VmHWM: 0 kB").split()[1])
+def _usage(pid: int) -> tuple[float, int]:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    peak = next(line for line in lines if line.startswith("VmHWM"))
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS, int(peak.split()[1])
 
 
-class _Counted:
-    """The operating system's words, counted."""
+@dataclass(frozen=True)
+class Found:
+    """What was seen of one pipeline: its release, the limit, and a second plan."""
 
-    def __init__(self) -> None:
-        self.n = 0
+    release: Took
+    limit: float
+    second: float
 
-    def words(self, n: int) -> Any:
-        self.n += n
-        return SystemEntropy().words(n)
+
+def measured(name: str, n: int) -> Found:
+    """Run a pipeline up to its release, in a folder of its own, and print what is seen.
+
+    It is planned twice before that: a release without a ledger forbids more.
+    """
+    with TemporaryDirectory() as text:
+        folder = Path(text)
+        in_a_process("write", folder, n=n)
+        print(f"{name}, {n:,} clients")
+        *before, stage = RELEASES[name]
+        _say("first plan", in_a_process("plan", folder, name), n)
+        for each in before:
+            _say(each, in_a_process("step", folder, name, each), n)
+        second = _say("second plan", in_a_process("plan", folder, name), n)
+        release = _say(stage, in_a_process("release", folder, name, stage), n)
+        limit = _say("limit", in_a_process("limit", folder, name, stage), n)
+    return Found(release, limit.seconds, second.seconds)
+
+
+def joint(n: int) -> float:
+    """Return the MiB of the largest process of all steps of arm ``joint``."""
+    with TemporaryDirectory() as text:
+        folder = Path(text)
+        in_a_process("write", folder, n=n)
+        print(f"joint, {n:,} clients, with the ledger")
+        took = [in_a_process("step", folder, "joint", stage) for stage in JOINT]
+        for stage, each in zip(JOINT, took, strict=True):
+            _say(stage, each, n)
+    return max(each.mib for each in took)
+
+
+def _say(what: str, took: Took, n: int) -> Took:
+    each = 1e6 * took.seconds / n
+    print(
+        f"  {what:12}{took.seconds:8.1f} s {took.cpu:8.1f} s CPU {each:8.2f} us a client"
+        f" {took.mib:6.0f} MiB",
+        flush=True,
+    )
+    return took
+
+
+def main() -> int:
+    """Measure, or do one task of a measurement."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--task", choices=["write", *TASKS], help=argparse.SUPPRESS)
+    for name in ("--folder", "--pipeline", "--stage"):
+        parser.add_argument(name, default="", help=argparse.SUPPRESS)
+    parser.add_argument("--clients", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.task is None:
+        return compared(
+            *(1_000_000, 10_000_000) if given.full else (200_000, 1_000_000)
+        )
+    if given.task == "write":
+        write(Path(given.folder), given.clients)
+        print(0)
+    else:
+        print(TASKS[given.task](Path(given.folder), given.pipeline, given.stage))
+    return 0
+
+
+TASKS: Final = {
+    "plan": task_plan,
+    "step": task_step,
+    "release": task_release,
+    "limit": task_limit,
+}
+
+
+def compared(small: int, large: int) -> int:
+    """Measure two sizes, print what was asked for, and return the exit code."""
+    ratios, sizes = dict[str, float](), dict[str, float]()
+    bounds = {"joint, MiB": 700.0}
+    for name in RELEASES:
+        one, other = measured(name, small), measured(name, large)
+        each = other.release.seconds / large / (one.release.seconds / small)
+        ratios[f"{name}, seconds a client"] = each
+        ratios[f"{name}, memory"] = other.release.mib / one.release.mib
+        ratios[f"{name}, share of the limit"] = other.limit / other.release.seconds
+        sizes[f"{name}, s"] = other.release.seconds
+        sizes[f"{name}, CPU s"] = other.release.cpu
+        sizes[f"{name}, MiB"] = other.release.mib
+        sizes[f"{name}, second plan, s"] = other.second
+        bounds |= {f"{name}, seconds a client": 1.2, f"{name}, memory": 1.2}
+        bounds |= {f"{name}, s": 60, f"{name}, MiB": 1024}
+        bounds |= {f"{name}, second plan, s": 5}
+    least = {f"{name}, share of the limit": 0.15 for name in ("report", "direct")}
+    sizes["joint, MiB"] = joint(1_000_000)
+    shares = tuple(name for name in ratios if name.endswith("limit"))
+    return record("scale", ratios, sizes=sizes, bounds=bounds, least=least, more=shares)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

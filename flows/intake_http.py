@@ -109,27 +109,33 @@ class Service:
         return answer(told[0]) if kind == JSON else answers(told)
 
     async def _body(self, request: Request, most: int) -> bytes:
-        """Return the body, as long as it is not too large and comes in time."""
+        """Return the body, as long as it is not too large and comes in time.
+
+        Of one that is too large the rest is read, up to a limit, and dropped: who is
+        hung up on while sending does not hear why.
+        """
         length = request.headers.get("content-length", "0")
-        if length.isdecimal() and int(length) > most:
+        if length.isdecimal() and int(length) > LARGEST_BODY:
             raise _too_large(most)
-        held = 0
-        parts = []
+        body, came = bytearray(), 0
         try:
             async with asyncio.timeout(READING):
                 async for part in request.stream():
-                    held += len(part)
-                    self.reading += len(part)
-                    if held > most:
-                        raise _too_large(most)
+                    came += len(part)
+                    if came > LARGEST_BODY:
+                        break
+                    if came <= most:
+                        self.reading += len(part)
+                        body += part
                     if self.reading > MOST_READ:
                         raise Problem(429, FULL.name, FULL.title, wait=FULL.wait)
-                    parts.append(part)
         except TimeoutError:
             raise Problem(408, SLOW.name, SLOW.title) from None
         finally:
-            self.reading -= held
-        return b"".join(parts)
+            self.reading -= len(body)
+        if came > most:
+            raise _too_large(most)
+        return bytes(body)
 
     async def task(self, request: Request) -> Response:
         """Return a published task by its digest; it never changes."""

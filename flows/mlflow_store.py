@@ -7,8 +7,10 @@ import os
 import sqlite3
 from typing import TYPE_CHECKING
 
+from curvote.errors import UserError
 from curvote.run.project import Project
 from flows.environment import is_alive, prepare
+from flows.examining.databases import MLFLOW
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -18,15 +20,18 @@ def connect(project: Project) -> MlflowClient:
     """Return a client of the store that the environment names; makes a new database."""
     prepare(project.root)
     uri = os.environ["MLFLOW_TRACKING_URI"]
-    _check_writable(uri)
+    _check(project, uri)
     import mlflow
 
     mlflow.set_tracking_uri(uri)
     return mlflow.MlflowClient(uri)
 
 
-def _check_writable(uri: str) -> None:
+def _check(project: Project, uri: str) -> None:
     """Fail at once where MLflow would try again for minutes."""
+    problem = MLFLOW.problem(project)
+    if problem:
+        raise UserError("; ".join(MLFLOW.words(project, problem)) + ".")
     if not uri.startswith("sqlite:///"):
         return
     path = uri.removeprefix("sqlite:///")

@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Final
 
-from curvote.client import ledger_chain
+from curvote.client import ledger_chain, ledger_stamp
 from curvote.durable import DurableFile
 from curvote.errors import UserError
 
@@ -102,6 +102,10 @@ class _LedgerFile(DurableFile):
         super()._write(path)
         with closing(sqlite3.connect(path)) as db, db:
             ledger_chain.begin(db)
+
+    def _sound(self, db: sqlite3.Connection, path: Path) -> bool:
+        """Check the pages only if something was written since that was done last."""
+        return ledger_stamp.is_checked(db, path) or ledger_stamp.check(db, path)
 
     def _upgrade(self, path: Path) -> None:
         """Add caps and chain to a file of format 1, all or nothing."""

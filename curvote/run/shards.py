@@ -8,6 +8,7 @@ and says who is asked what: it stays on the clients' side and is deleted at the 
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress

@@ -163,10 +163,10 @@ def test_schedules_fire_and_no_process_outlives_serve(
     assert "Traceback" not in log.read_text()
 
 
-def test_a_server_that_cannot_start_is_a_user_error_with_its_log(
+def test_a_server_that_cannot_start_is_a_user_error_with_its_cause(
     tmp_path: Path,
 ) -> None:
-    """The end of the log says why, and nothing is left behind."""
+    """One line says why and what to do, and nothing is left behind."""
     server = PrefectServer(tmp_path)
     server.home.mkdir()
     (server.home / "prefect.db").write_text("this is no database " * 100)

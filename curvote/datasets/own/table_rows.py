@@ -1,4 +1,4 @@
-"""The cells of a user's table, a block of rows at a time, and what is wrong with them."""
+"""A user's table as numbers, a block of rows at a time, and what is wrong with it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,8 @@ class Cells:
     """One pass over the table at ``path``, its cells as numbers.
 
     Labels become codes in the order in which they are met, those that are listed first;
-    ``known`` holds their texts, and ``empty`` the rows without an id. What is wrong is counted in ``violations``.
+    ``known`` holds their texts, and ``empty`` the rows without an id. What is wrong is
+    counted in ``violations``.
     """
 
     def __init__(self, given: Stated, path: Path, violations: Violations) -> None:

@@ -24,7 +24,6 @@ from curvote.datasets.own.repeated import Repeated
 from curvote.datasets.own.table_rows import Block, Cells, spread
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.tabular import TableSchema
-from curvote.errors import UserError
 
 if TYPE_CHECKING:
     from curvote.datasets.table import Parameters
@@ -150,6 +149,7 @@ class _Total:
     missing: Integers
     empty: Integers
 
+
 def _tallied(blocks: Iterator[Block], given: Parameters) -> _Total:
     schema = spread(given, ())
     p = len(schema.features)
@@ -180,9 +180,7 @@ def _kept(absent: Bits, given: Parameters) -> Bits:
     return ~absent.any(axis=1) if drop else np.full(len(absent), True)
 
 
-def _noted(
-    blocks: Iterator[Block], repeated: Repeated, ids: _Ids
-) -> Iterator[Block]:
+def _noted(blocks: Iterator[Block], repeated: Repeated, ids: _Ids) -> Iterator[Block]:
     for block in blocks:
         repeated.add(np.column_stack([block.values, block.codes]))
         ids.add(block.ids)

@@ -29,7 +29,7 @@ def rule_of(params: Params) -> Rule:
 
 
 def decoded(reports: Iterable[Columns], public: Facts, rule: Rule = solve) -> Columns:
-    """Return table ``classifier`` from the shards of ``directions`` and the public."""
+    """Return table ``classifier`` from shards of ``directions`` and what is public."""
     return of_total(total_of(reports), public, rule)
 
 

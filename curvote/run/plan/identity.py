@@ -74,9 +74,7 @@ class Who:
     senders: Ids
 
 
-def people(
-    project: Project, configured: Configured, raw: Sequence[Raw]
-) -> People:
+def people(project: Project, configured: Configured, raw: Sequence[Raw]) -> People:
     """Return who takes part: ids are read once for each content of the raw files.
 
     The digest of roles is kept on the clients' side, under the keyed digest of the

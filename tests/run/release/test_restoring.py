@@ -19,7 +19,7 @@ from flows.cli_ledger import app
 from tests import plain, production
 from tests.ledgers import filled, says
 from tests.production import REAL
-from tests.run.release.test_witness import TWO, WIDE, back, refused, run, witnessed
+from tests.witnessed import TWO, WIDE, back, refused, run, witnessed
 
 
 @pytest.fixture

@@ -1,0 +1,106 @@
+"""The stages of a pipeline as plain functions on tables in memory, and their CPU time.
+
+Run as ``python -m benchmarks.plain_stages FOLDER PIPELINE REPLICATES``; prints the CPU
+seconds of all stage functions, without imports and plan. Nothing is stored.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from curvote.chain.sharded import whole
+from curvote.chain.stage import SHARED, Columns, Here, Place, Rows
+from curvote.run.config.file import PipelinesFile
+from curvote.run.execute import DEFAULT_BLOCK
+from curvote.run.plan.step import Step
+from curvote.run.planner import make_plan
+from curvote.run.project import Project
+
+Key = tuple[str, str]
+
+
+@dataclass
+class Memory:
+    """What a stage made: its facts, and the columns of each table and repetition."""
+
+    facts: dict[str, Any]
+    tables: dict[tuple[str, Place], Columns] = field(default_factory=dict)
+
+    def columns(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one repetition, or those that all share."""
+        found = self.tables.get((table, place)) or self.tables[table, SHARED]
+        return found if only is None else {name: found[name] for name in only}
+
+    def count(self, table: str, place: Place) -> int:
+        """Return how many shards there are: one."""
+        return 1
+
+    def shards(
+        self, table: str, place: Place, only: Sequence[str] | None = None
+    ) -> Iterator[Columns]:
+        """Yield the columns of one repetition: here there are no shards."""
+        yield self.columns(table, place, only)
+
+    def shard(
+        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
+    ) -> Columns:
+        """Return the columns of one repetition, which are those of its only shard."""
+        return self.columns(table, place, only)
+
+
+def computed(step: Step, done: dict[Key, Memory]) -> Memory:
+    """Return what the functions of a step's stage make of what others made."""
+    stage = import_module(step.stage.module)
+    inputs: Any = {name: done[at] for name, at in step.sources.items()}
+    params = step.params | {"raw.paths": {}}
+    facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
+    heres = [
+        Here(step.stage.name, place, step.sizes, inputs, params, facts)
+        for place in step.places
+    ]
+    made = Memory(facts)
+    for start in range(0, len(heres), DEFAULT_BLOCK):
+        part = heres[start : start + DEFAULT_BLOCK]
+        for here, rows in zip(part, tables(stage, part), strict=True):
+            for name, columns in rows.items():
+                made.tables[name, here.place] = columns
+    return made
+
+
+def tables(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
+    """Yield the tables of each repetition."""
+    if hasattr(stage, "shard"):
+        return map(partial(whole, stage), heres)
+    return map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres)
+
+
+def main(folder: str, pipeline: str, replicates: str) -> None:
+    """Compute every stage and print how long that took."""
+    project = Project(Path(folder))
+    configured = PipelinesFile(project).configured(
+        pipeline, (), replicates=int(replicates), seed=None
+    )
+    steps = make_plan(project, configured).steps
+    for step in steps:
+        import_module(step.stage.module)
+    done: dict[Key, Memory] = {}
+    with threadpool_limits(limits=1):
+        start = time.process_time()
+        for step in steps:
+            done[step.id] = computed(step, done)
+        print(time.process_time() - start)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

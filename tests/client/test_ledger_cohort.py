@@ -1,0 +1,96 @@
+"""Cohorts of any size and kind: one order, one digest, each id once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from curvote.client import ledger_cohort
+from curvote.client.ledger import Ledger
+from curvote.client.ledger_cohort import BATCH, Clients, Cohort, names
+from curvote.errors import UserError
+from tests.ledgers import TENTH, reserve, says
+
+WHOLE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-200, 2000))
+QUICK = settings(max_examples=200, deadline=None, derandomize=True)
+
+
+@QUICK
+@given(st.sets(WHOLE, min_size=1, max_size=60))
+def test_numbers_stand_in_the_order_of_their_text(ids: set[int]) -> None:
+    """As Python sorts the texts; so a ledger's digests are those of before."""
+    expected = sorted(map(str, ids))
+    assert names(np.array(list(ids), dtype=np.int64)) == expected
+    assert names(list(map(str, ids))) == expected
+
+
+def _many(make: Callable[[int], Any]) -> list[Any]:
+    """Return so many ids that they take several batches."""
+    rng = np.random.default_rng(3)
+    return [make(int(i)) for i in rng.permutation(2 * BATCH + 10)]
+
+
+@pytest.mark.parametrize("make", [int, "p{}".format, "\u00e9{}".format, "{}.0".format])
+def test_an_array_and_its_pieces_are_one_cohort(make: Callable[[int], Any]) -> None:
+    """Whole or in chunks, in batches of one size, sorted over all of them."""
+    ids = np.array(_many(make))
+    whole = Cohort(ids)
+    pieces = Cohort(part for part in np.array_split(ids, 7))
+    batches = list(whole)
+    assert [len(batch) for batch in batches] == [BATCH, BATCH, 10]
+    assert list(pieces) == batches
+    assert pieces.n == whole.n == len(ids)
+    flat = [name for batch in batches for name in batch]
+    assert flat == sorted(flat)
+
+
+def test_numbers_and_texts_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number and its text are one client, in whatever chunks they come."""
+    pieces = [np.arange(5), np.array(["5", "x"])]
+    assert names(iter(pieces)) == ["0", "1", "2", "3", "4", "5", "x"]
+    for n in (10, 1):
+        monkeypatch.setattr(ledger_cohort, "BATCH", n)
+        with pytest.raises(UserError, match="1 of 7 client ids"):
+            Cohort(iter([np.arange(5), np.array(["4", "x"])]))
+
+
+@pytest.mark.parametrize("make", [int, str])
+def test_one_repeated_among_many_is_refused(make: Callable[[int], Any]) -> None:
+    """Also where the two are at the seam of two batches."""
+    ids = [*_many(make), make(7)]
+    with pytest.raises(UserError, match=f"1 of {len(ids)} client ids"):
+        Cohort(np.array(ids))
+
+
+def test_a_large_cohort_is_counted_as_a_small_one(ledger: Ledger) -> None:
+    """Three releases of overlapping cohorts of several batches; totals are exact."""
+    n = 2 * BATCH + 10
+    reserve(ledger, "a", np.arange(n))
+    reserve(ledger, "b", (part for part in np.array_split(np.arange(5, n + 5), 3)))
+    reserve(ledger, "c", np.arange(n + 100, n + 120))
+    ledger.cancel("c")
+    sums = dict(zip(*map(list, _spent(ledger)), strict=True))
+    assert len(sums) == n + 5
+    assert {sums[str(i)] for i in (*range(5), n, n + 4)} == {TENTH.epsilon}
+    assert {sums[str(i)] for i in range(5, n)} == {2 * TENTH.epsilon}
+    assert ledger.overlap("p", np.arange(n - 5, n + 300)) == 10
+    assert ledger.overlap("nowhere", np.arange(3)) == 0
+    assert ledger.n_spent("p") == n + 5
+    assert says(ledger.path)[2] == []
+
+
+def _spent(ledger: Ledger) -> tuple[Clients, np.ndarray]:
+    spent = ledger.spent("p")
+    return spent.clients, spent.epsilon
+
+
+@pytest.fixture
+def ledger(tmp_path: Any) -> Any:
+    """Return a fresh ledger."""
+    with Ledger(tmp_path / "ledger.sqlite") as opened:
+        yield opened

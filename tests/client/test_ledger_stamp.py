@@ -1,0 +1,126 @@
+"""Opening a large ledger reads its pages only after a write."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from curvote.client import ledger_stamp
+from curvote.client.ledger import Ledger
+from curvote.errors import UserError
+from tests.ledgers import filled, reserve
+
+
+@pytest.fixture
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return the ledgers whose pages are checked; all count as large."""
+    found: list[Path] = []
+    check = ledger_stamp.check
+
+    def counting(db: object, path: Path) -> bool:
+        found.append(path)
+        return check(db, path)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ledger_stamp, "check", counting)
+    monkeypatch.setattr(ledger_stamp, "SMALLEST", 0)
+    monkeypatch.setattr(ledger_stamp, "_BLINK", -1.0)
+    return found
+
+
+@pytest.fixture
+def path(tmp_path: Path, checks: list[Path]) -> Path:
+    """Return a ledger whose pages were checked."""
+    made = filled(tmp_path / "ledger.sqlite")
+    Ledger(made).close()
+    checks.clear()
+    return made
+
+
+def test_pages_are_read_again_only_after_a_write(
+    path: Path, checks: list[Path]
+) -> None:
+    """Twenty openings read none; one reservation makes the next opening read all."""
+    for _ in range(20):
+        Ledger(path).close()
+    assert checks == []
+    with Ledger(path) as ledger:
+        reserve(ledger, "more", ["x"])
+        Ledger(path).close()  # what waits in the journal was not checked
+        assert len(checks) == 1
+    for _ in range(3):
+        Ledger(path).close()
+    assert len(checks) == 2
+    assert ledger_stamp.stamp_of(path).stat().st_mode & 0o777 == 0o600
+
+
+def _bytes(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[5 * 4096 : 5 * 4096 + 8] = b"\xff" * 8
+    path.write_bytes(content)
+
+
+def _same_time(path: Path) -> None:
+    times = path.stat()
+    _bytes(path)
+    os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+
+@pytest.mark.parametrize("alter", [_bytes, _same_time])
+def test_altered_bytes_are_noticed_though_it_was_checked(
+    path: Path, checks: list[Path], alter: Callable[[Path], None]
+) -> None:
+    """Whatever the date of the file says: its change of state has a time of its own."""
+    time.sleep(0.02)  # a file system counts time in ticks
+    alter(path)
+    with pytest.raises(UserError, match="damaged"):
+        Ledger(path)
+    assert set(checks) == {path}
+
+
+@pytest.mark.parametrize("said", ["", "[]", "{}", '{"checked": null}', "\xff"])
+def test_a_stamp_that_cannot_be_read_is_none(
+    path: Path, checks: list[Path], said: str
+) -> None:
+    """The pages are checked, and a new one is written."""
+    stamp = ledger_stamp.stamp_of(path)
+    stamp.write_text(said, encoding="latin-1")
+    Ledger(path).close()
+    Ledger(path).close()
+    assert len(checks) == 1
+    assert json.loads(stamp.read_text())["top"][0] > 1
+
+
+@pytest.mark.parametrize("days", [-1, ledger_stamp.DAYS + 1])
+def test_a_stamp_is_believed_for_a_week(
+    path: Path, checks: list[Path], days: int
+) -> None:
+    """Nor is one from the future, after a clock was set back."""
+    stamp = ledger_stamp.stamp_of(path)
+    said = json.loads(stamp.read_text())
+    stamp.write_text(json.dumps(said | {"checked": time.time() - days * 86_400}))
+    Ledger(path).close()
+    assert len(checks) == 1
+
+
+def test_a_small_ledger_has_none(tmp_path: Path) -> None:
+    """Its pages are read each time."""
+    path = filled(tmp_path / "ledger.sqlite")
+    Ledger(path).close()
+    assert not ledger_stamp.stamp_of(path).exists()
+
+
+def test_a_ledger_that_was_just_written_has_none_yet(
+    path: Path, checks: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write in the same moment as the check might leave the same times."""
+    monkeypatch.setattr(ledger_stamp, "_BLINK", 60.0)
+    with Ledger(path) as ledger:
+        reserve(ledger, "more", ["x"])
+    for _ in range(2):
+        Ledger(path).close()
+    assert len(checks) == 2

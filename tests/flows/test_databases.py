@@ -1,0 +1,151 @@
+"""Prefect's and MLflow's databases destroyed, absent or newer: results stand."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run import history
+from curvote.run.project import Project
+from flows.examining import mending
+from flows.server import PrefectServer
+from flows.stopped import in_words
+from tests import plain
+from tests.processes import until
+
+GARBAGE = b"no database any more" * 5000
+
+
+@pytest.fixture(autouse=True)
+def _environment() -> Iterator[None]:
+    before = dict(os.environ)
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
+        os.environ.pop(name, None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
+    """Give a command in a process of its own, which has no database open."""
+    made = [sys.executable, "-m", "flows", *words, "--project", str(project.root)]
+    return subprocess.run(
+        made, capture_output=True, text=True, timeout=170, check=False
+    )
+
+
+def repair(project: Project) -> list[str]:
+    """Log what is missing, in a process of its own; return what it says."""
+    code = "import sys; from pathlib import Path; from flows import tracking"
+    code += "; from curvote.run.project import Project"
+    code += "; tracking.repair(Project(Path(sys.argv[1])))"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(project.root)],
+        capture_output=True,
+        text=True,
+        timeout=170,
+        check=True,
+    )
+    return done.stderr.splitlines()
+
+
+def newer(path: Path) -> None:
+    """Let a later version have been here."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("CREATE TABLE IF NOT EXISTS alembic_version (version_num TEXT)")
+        db.execute("DELETE FROM alembic_version")
+        db.execute("INSERT INTO alembic_version VALUES ('ffffffffffff')")
+
+
+def destroy(path: Path) -> None:
+    """Overwrite a file in place, under whoever has it open."""
+    with path.open("r+b") as stream:
+        stream.write(GARBAGE)
+
+
+def test_mlflow_that_cannot_be_used_is_a_warning(done: Project) -> None:
+    """One line; the results stand, and what is missing is logged once it can be."""
+    assert repair(done) == []
+    (first,) = history.load_all(done)
+    assert first.mlflow_run
+    second = replace(first, id=f"{first.id}-2", sequence=0, mlflow_run=None)
+    history.save(done, second)
+    path = done.state / "mlflow.db"
+    kept = path.read_bytes()
+    for damage, way in ((newer, "install the MLflow"), (destroy, "doctor --fix")):
+        damage(path)
+        (said,) = repair(done)
+        assert said.startswith("warning: MLflow could not log (MLflow's database")
+        assert way in said
+        assert history.load_all(done)[-1].mlflow_run is None
+        path.write_bytes(kept)
+    assert repair(done) == []
+    assert all(record.mlflow_run for record in history.load_all(done))
+
+
+@pytest.mark.faults
+def test_an_absent_database_of_mlflow_is_made_and_filled_again(done: Project) -> None:
+    """What it had is logged again by `doctor --fix`, from the records."""
+    repair(done)
+    (first,) = history.load_all(done)
+    (done.state / "mlflow.db").unlink()
+    assert mending.unlogged(done) == [first.id]
+    told = command(done, "doctor", "--fix")
+    assert "1 of 1 runs logged again in MLflow" in told.stderr
+    assert not mending.unlogged(done)
+    assert command(done, "doctor").returncode == 0
+
+
+def test_prefects_database_of_a_newer_version_is_said(tmp_path: Path) -> None:
+    """Before anything ran, in one line."""
+    server = PrefectServer(tmp_path)
+    newer(server.home / "prefect.db")
+    with pytest.raises(UserError, match="newer Prefect") as told, server:
+        server.wait()
+    assert len(str(told.value).splitlines()) == 1
+
+
+def falls_over() -> None:
+    """Do what Prefect does when it cannot note down an error."""
+    try:
+        raise UserError("what was meant")
+    except UserError:
+        raise RuntimeError("500 Internal Server Error")  # noqa: B904
+
+
+def test_prefect_falling_over_a_message_of_ours_hides_nothing(tmp_path: Path) -> None:
+    """The first UserError is what is told; what we know nothing of stays as it is."""
+    with pytest.raises(UserError, match="what was meant"), in_words(Project(tmp_path)):
+        falls_over()
+    with pytest.raises(ZeroDivisionError), in_words(Project(tmp_path)):
+        _ = 1 / 0
+
+
+@pytest.mark.faults
+def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None:
+    """What was stored is readable; after `doctor --fix` the same command completes."""
+    project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 2})
+    words = [sys.executable, "-m", "flows", "run", "tiny", "--project", str(tmp_path)]
+    running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    assert until(lambda: bool(history.load_all(project)), 100)
+    destroy(project.state / "prefect" / "prefect.db")
+    _, told = running.communicate(timeout=170)
+    said = [line for line in told.splitlines() if not line.startswith("[")]
+    assert "Traceback" not in told
+    assert len(said) <= 5
+    assert running.returncode == 2
+    assert any("curvote doctor --fix" in line for line in said)
+    assert len(mending.mend(project)) >= 1
+    again = command(project, "run", "tiny")
+    assert again.returncode == 0, again.stderr
+    assert history.completed(project, "tiny").status == "completed"
