@@ -15,6 +15,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.run.plan.code_notes import NOTES
+
 PACKAGE = Path(__file__).resolve().parents[2]
 # Names only, as a test holds: they choose a module, and the chosen one counts for
 # itself. What a package exports lazily is followed to where it stands.
@@ -91,6 +93,7 @@ def of_code(modules: Iterable[str]) -> dict[str, str]:
             stamp = path.stat()
             found[module], imports = _parsed(path, stamp.st_mtime_ns, stamp.st_size)
             waiting += imports
+    NOTES.keep()
     return dict(sorted(found.items()))
 
 
@@ -109,13 +112,15 @@ def _exports(path: Path) -> dict[str, str]:
     """
     package = ".".join((PACKAGE.name, *path.parent.relative_to(PACKAGE).parts))
     found = {}
-    for name, inside in _promised(path).items():
+    stamp = path.stat()
+    for name, inside in _promised(path, stamp.st_mtime_ns, stamp.st_size).items():
         module = f"{package}.{inside}"
         found[name] = module if _is_file(module) else f"{module}.{name}"
     return found
 
 
-def _promised(path: Path) -> dict[str, str]:
+@cache
+def _promised(path: Path, _mtime: int, _size: int) -> dict[str, str]:
     """Return the names given to `curvote.lazy.exports`, as they are written."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
@@ -136,11 +141,15 @@ def _source(module: str) -> Path | None:
 
 @cache
 def _parsed(path: Path, _mtime: int, _size: int) -> tuple[str, tuple[str, ...]]:
+    before = NOTES.find(path)
+    if before is not None:
+        return before
     tree = ast.parse(path.read_text(encoding="utf-8"))
     imports = tuple(_imports(tree))
     for node in ast.walk(tree):
         _drop_docstring(node)
     digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    NOTES.add(path, digest, imports)
     return digest, imports
 
 
