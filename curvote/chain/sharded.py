@@ -48,7 +48,7 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 
 def made_of(module: Any, here: Here) -> Iterator[Rows]:
-    """Yield what a stage's module makes of one repetition, in as many parts as it does."""
+    """Yield what a stage's module makes of one repetition, whole or in parts."""
     if hasattr(module, "parts"):
         yield from module.parts(here)
     else:
