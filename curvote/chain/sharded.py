@@ -48,9 +48,9 @@ def stacked(parts: Sequence[Rows]) -> Rows:
 
 
 def made_of(module: Any, here: Here) -> Iterator[Rows]:
-    """Yield what a stage's module makes of one repetition, whole or in parts."""
-    if hasattr(module, "parts"):
-        yield from module.parts(here)
+    """Yield what a stage's module makes of one repetition, whole or in portions."""
+    if hasattr(module, "portions"):
+        yield from module.portions(here)
     else:
         yield whole(module, here) if hasattr(module, "shard") else module.one(here)
 

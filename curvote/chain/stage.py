@@ -3,7 +3,7 @@
 A stage's module has one of three functions, all pure: same arguments, same result.
 
 - ``one(here)`` returns the tables of one repetition;
-- ``parts(here)`` yields them a part of the rows at a time, where they may be many;
+- ``portions(here)`` yields them a part of the rows at a time, where they may be many;
 - ``block(many)`` those of several at once, one entry each, where a batch pays.
 
 ``facts(inputs, params)`` is computed once and stored beside the tables; without it

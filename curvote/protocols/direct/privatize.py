@@ -3,4 +3,4 @@
 from curvote.protocols.direct.messages import Direction
 from curvote.protocols.stages.drawn import in_order
 
-facts, parts = in_order(Direction())
+facts, portions = in_order(Direction())

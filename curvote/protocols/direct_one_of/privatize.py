@@ -3,4 +3,4 @@
 from curvote.protocols.direct_one_of.messages import NamedDirection
 from curvote.protocols.stages.drawn import in_order
 
-facts, parts = in_order(NamedDirection())
+facts, portions = in_order(NamedDirection())

@@ -3,4 +3,4 @@
 from curvote.protocols.direct_two.messages import FIRST_ROUND
 from curvote.protocols.stages.drawn import in_order
 
-facts, parts = in_order(FIRST_ROUND)
+facts, portions = in_order(FIRST_ROUND)

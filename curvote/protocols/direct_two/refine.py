@@ -3,4 +3,4 @@
 from curvote.protocols.direct_two.messages import Refinement
 from curvote.protocols.stages.drawn import in_order
 
-facts, parts = in_order(Refinement())
+facts, portions = in_order(Refinement())

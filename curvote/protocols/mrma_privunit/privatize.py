@@ -3,4 +3,4 @@
 from curvote.protocols.mrma_privunit.messages import TrainingDirection
 from curvote.protocols.stages.drawn import in_order
 
-facts, parts = in_order(TrainingDirection())
+facts, portions = in_order(TrainingDirection())

@@ -5,7 +5,7 @@ module says which message it is::
 
     facts, one = by(Label())
 
-or ``facts, parts = in_order(...)``, where messages are long.
+or ``facts, portions = in_order(...)``, where messages are long.
 """
 
 from __future__ import annotations
