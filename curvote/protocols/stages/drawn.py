@@ -42,12 +42,12 @@ def by(kind: Message) -> tuple[Stated, Callable[[Here], Rows]]:
 
 
 def in_order(kind: Message) -> tuple[Stated, Callable[[Here], Iterator[Rows]]]:
-    """Return the functions ``facts`` and ``parts`` of the stage that draws ``kind``.
+    """Return the functions ``facts`` and ``portions`` of the stage that draws ``kind``.
 
     Rows are in random order, which is drawn first: so 65,536 of them are in memory.
     """
 
-    def parts(here: Here) -> Iterator[Rows]:
+    def portions(here: Here) -> Iterator[Rows]:
         task, clients = asked(here, kind), clients_of(here)
         rows = kind.senders.rows(clients.roles)
         rows = rows[here.generator("shuffle").permutation(len(rows))]
@@ -55,7 +55,7 @@ def in_order(kind: Message) -> tuple[Stated, Callable[[Here], Iterator[Rows]]]:
             sent = kind.draw(task, clients.known(rows[part]), noise)
             yield {kind.table: kind.gather(task, sent)}
 
-    return _stated(kind), parts
+    return _stated(kind), portions
 
 
 def _stated(kind: Message) -> Stated:
