@@ -211,11 +211,11 @@ class _Ids:
         """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
         if table.given.id is None or not self._parts:
             return
-        every = np.concatenate(self._parts)
-        self._parts.clear()
-        ranked = np.sort(every)
+        ranked = np.concatenate(self._parts)
+        ranked.sort()
         if (ranked[1:] != ranked[:-1]).all():
             return
+        every = np.concatenate(self._parts)
         stated = np.delete(np.arange(len(every)), np.concatenate(table.empty))
         again = np.ones(len(stated), dtype=bool)
         again[np.unique(every[stated], return_index=True)[1]] = False

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +183,17 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def stored(folder: Path) -> Artifact:
+    """Return a committed artifact; what this process has read of it stays known."""
+    found = (folder / MANIFEST).stat()
+    return _stored(folder, found.st_ino, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _stored(folder: Path, _file: int, _time: int) -> Artifact:
+    return Artifact(folder)
 
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
