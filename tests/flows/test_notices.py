@@ -27,6 +27,7 @@ def told(project: Project, command: list[str], **more: Any) -> Path:
 
 
 def keeping(project: Project, **more: Any) -> Path:
+    """Let the command keep what it is given; return where."""
     place = project.root / "told.json"
     return told(project, [sys.executable, "-c", KEEP, str(place)], **more)
 
