@@ -50,6 +50,10 @@ class Child:
         self.started = time.monotonic()
         self.starts += 1
 
+    def there(self) -> bool:
+        """Whether a process was started and not forgotten."""
+        return self.process is not None
+
     def ended(self) -> str:
         """Return how it ended, in words; nothing while it runs or is not started."""
         code = None if self.process is None else self.process.poll()

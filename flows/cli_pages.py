@@ -48,7 +48,7 @@ def _tell_next(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
 
     check(schedules)
     now = datetime.now(UTC)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "pipeline": name,
             "schedule": in_words(each),

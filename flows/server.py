@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import socket
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -16,6 +15,7 @@ from curvote.errors import InternalError, UserError
 from flows.access import CLIENT_VARIABLE, leave_secret, new_secret, read_secret
 from flows.children import Child, server_of
 from flows.environment import is_alive, prepare, process_tag, variable
+from flows.guard import guarded
 from flows.server_launch import HERE, Launch, listen
 from flows.server_state import answers
 
@@ -28,10 +28,10 @@ class PrefectServer:
     """Start Prefect's API, wait for it, and end it with this process.
 
     As a context manager it starts on entry, to be waited for when it is needed, and
-    stops on exit. An address that the user put into ``PREFECT_API_URL``, or a server
-    that ``curvote serve`` runs for this project, is used as it is and left running.
-    Whoever asks our own must know a secret that each start makes anew: one that was
-    stolen is of no use to anybody later.
+    stops on exit; one that dies meanwhile is started again. An address that the user
+    put into ``PREFECT_API_URL``, or a server that ``curvote serve`` runs for this
+    project, is used as it is and left running. Whoever asks our own must know a secret
+    that each start makes anew: one that was stolen is of no use to anybody later.
 
     Args:
         root: the project folder.
@@ -48,18 +48,19 @@ class PrefectServer:
         self.address_file = self.home / _ADDRESS
         self.secret_file = self.home.parent / "serve.secret"
         self.port = port
-        self.kept = kept
         self.url = ""
-        self.launch = Launch(self.home, "", port is not None, kept)
+        self.launch = Launch(self.home, "", pages=port is not None, kept=kept)
+        # Held for as long as this: what is asked while a server that has died is
+        # started again waits here.
         self._listening: socket.socket | None = None
         self._secret: str | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._child: Child | None = None
         self._undo = contextlib.ExitStack()
 
     @property
     def is_ours(self) -> bool:
         """Whether this object started the server, and so ends it."""
-        return self._process is not None
+        return self._child is not None
 
     def start(self) -> Self:
         """Launch the server and return at once; ``PREFECT_API_URL`` is set.
@@ -73,8 +74,8 @@ class PrefectServer:
             self._undo.enter_context(variable(CLIENT_VARIABLE, self._secret))
         return self
 
-    def up(self) -> Self:
-        """Return when the server answers.
+    def up(self) -> Child | None:
+        """Return the server as a child, once it answers; None: it is not ours.
 
         Raises:
             UserError: no answer within 90 seconds; says why.
@@ -83,7 +84,7 @@ class PrefectServer:
             failure = self._failure()
             self.stop()
             raise UserError(failure)
-        return self
+        return self._child
 
     def wait(self) -> Self:
         """Return when the server answers; flows of this process will use it.
@@ -98,7 +99,9 @@ class PrefectServer:
             temporary_settings,
         )
 
-        self.up()
+        child = self.up()
+        if child is not None:
+            self._undo.enter_context(guarded(child))
         # The heartbeat adds a second to each flow and cannot be switched off by a
         # variable; the rest is said again because Prefect reads variables once.
         ours = {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
@@ -107,27 +110,18 @@ class PrefectServer:
         self._undo.enter_context(temporary_settings(ours))
         return self
 
-    def kept_alive(self) -> Child | None:
-        """Return it as a child to be watched, and ended, by somebody else.
-
-        None: it is not ours.
-        """
-        if self._process is None or self._listening is None:
-            return None
-        child = server_of(self.launch, self._listening.fileno())
-        child.process, self._process = self._process, None
-        child.started = time.monotonic()
-        return child
-
     def stop(self) -> None:
         """Send what is still queued and end the server, if it is ours."""
-        process, self._process = self._process, None
+        child, self._child = self._child, None
         try:
-            if process is not None:
+            if child is not None:
                 _send_queued_events()
-                _end(process)
         finally:
             self._undo.close()
+            if child is not None:
+                child.end(STOP_TIMEOUT)
+            if self._listening is not None:
+                self._listening.close()
 
     def announce(self) -> None:
         """Let other commands of this project use this server until it stops.
@@ -160,31 +154,25 @@ class PrefectServer:
 
     def _launch(self) -> str:
         self._secret = new_secret()
-        pages = self.port is not None
-        self.launch = Launch(self.home, self._secret, pages, self.kept)
-        with contextlib.ExitStack() as stack:
-            listening = stack.enter_context(listen(self.port or 0))
-            self._process = self.launch.spawn(listening.fileno())
-            address = f"http://{HERE}:{listening.getsockname()[1]}/api"
-            if pages:  # what is asked while it is started again waits at the socket
-                stack.pop_all()
-                self._listening = listening
-                self._undo.callback(listening.close)
-        return address
+        self.launch = self.launch.under(self._secret)
+        self._listening = listen(self.port or 0)
+        self._child = server_of(self.launch, self._listening.fileno())
+        self._child.start()
+        return f"http://{HERE}:{self._listening.getsockname()[1]}/api"
 
     def _answers(self) -> bool:
         """Ask until it answers, or has ended."""
-        if self._process is None:
+        if self._child is None:
             return answers(self.url, START_TIMEOUT)
         end = time.monotonic() + START_TIMEOUT
-        while self._process.poll() is None and time.monotonic() < end:
+        while not self._child.ended() and time.monotonic() < end:
             if answers(self.url, 2.0):
                 return True
             time.sleep(0.05)
         return False
 
     def _failure(self) -> str:
-        if self._process is None:
+        if self._child is None:
             return (
                 f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
                 " curvote start its own."
@@ -206,13 +194,3 @@ def _send_queued_events() -> None:
     worker = sys.modules.get("prefect.events.worker")
     if worker is not None:
         worker.EventsWorker.drain_all(timeout=5)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    if process.stdin is not None:
-        process.stdin.close()
-    try:
-        process.wait(STOP_TIMEOUT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

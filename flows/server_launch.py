@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,6 +41,10 @@ class Launch:
     secret: str
     pages: bool = False
     kept: int | None = None
+
+    def under(self, secret: str) -> Launch:
+        """Return the same for a server that asks for ``secret``."""
+        return replace(self, secret=secret)
 
     @property
     def log(self) -> Path:

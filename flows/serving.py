@@ -59,12 +59,11 @@ def serve(
     server = PrefectServer(root, port=port, kept=_kept(project))
     with _sole(server), server, variable(SERVED, str(root)):
         check(schedules)  # imports Prefect, while the server starts
-        server.up()
+        child = server.up()
         with _pipe(project) as pipe:
             _announce(server)
             for name, settings in schedules.items():
                 _say(in_words(settings), pipeline=name)
-            child = server.kept_alive()
             runner = runner_of(server.home, pipe.variables() | _SEEN)
             _watch(
                 Supervisor(

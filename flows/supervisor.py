@@ -189,7 +189,7 @@ class Supervisor:
 
     def _watch_runner(self) -> None:
         child, now = self.runner, time.monotonic()
-        if child.process is None:
+        if not child.there():
             if self._state == READY and self.schedules and now >= child.due:
                 self._start_runner()
             return
@@ -200,7 +200,7 @@ class Supervisor:
             self._fell(child, f"{how} ({self.launch.home / 'runner.log'} says why)")
         elif self._state == READY and now - self._reported > SILENT:
             self._fell(child, f"has said nothing for {SILENT:g} s")
-        if child.process is None:
+        if not child.there():
             self._registered = self._renewing = False
 
     def _start_runner(self) -> None:

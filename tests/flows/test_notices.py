@@ -27,6 +27,7 @@ def told(project: Project, command: list[str], **more: Any) -> Path:
 
 
 def keeping(project: Project, **more: Any) -> Path:
+    """Let the command keep what it is given; return where."""
     place = project.root / "told.json"
     return told(project, [sys.executable, "-c", KEEP, str(place)], **more)
 
@@ -120,6 +121,8 @@ def test_a_file_that_cannot_be_read_tells_the_usual(
     project.pipelines_file.write_text("pipelines: [")
     seen: list[dict[str, Any]] = []
     monkeypatch.setenv("CURVOTE_NOTIFY_URLS", "json://127.0.0.1:9")
-    monkeypatch.setattr("flows.notices._apprise", lambda _urls, notice: seen.append(notice))
+    monkeypatch.setattr(
+        "flows.notices._apprise", lambda _urls, notice: seen.append(notice)
+    )
     notify(project, "failed", "tiny")
     assert [notice["event"] for notice in seen] == ["failed"]

@@ -28,6 +28,7 @@ HOURLY = {"interval": 3600.0, "timezone": "UTC"}
 
 
 def sleeper() -> subprocess.Popen[bytes]:
+    """Start a process that ends with its standard input."""
     return subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, start_new_session=True)
 
 
@@ -59,9 +60,8 @@ class Watched:
 
 
 @pytest.fixture
-def watched(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Watched]:
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    """Yield a supervisor whose server answers; what is given to the runner is kept."""
     project = plain.write(tmp_path, tiny=plain.TINY | {"schedule": {"interval": 3600}})
     made = Watched.__new__(Watched)
     said: list[str] = []

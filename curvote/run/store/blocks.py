@@ -21,6 +21,7 @@ from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.run.engines import Engine
+from curvote.run.places import at
 from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import stored
 from curvote.run.store.merging import Batch
@@ -76,7 +77,7 @@ def run_all(
 
 def compute(job: Job, part: Part) -> None:
     """Compute one block and write its tables, all of them or nothing."""
-    inputs = {name: stored(Path(place)) for name, place in job.inputs.items()}
+    inputs = {name: stored(at(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):

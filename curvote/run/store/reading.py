@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curvote.chain.stage import Columns
+from curvote.run.places import source
 from curvote.run.store.arrow import Told, as_numpy, kinds_of
 from curvote.run.store.spans import SHARD, Span
 
@@ -103,7 +104,7 @@ class TableFile:
 
     def _file(self) -> pq.ParquetFile:
         if self._key not in _files:
-            _files[self._key] = pq.ParquetFile(self._key[0])
+            _files[self._key] = pq.ParquetFile(source(self._key[0]))
             if len(_files) > _FILES:
                 _files.popitem(last=False)[1].close()
         _files.move_to_end(self._key)
