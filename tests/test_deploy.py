@@ -22,7 +22,7 @@ from tests.house import ROOT
 DEPLOY = ROOT / "deploy"
 UNITS = sorted(DEPLOY.glob("*.service"))
 # A password in an address, or after its name; ${NAME} is a variable.
-SECRET = re.compile(r"://[^\s/:@]+:[^\s$@]+@|_PASSWORD: *\"?(?!\$\{)")
+SECRET = re.compile(r"://[^\s/:@]+:[^\s$@]+@|_PASSWORD: +\"?[^\"$ ]")
 
 
 def unit(path: Path) -> configparser.ConfigParser:
