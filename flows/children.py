@@ -44,6 +44,11 @@ class Child:
         self.started = self.due = 0.0
         self._wait = FIRST_WAIT
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it was started, and not forgotten since; it may have ended."""
+        return self.process is not None
+
     def start(self) -> None:
         """Start the process now."""
         self.process = self.spawn()
