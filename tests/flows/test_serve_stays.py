@@ -89,12 +89,15 @@ class Serving:
     def child(self, module: str) -> int:
         """Return the process of a child, once there is one."""
 
-        def found() -> list[int]:
-            lines = {pid: _line(pid) for pid in processes_of(self.root)}
-            return [pid for pid, line in lines.items() if f"flows.{module}" in line]
+        found: list[int] = []
 
-        assert until(lambda: len(found()) == 1, SOON), self.log
-        return found()[0]
+        def look() -> bool:
+            lines = {pid: _line(pid) for pid in processes_of(self.root)}
+            found[:] = [pid for pid, line in lines.items() if f"flows.{module}" in line]
+            return len(found) == 1
+
+        assert until(look, SOON), self.log
+        return found[0]
 
     def kill(self, module: str, number: int = signal.SIGKILL) -> None:
         os.kill(self.child(module), number)
