@@ -9,6 +9,7 @@ accepted, or 100,000 from one file take over 60 seconds.
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import time
 from collections import Counter
@@ -127,16 +128,14 @@ def shared() -> list[str]:
     with TemporaryDirectory() as name, postgres() as url:
         place = project(Path(name) / "p")
         environment = {"CURVOTE_INTAKE_URL": url}
-        with_url = invite_there(url, place)
-        lasted, seen = over_http(place, with_url, 2, **environment)
+        sent = invite_there(url, place)
+        lasted, seen = over_http(place, sent, 2, **environment)
     print(f"two services           {SHARED / lasted:6.0f} a second, each sent to both")
     return [] if seen == {201: SHARED, 200: SHARED} else [f"at two {dict(seen)}"]
 
 
 def invite_there(url: str, place: Project) -> list[bytes]:
     """Open a round in the shared database, and return its clients' envelopes."""
-    import os
-
     os.environ["CURVOTE_INTAKE_URL"] = url
     try:
         return answered(invite(place.intake, SHARED))

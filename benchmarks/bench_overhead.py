@@ -149,7 +149,9 @@ def status(runs: int) -> list[float]:
         cpu([*CURVOTE, "demo"], folder)
         few = _with(folder, FEW)
         many = _with(folder, runs)
-    print(f"status: {median(few):.2f} s with {FEW} runs, {median(many):.2f} with {runs}")
+    print(
+        f"status: {median(few):.2f} s with {FEW} runs, {median(many):.2f} with {runs}"
+    )
     return [after / before for before, after in zip(few, many, strict=True)]
 
 

@@ -40,7 +40,7 @@ class Memory:
     ) -> Columns:
         """Return the columns of one repetition, or those that all share."""
         found = self.tables.get((table, place)) or self.tables[table, SHARED]
-        return found if only is None else {name: found[name] for name in only}
+        return found if only is None else {n: v for n, v in found.items() if n in only}
 
     def count(self, table: str, place: Place) -> int:
         """Return how many shards there are: one."""

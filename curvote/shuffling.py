@@ -25,7 +25,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -82,6 +81,8 @@ class _Clones:
 
     @classmethod
     def of(cls, epsilon: float, n: int, delta: float) -> _Clones:
+        from scipy.stats import binom  # a second, for those who shuffle only
+
         share = math.exp(-epsilon)
         counts = _steps(n - 1, (n - 1) * share)
         below = binom.cdf(counts - 1, n - 1, share)
@@ -118,6 +119,8 @@ def _divergence(clones: Index, local: float, epsilon: float) -> Array:
 
         (p - e^epsilon)/(p + 1) b(k0 - 1) - (e^epsilon - 1) b(k >= k0).
     """
+    from scipy.stats import binom
+
     # Of numerator and denominator the factor p + 1 is left out.
     beyond = np.expm1(local + epsilon) / (np.expm1(local) * (1 + np.exp(epsilon)))
     first = np.floor((clones + 1) * beyond) + 1

@@ -18,6 +18,7 @@ from curvote.chain.system import Part, System
 from curvote.run.config.parts import belonging, parts_of
 from curvote.run.config.settings import named
 from curvote.run.history import RunRecord
+from curvote.run.places import there
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact
 from curvote.run.summary import declared
@@ -234,7 +235,7 @@ def plan_rows(record: RunRecord) -> list[dict[str, str]]:
 def artifacts(project: Project, record: RunRecord, cell: Cell) -> list[Artifact]:
     """Return the artifacts that a cell was computed from, but what `gc` took."""
     every = (artifact(project, s["stage"], s["key"]) for s in _serving(record, cell))
-    return [one for one in every if one.path.is_dir()]
+    return [one for one in every if there(one.path)]
 
 
 def params(record: RunRecord, cell: Cell, stored: Iterable[Artifact]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The one flow: every step of a plan in its order, then the report and MLflow."""
+"""The one flow: every step of a plan in its order, then the report."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
-from flows import lines, tracking
+from flows import lines
 from flows.display import display, tell_choices, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
@@ -73,7 +73,6 @@ def perform(pipeline: str, project: str, asked: Asked) -> str:
     plan = _plan(place, pipeline, asked, file)
     with file.placing(pipeline), lines.about(pipeline=pipeline):
         record = _recorded(place, plan, asked)
-    tracking.repair(place)
     return record.id
 
 

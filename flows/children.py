@@ -44,16 +44,15 @@ class Child:
         self.started = self.due = 0.0
         self._wait = FIRST_WAIT
 
-    @property
-    def is_there(self) -> bool:
-        """Whether it was started, and not forgotten since; it may have ended."""
-        return self.process is not None
-
     def start(self) -> None:
         """Start the process now."""
         self.process = self.spawn()
         self.started = time.monotonic()
         self.starts += 1
+
+    def there(self) -> bool:
+        """Whether a process was started and not forgotten."""
+        return self.process is not None
 
     def ended(self) -> str:
         """Return how it ended, in words; nothing while it runs or is not started."""

@@ -143,7 +143,7 @@ def raise_cap(
                 f" one of pipelines.yaml.{hint}"
             )
         after = Budget(epsilon, refuse_delta(before.delta if delta is None else delta))
-        _agree(population, before, after, len(book.spent(population).clients), yes)
+        _agree(population, before, after, book.n_spent(population), yes)
         book.raise_cap(population, after)
     typer.echo(f"the cap of {population} is {after}")
 

@@ -117,8 +117,8 @@ class Figures:
             head = book.head()
             if head != self._rooms[0]:  # else all clients would be read each time
                 self._rooms = head, [*_rooms(book)]
-        for place, part in enumerate(("epsilon", "delta")):
-            rooms = {(name,): left[place] for name, *left in self._rooms[1]}
+        for part, place in (("epsilon", 1), ("delta", 2)):
+            rooms = {(each[0],): float(each[place]) for each in self._rooms[1]}
             said = f"The least {part} that any client of a population has left."
             yield _filled(f"ledger_room_{part}", said, ("population",), rooms)
 

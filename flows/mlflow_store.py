@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from curvote.errors import UserError
 from curvote.run.project import Project
 from flows.environment import is_alive, prepare
-from flows.examining.databases import MLFLOW
+from flows.examining.databases import MLFLOW, unanswered
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -32,6 +32,9 @@ def _check(project: Project, uri: str) -> None:
     problem = MLFLOW.problem(project)
     if problem:
         raise UserError("; ".join(MLFLOW.words(project, problem)) + ".")
+    lost = None if uri.startswith(("sqlite:", "file:", "/")) else unanswered(uri)
+    if lost:
+        raise UserError(f"MLflow's {lost}.")
     if not uri.startswith("sqlite:///"):
         return
     path = uri.removeprefix("sqlite:///")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from curvote.errors import InternalError
@@ -14,34 +15,46 @@ from flows.server import PrefectServer
 from flows.stopped import in_words
 from flows.terminal import from_here, interruptible
 
+Row = dict[str, Any]  # of `scores --json`
+
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:
-    """Run the chain and print its table and the report's path."""
+    """Run the chain, print its table and the report's path, then let MLflow know."""
     with interruptible(f"run {given['pipeline']}"):
-        run_id = _run(project, given)
-    _print_results(project, given["pipeline"], run_id)
+        _run(project, given, _print_results)
 
 
 def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:
     """Run the chain and return what is known of it; a blocked one is a UserError."""
-    return completed(project, given["pipeline"], _run(project, given))
+    run_id = _run(project, given, lambda _project, _run_id: None)
+    return completed(project, given["pipeline"], run_id)
 
 
-def _run(project: Project, given: dict[str, Any]) -> str:
+def _run(
+    project: Project,
+    given: dict[str, Any],
+    tell: Callable[[Project, str], list[Row] | None],
+) -> str:
+    """Return the id of the run, after its results were told and logged."""
     pipeline, own = given["pipeline"], PrefectServer(project.root)
-    with telling(project, pipeline), in_words(project), own as server:
-        # Imports take as long as the server: both at once.
-        from flows import tracking
-        from flows.chain import chain
+    with telling(project, pipeline):
+        with own as server, in_words(project):
+            # Imports take as long as the server: both at once.
+            from flows import tracking
+            from flows.chain import chain
 
-        tracking.preload(project)
-        server.wait()
-        sweep()
-        stated = {name: value for name, value in given.items() if value is not None}
-        return str(chain(project=str(project.root), **stated))
+            tracking.preload(project)
+            server.wait()
+            sweep()
+            stated = {name: value for name, value in given.items() if value is not None}
+            run_id = str(chain(project=str(project.root), **stated))
+            rows = tell(project, run_id)
+        tracking.repair(project, {run_id: rows} if rows else {})
+        return run_id
 
 
-def _print_results(project: Project, pipeline: str, run_id: str) -> None:
+def _print_results(project: Project, run_id: str) -> list[Row] | None:
+    """Print what a run found; return its scores where there are any."""
     from curvote.run.falls import fallen
     from curvote.run.results import notes, outcomes
     from curvote.run.summary import summary
@@ -53,13 +66,17 @@ def _print_results(project: Project, pipeline: str, run_id: str) -> None:
     reused = sum(step["action"] == "reuse" for step in record.steps)
     print(f"run {run_id}: {len(record.steps)} steps, {reused} reused", file=sys.stderr)
     if record.status != "completed":
-        return
+        return None
+    rows: list[Row] = []
     if record.config.get("mode") == "production":
         print_outcomes(outcomes(project, record))
         for line in fallen(project, record):
             print(line)
     else:
-        print_scores(record, summary(project, record))
+        rows = summary(project, record)
+        print_scores(record, rows)
     for line in notes(project, record):
         print(line)
-    print(f"report: {from_here(project.reports / pipeline / 'report.html')}")
+    page = project.reports / record.pipeline / "report.html"
+    print(f"report: {from_here(page)}", flush=True)
+    return rows

@@ -15,7 +15,7 @@ from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
 from curvote.run.history import load
 from curvote.run.project import Project
-from flows import lines
+from flows import lines, tracking
 from flows.chain import RUNNER, Asked, perform
 from flows.environment import RUNNER_PID, SERVED, no_idle_workers
 from flows.notices import notify
@@ -50,6 +50,7 @@ def scheduled(pipeline: str, project: str) -> str:
         run_id = perform(pipeline, project, Asked())
         record = load(Project(Path(project)), run_id)
         lines.say(f"run {run_id}: {record.status if record else 'gone'}", run=run_id)
+        tracking.repair(Project(Path(project)))
         sweep(Project(Path(project)))
         return run_id
 

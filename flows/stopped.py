@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from curvote.errors import InternalError, UserError
 from curvote.run.project import Project
-from flows.examining.databases import PREFECT, Database
+from flows.examining.databases import PREFECT, Database, unanswered
 from flows.examining.machine import scarce
 
 # What Prefect and MLflow need to write down one run, with SQLite's journals.
@@ -49,6 +50,13 @@ def cause(
     problem = database.problem(project)
     if problem:
         return UserError("; ".join(database.words(project, problem)) + ".")
+    url = os.environ.get("PREFECT_API_URL") if error and database is PREFECT else None
+    lost = unanswered(url) if url else None
+    if lost:
+        return UserError(
+            f"Prefect's server at {lost}. What was stored before is intact; run the"
+            " same command to go on."
+        )
     return None
 
 

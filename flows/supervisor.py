@@ -149,7 +149,7 @@ class Supervisor:
     def _watch_server(self) -> None:
         now, child = time.monotonic(), self.server
         if child is not None:
-            if not child.is_there:
+            if not child.there():
                 if now >= child.due:
                     child.start()
                     self._answered = now
@@ -192,7 +192,7 @@ class Supervisor:
 
     def _watch_runner(self) -> None:
         child, now = self.runner, time.monotonic()
-        if not child.is_there:
+        if not child.there():
             if self._state == READY and self.schedules and now >= child.due:
                 self._start_runner()
             return
@@ -203,7 +203,7 @@ class Supervisor:
             self._fell(child, f"{how} ({self.launch.home / 'runner.log'} says why)")
         elif self._state == READY and now - self._reported > SILENT:
             self._fell(child, f"has said nothing for {SILENT:g} s")
-        if not child.is_there:
+        if not child.there():
             self._registered = self._renewing = False
 
     def _start_runner(self) -> None:
@@ -225,7 +225,7 @@ class Supervisor:
 
     def _renew(self) -> None:
         """Let the runner end when it is idle, to be started anew."""
-        if self.runner.is_there and not self._renewing:
+        if self.runner.there() and not self._renewing:
             self._renewing = True
             self.runner.tell({"renew": True})
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
@@ -14,8 +14,9 @@ from rich.table import Table
 from curvote.chain.axis import Cell
 from curvote.errors import UserError
 from curvote.run.history import RunRecord
-from flows.cells import Score, scores_of
-from flows.headline import main_scores
+
+if TYPE_CHECKING:  # pandas comes with it, which a plan needs not
+    from flows.cells import Score
 
 _STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
 
@@ -48,6 +49,8 @@ def print_scores(
     With ``name`` that metric alone, which may stand beside another, or be of each of
     many groups; UserError where the run has none of this name.
     """
+    from flows.cells import scores_of
+
     every = scores_of(record, rows)
     scores = [score for score in every if not score.metric.each]
     if name is not None:
@@ -112,6 +115,8 @@ def _add_block(
     table: Table, label: str, scores: Sequence[Score], places: Sequence[Cell]
 ) -> None:
     """Add the methods of a line, whose label stands in the first; the main one bold."""
+    from flows.headline import main_scores
+
     main = {score.method for score in main_scores(scores)}
     for method in dict.fromkeys(score.method for score in scores):
         texts = {s.place: s.with_error for s in scores if s.method == method}

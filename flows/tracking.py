@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,19 +33,21 @@ from flows.stopped import cause
 ModelOf = Callable[[Cell], Any]
 
 
-def repair(project: Project) -> None:
+def repair(project: Project, known: Mapping[str, Sequence[Row]] | None = None) -> None:
     """Log every completed run that MLflow does not have; a failure is only a warning.
 
-    The run that has just ended is one of them. Runs that a killed process left open
-    are marked as killed.
+    The run that has just ended is one of them; its rows may be ``known`` by its id.
+    Where others are missing, runs that a killed process left open are marked as killed.
     """
-    if not records.unlogged(project):
+    missing = records.unlogged(project)
+    if not missing:
         return
     try:
         prepare(project.root)
         with locked(project.state / "mlflow.lock"):
-            sweep(connect(project))
-            _log_missing(project)
+            if len(missing) > 1:
+                sweep(connect(project))
+            _log_missing(project, known or {})
     except Exception as error:  # noqa: BLE001  results stand, whatever MLflow does
         _warn(cause(project, error, MLFLOW) or error)
 
@@ -123,13 +125,14 @@ def _told(
     return told, headline
 
 
-def _log_missing(project: Project) -> None:
+def _log_missing(project: Project, known: Mapping[str, Sequence[Row]]) -> None:
     """Log what the records, read again under the lock, say is missing."""
     for record in history.unlogged(project):
         newest = records.newest(project, record.pipeline, "completed") == [record.id]
         report = project.reports / record.pipeline if newest else None
         try:
-            run_id = log_run(project, record, report=report)
+            rows = known.get(record.id)
+            run_id = log_run(project, record, rows=rows, report=report)
             history.save(project, replace(record, mlflow_run=run_id))
         except UserError as error:  # what was stored for this one cannot be read
             _warn(error)

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation, issue, seal
+from curvote.protocols.message import knowledge, message_of, row
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from tests import plain
 from tests.exchange import FAR
-from tests.rounds import REPORTS, payload
+from tests.rounds import REPORTS
 
 JSON = {"Content-Type": "application/json"}
 LINES = {"Content-Type": "application/jsonl"}
@@ -93,8 +97,12 @@ def invite(path: Path, count: int, seal_to: str | None = None) -> list[Invitatio
 
 
 def answered(invited: Sequence[Invitation]) -> list[bytes]:
-    """Return the envelopes of honest clients."""
-    return [seal(i, payload(REPORTS, i, k)) for k, i in enumerate(invited)]
+    """Return the envelopes of honest clients, all drawn together."""
+    n = len(invited)
+    curves = np.random.default_rng(n).normal(size=(n, 4))
+    known = knowledge(REPORTS, curves, np.ones(n))
+    drawn = message_of(REPORTS).draw(REPORTS, known, SeededEntropy(n))
+    return [seal(each, row(drawn, k)) for k, each in enumerate(invited)]
 
 
 @contextmanager

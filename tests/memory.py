@@ -35,7 +35,7 @@ class Memory:
     ) -> Columns:
         """Return one repetition's columns, all or some."""
         found = self.tables[table][place]
-        return found if only is None else {name: found[name] for name in only}
+        return found if only is None else {n: v for n, v in found.items() if n in only}
 
     def each(self, table: str) -> list[Columns]:
         """Return the columns of every repetition, in order."""

@@ -36,7 +36,7 @@ class Table:
         """Return one repetition's columns, or those that all share."""
         shared = self._columns.get((table, ()))
         found: dict[str, Any] = shared or self._columns[table, place]
-        return found if only is None else {name: found[name] for name in only}
+        return found if only is None else {n: v for n, v in found.items() if n in only}
 
     def count(self, table: str, place: tuple[int, ...]) -> int:
         """Return that a repetition is one shard."""

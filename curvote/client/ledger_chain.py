@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-BATCH: Final = 65_536
+_BATCH: Final = 65_536
 # The columns of a release that are entered with it, and when it is settled.
 ENTERED: Final = (
     *("state", "epsilon", "delta", "cap_epsilon", "cap_delta"),
@@ -166,7 +166,7 @@ def _members(db: sqlite3.Connection, number: int) -> str:
     """
     digest = CohortDigest()
     found = db.execute(_SORTED, (number,))
-    while batch := found.fetchmany(BATCH):
+    while batch := found.fetchmany(_BATCH):
         digest.add([name for (name,) in batch])
     return digest.text()
 

@@ -13,9 +13,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from curvote.client import ledger_chain
 from curvote.client.ledger_amounts import Amount
-from curvote.client.ledger_cohort import Cohort
+from curvote.client.ledger_cohort import BATCH, Cohort
 from curvote.client.ledger_entries import RESERVED, Facts
 from curvote.client.ledger_schema import NOTHING_SPENT
 from curvote.errors import InternalError, UserError
@@ -197,11 +200,13 @@ def newcomers(db: sqlite3.Connection, population: str, cohort: Cohort) -> list[s
         return [name for (name,) in rows]
 
 
-def everybody(db: sqlite3.Connection, population: str) -> list[str]:
-    """Return all clients of a population."""
+def everybody(db: sqlite3.Connection, population: str) -> Iterator[NDArray[np.str_]]:
+    """Yield all clients of a population, a batch at a time."""
     query = """SELECT client FROM clients JOIN populations ON id = population
         WHERE name = ?"""
-    return [name for (name,) in db.execute(query, (population,))]
+    found = db.execute(query, (population,))
+    while batch := found.fetchmany(BATCH):
+        yield np.array([name for (name,) in batch], dtype=np.str_)
 
 
 def _total(db: sqlite3.Connection, amount: Amount) -> int:

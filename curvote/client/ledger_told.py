@@ -50,7 +50,7 @@ class Restoring(LedgerReader):
             name = f"{EVERYONE}{release}"
             if self.setting(name) is None:
                 _settle_setting(self._db, name, json.dumps(said))
-            known = ledger_rows.everybody(self._db, population)
+            known = list(ledger_rows.everybody(self._db, population))
             if known:
                 about = Release(release, population, amount, None, _FACTS)
                 _enter_spent(self._db, about, Cohort(known))

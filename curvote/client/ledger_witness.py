@@ -97,6 +97,11 @@ class Witness:
     @contextmanager
     def _errors(self) -> Iterator[None]:
         try:
+            if self.exists() and not self.path.is_file():
+                raise UserError(
+                    f"{self.path}, {self.called}, is no plain file. Nothing is released"
+                    " without it."
+                )
             yield
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)

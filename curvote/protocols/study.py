@@ -16,6 +16,9 @@ from curvote.representation.encoding import judged
 Array = NDArray[np.float64]
 
 
+_READ = ("label", "group", "part", "coefficients", "z")
+
+
 @dataclass(frozen=True)
 class Clients:
     """What the clients of one replicate know: coefficients and z (n, d), labels (n,).
@@ -54,7 +57,7 @@ class Clients:
 
 def clients_of(here: Here) -> Clients:
     """Read the encoded clients of one repetition and give each its role."""
-    params, rows = here.params, here.rows("project", "encoded")
+    params, rows = here.params, here.rows("project", "encoded", _READ)
     groups = rows["group"] if params["source.groups"] else None
     n = len(rows["label"])
     aside = set_aside(rows)

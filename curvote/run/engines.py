@@ -279,7 +279,8 @@ def _hearing(client: Any) -> Any:
     class Hearing(DaskDistributedBackend):
         def effective_n_jobs(self, n_jobs: int) -> int:
             """Let joblib send work to a single worker, too."""
-            return max(2, super().effective_n_jobs(n_jobs))
+            found: int = super().effective_n_jobs(n_jobs)
+            return max(2, found)
 
         def submit(self, func: Any, callback: Any = None) -> Any:
             """Tell joblib of a task that dask gives up; it would wait for ever."""

@@ -20,10 +20,12 @@ from curvote.errors import InternalError, UserError
 from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
+from curvote.run.places import temporary_of
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
-from curvote.run.release.releasing import provenance, release, temporary_of
+from curvote.run.release.releasing import provenance, release
+from curvote.run.remote import refusal
 from curvote.run.store import blocks
 from curvote.run.store.artifacts import (
     MANIFEST,
@@ -120,7 +122,7 @@ def _scattered(
 
 
 def _job(project: Project, step: Step, target: Path) -> blocks.Job:
-    temporary = temporary_of(target)
+    temporary = temporary_of(project, target)
     if step.closed:
         owner_folder(temporary)
     temporary.mkdir(exist_ok=True)
@@ -206,6 +208,8 @@ def _sole_writer(project: Project, step: Step) -> Iterator[None]:
 
 
 def _storage_error(error: OSError, target: Path) -> UserError:
+    if "AWS Error" in str(error):  # while a file was read
+        return refusal(error, target)
     place = error.filename or target
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return UserError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from curvote.run import records
 from curvote.run.history import loaded
+from curvote.run.places import remove
 from curvote.run.project import Project
 from curvote.run.record_index import folder_of
 from curvote.run.store.artifacts import MANIFEST, folders, manifest_of
@@ -120,7 +120,7 @@ def delete(project: Project, pile: Pile) -> None:
     """Delete a pile; what has gone in the meantime is passed over."""
     for path in pile.paths:
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
+            remove(path)
         else:
             path.unlink(missing_ok=True)
 

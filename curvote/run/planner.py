@@ -9,6 +9,7 @@ from curvote.chain.measure import SCORES
 from curvote.errors import UserError, did_you_mean
 from curvote.run.config.file import Configured
 from curvote.run.config.source import Absent, Raw, raw_files
+from curvote.run.plan.code_notes import NOTES
 from curvote.run.plan.expand import expand
 from curvote.run.plan.reasons import difference
 from curvote.run.plan.step import Step
@@ -76,6 +77,7 @@ def make_plan(
     unknown stage and for ``only`` with inputs that are not there.
     """
     move_raw(project)
+    NOTES.open(project.state / "code.json")
     raw = raw_files(project, configured.pipeline, fetch=fetch)
     if isinstance(raw, Absent):
         placeholder = tuple(Raw(name, "absent", "", "", "absent") for name in raw.names)

@@ -27,6 +27,7 @@ from curvote.chain.tables import Table
 from curvote.durable import new_file, owner_folder
 from curvote.errors import InternalError
 from curvote.run.engines import Engine
+from curvote.run.places import at
 from curvote.run.project import Project
 from curvote.run.store import blocks
 from curvote.run.store.arrow import to_arrow, to_columns
@@ -168,7 +169,7 @@ def _table(job: blocks.Job) -> Table:
 
 def _here(job: blocks.Job, place: Place) -> Here:
     """Return a repetition, with what its shards share if that was written."""
-    inputs = {name: Artifact(Path(path)) for name, path in job.inputs.items()}
+    inputs = {name: Artifact(at(path)) for name, path in job.inputs.items()}
     shared = {
         path.name.split(".")[1]: np.load(path, mmap_mode="r")
         for path in sorted(Path(job.scratch).glob(f"{_name(place)}.*.npy"))

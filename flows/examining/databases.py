@@ -107,7 +107,12 @@ def databases(project: Project) -> Iterator[Finding]:
         check = f"{each.owner} database"
         path = each.path(project)
         if path is None:
-            yield _answers(check, os.environ[each.variable])
+            lost = unanswered(os.environ[each.variable])
+            yield (
+                Finding(check, "failed", lost, "start it, or name another address")
+                if lost
+                else Finding(check, "ok", "it answers")
+            )
         elif problem := each.problem(project):
             found, fix = each.words(project, problem)
             yield Finding(check, "failed", found, fix)
@@ -141,14 +146,13 @@ def _version(db: sqlite3.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
-def _answers(check: str, url: str) -> Finding:
-    """Say whether anything listens there; the address is told without its secret."""
+def unanswered(url: str) -> str | None:
+    """Say that nothing listens at an address, without its secret; None: it does."""
     address = urlsplit(url)
     port = address.port or {"http": 80, "https": 443}.get(address.scheme, 5432)
     where = f"{address.hostname}:{port}"
     try:
         socket.create_connection((address.hostname or "", port), ANSWER_SECONDS).close()
     except OSError as error:
-        words = f"{where} does not answer ({error.strerror or error})"
-        return Finding(check, "failed", words, "start it, or name another address")
-    return Finding(check, "ok", f"{where} answers")
+        return f"{where} does not answer ({error.strerror or error})"
+    return None

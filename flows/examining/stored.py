@@ -10,6 +10,7 @@ from pathlib import Path
 
 from curvote.run import history
 from curvote.run.history import RunRecord
+from curvote.run.places import there as whole
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, folders, manifest_of
 from flows.environment import is_alive
@@ -65,7 +66,7 @@ def locks(project: Project) -> Iterator[Finding]:
 
 def artifacts(project: Project) -> Iterator[Finding]:
     """Read all that is stored, and compare it with what was recorded at commit."""
-    there = [f for f in folders(project) if not f.name.startswith(".")]
+    there = [f for f in folders(project) if f.name[0] != "." and whole(f)]
     users = _users(project)
     for folder in there:
         problem = Artifact(folder).problem(content=True)

@@ -6,8 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,9 @@ from curvote.run import history
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, folders
 from tests import plain
+from tests.small_disks import MARKS, Disk, again, disk
+
+__all__ = ["disk"]
 
 # Its first table alone is larger than any of the small disks.
 LARGE = plain.TINY | {
@@ -25,39 +26,7 @@ LARGE = plain.TINY | {
     "epsilon": [4],
     "learners": ["centroid"],
 }
-Disk = Callable[[Path, str], Path]
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk"),
-]
-
-
-def mount(*words: str | Path) -> None:
-    """Mount, or say why not."""
-    done = subprocess.run(
-        ["mount", *words], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        pytest.skip(f"no small disk can be mounted here: {done.stderr.strip()}")
-
-
-@pytest.fixture
-def disk() -> Iterator[Disk]:
-    """Return what mounts an empty disk of a size; all are gone at the end."""
-    with ExitStack() as undo:
-
-        def made(folder: Path, size: str) -> Path:
-            folder.mkdir(parents=True, exist_ok=True)
-            mount("-t", "tmpfs", "-o", f"size={size},mode=700", "tmpfs", folder)
-            undo.callback(subprocess.run, ["umount", "-l", folder], check=False)
-            return folder
-
-        yield made
-
-
-def again(folder: Path, how: str) -> None:
-    """Change a mounted disk: its size, or whether it can be written."""
-    mount("-o", f"remount,{how}", folder)
+pytestmark = MARKS
 
 
 def run(project: Project, **variables: str) -> tuple[int, list[str]]:

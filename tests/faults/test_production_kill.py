@@ -9,14 +9,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from curvote.chain.streams import CLIENT_BLOCK
 from curvote.client.ledger import Ledger
 from curvote.run.project import Project
 from curvote.run.release.ledger_check import problems
 from curvote.run.store.artifacts import artifact
 from tests import production
 from tests.processes import in_child
+from tests.small_shards import make_small
 
 ROUNDS = 200
 COHORT = {"train": 2000, "vote": 4000}
@@ -61,12 +64,17 @@ def warm(root: Path) -> tuple[Project, float]:
     return project, time.perf_counter() - started
 
 
-def test_kills_while_releasing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("shard", [CLIENT_BLOCK, 250])
+def test_kills_while_releasing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard: int
+) -> None:
     """Kill at a random moment, look, kill again or go on; 200 kills in all.
 
-    At every look what is published is counted for all its clients; what was published
-    before is there byte for byte; in the end both messages are released once.
+    A release is one shard, or 24 of them over 32 buckets. At every look what is
+    published is counted for all its clients; what was published before is there byte
+    for byte; in the end both messages are released once.
     """
+    make_small(monkeypatch, shard)
     rng = random.Random(2003)
     (tmp_path / "warm").mkdir()
     warm(tmp_path / "warm")
@@ -99,6 +107,10 @@ def check_the_end(project: Project, before: dict[str, str]) -> None:
     assert [len(m) for m in members] == [2000, 4000]
     assert not members[0] & members[1]
     assert problems(project) == []
+    (reports,) = (project.artifacts / "privatize").glob("[!.]*")
+    rows = artifact(project, "privatize", reports.name).columns("reports", (0,))
+    assert len(np.unique(rows["z"], axis=0)) == 2000, "a message twice, or lost"
+    assert not list(project.clients.glob("*/.shards-*")), "shards were left behind"
 
 
 def _folder(parent: Path, name: str) -> Path:

@@ -47,9 +47,7 @@ def test_the_least_room_of_a_population_is_told_and_no_client(
     with Ledger(project.ledger) as ledger:
         ledger.set_up("town", Budget(3.0))
         for number, ids in enumerate((["a", "b"], ["b"])):
-            ledger.reserve(
-                f"r{number}", ids, Budget(1.0), population="town", facts={}
-            )
+            ledger.reserve(f"r{number}", ids, Budget(1.0), population="town", facts={})
             found = figures(project)
             assert found["curvote_ledger_room_epsilon[town]"] == 2 - number
     assert found["curvote_ledger_room_delta[town]"] == 0

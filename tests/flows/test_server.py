@@ -170,7 +170,10 @@ def test_a_server_that_cannot_start_is_a_user_error_with_its_cause(
     server = PrefectServer(tmp_path)
     server.home.mkdir()
     (server.home / "prefect.db").write_text("this is no database " * 100)
-    with pytest.raises(UserError, match="curvote doctor --fix"), server:
+    with (
+        pytest.raises(UserError, match=r"no sound database any more.*doctor --fix"),
+        server,
+    ):
         server.wait()
     assert not server.is_ours
     assert "PREFECT_API_URL" not in os.environ

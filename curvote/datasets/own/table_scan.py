@@ -176,8 +176,9 @@ def _refuse(given: Parameters, missing: dict[str, int], total: _Total) -> None:
 
 
 def _kept(absent: Bits, given: Parameters) -> Bits:
-    drop = given.missing == "drop"
-    return ~absent.any(axis=1) if drop else np.full(len(absent), True)
+    if given.missing != "drop":
+        return np.full(len(absent), True)
+    return np.asarray(~absent.any(axis=1))
 
 
 def _noted(blocks: Iterator[Block], repeated: Repeated, ids: _Ids) -> Iterator[Block]:
@@ -211,11 +212,11 @@ class _Ids:
         """Count ids that repeat an earlier one; empty ones are counted elsewhere."""
         if table.given.id is None or not self._parts:
             return
-        every = np.concatenate(self._parts)
-        self._parts.clear()
-        ranked = np.sort(every)
+        ranked = np.concatenate(self._parts)
+        ranked.sort()
         if (ranked[1:] != ranked[:-1]).all():
             return
+        every = np.concatenate(self._parts)
         stated = np.delete(np.arange(len(every)), np.concatenate(table.empty))
         again = np.ones(len(stated), dtype=bool)
         again[np.unique(every[stated], return_index=True)[1]] = False

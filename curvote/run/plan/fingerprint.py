@@ -6,7 +6,7 @@ import ast
 import hashlib
 import json
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -15,10 +15,13 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from curvote.run.plan.code_notes import NOTES
+
 PACKAGE = Path(__file__).resolve().parents[2]
 # Names only, as a test holds: they choose a module, and the chosen one counts for
 # itself. What a package exports lazily is followed to where it stands.
 NEVER_COUNTED = ("__init__", "registry")
+Numbers = Callable[[], NDArray[np.int64]]
 # Of a long list, as text at once.
 _NUMBERS: Final = 1 << 16
 LIBRARIES = ("numpy", "scipy", "scikit-learn")
@@ -30,25 +33,23 @@ def of_json(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def of_lists(values: Mapping[str, str | NDArray[np.int64]]) -> str:
-    """Return `of_json` of texts and lists of whole numbers, which may be long."""
+def of_lists(texts: Mapping[str, str], lists: Mapping[str, Numbers]) -> str:
+    """Return `of_json` of texts and long lists of whole numbers, held one by one."""
     total = hashlib.sha256(b"{")
-    for place, name in enumerate(sorted(values)):
+    for place, name in enumerate(sorted([*texts, *lists])):
         total.update(f"{',' * bool(place)}{json.dumps(name)}:".encode())
-        for part in _texts(values[name]):
+        parts = _parts(lists[name]()) if name in lists else [json.dumps(texts[name])]
+        for part in parts:
             total.update(part.encode())
     total.update(b"}")
     return total.hexdigest()
 
 
-def _texts(value: str | NDArray[np.int64]) -> Iterator[str]:
-    """Yield the JSON text of a value in parts."""
-    if isinstance(value, str):
-        yield json.dumps(value)
-        return
+def _parts(numbers: NDArray[np.int64]) -> Iterator[str]:
+    """Yield the JSON text of a list in parts."""
     yield "["
-    for start in range(0, len(value), _NUMBERS):
-        part = value[start : start + _NUMBERS].tolist()
+    for start in range(0, len(numbers), _NUMBERS):
+        part = numbers[start : start + _NUMBERS].tolist()
         yield "," * bool(start) + json.dumps(part, separators=(",", ":"))[1:-1]
     yield "]"
 
@@ -92,6 +93,7 @@ def of_code(modules: Iterable[str]) -> dict[str, str]:
             stamp = path.stat()
             found[module], imports = _parsed(path, stamp.st_mtime_ns, stamp.st_size)
             waiting += imports
+    NOTES.keep()
     return dict(sorted(found.items()))
 
 
@@ -110,13 +112,15 @@ def _exports(path: Path) -> dict[str, str]:
     """
     package = ".".join((PACKAGE.name, *path.parent.relative_to(PACKAGE).parts))
     found = {}
-    for name, inside in _promised(path).items():
+    stamp = path.stat()
+    for name, inside in _promised(path, stamp.st_mtime_ns, stamp.st_size).items():
         module = f"{package}.{inside}"
         found[name] = module if _is_file(module) else f"{module}.{name}"
     return found
 
 
-def _promised(path: Path) -> dict[str, str]:
+@cache
+def _promised(path: Path, _mtime: int, _size: int) -> dict[str, str]:
     """Return the names given to `curvote.lazy.exports`, as they are written."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == "exports":
@@ -137,11 +141,15 @@ def _source(module: str) -> Path | None:
 
 @cache
 def _parsed(path: Path, _mtime: int, _size: int) -> tuple[str, tuple[str, ...]]:
+    before = NOTES.find(path)
+    if before is not None:
+        return before
     tree = ast.parse(path.read_text(encoding="utf-8"))
     imports = tuple(_imports(tree))
     for node in ast.walk(tree):
         _drop_docstring(node)
     digest = hashlib.sha256(ast.dump(tree).encode()).hexdigest()
+    NOTES.add(path, digest, imports)
     return digest, imports
 
 

@@ -67,11 +67,16 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Who:
-    """All ids of a source (n,), the digest of their roles, and ids of who releases."""
+    """All ids of a source (n,), the digest of their roles, and who releases (n,)."""
 
     ids: Ids
     cohort: str
-    senders: Ids
+    sending: NDArray[np.bool_]
+
+    @property
+    def senders(self) -> Ids:
+        """The ids of those who release something."""
+        return self.ids[self.sending]
 
 
 def people(project: Project, configured: Configured, raw: Sequence[Raw]) -> People:
@@ -123,25 +128,41 @@ def _read(pipeline: Pipeline, paths: Mapping[str, str]) -> Who:
     sizes: dict[str, int] = pipeline.clients.model_dump()
     params = {"source": pipeline.source, "clients": sizes, "seed": pipeline.seed}
     params["raw.paths"] = paths
-    who = _who(params)
-    ids, groups = who["client_id"], who["group"]
-    known = groups if pipeline.source.get("groups") else None
-    roles = split(pipeline.seed, 0, len(ids), sizes, known, aside=set_aside(who))
-    members = {role: np.sort(ids[roles[role]]) for role in ROLES}
-    cohort = fingerprint.of_lists({"population": pipeline.population, **members})
-    rows = [m.senders.rows(roles) for m in messages(pipeline.protocol).values()]
-    return Who(ids, cohort, ids[np.unique(np.concatenate(rows))])
+    who = _who(params, grouped=bool(pipeline.source.get("groups")))
+    ids, groups = who["client_id"], who.get("group")
+    roles = split(pipeline.seed, 0, len(ids), sizes, groups, aside=set_aside(who))
+    members = {role: partial(_sorted, ids, roles[role]) for role in ROLES}
+    cohort = fingerprint.of_lists({"population": pipeline.population}, members)
+    sending = np.zeros(len(ids), dtype=bool)
+    for message in messages(pipeline.protocol).values():
+        sending[message.senders.rows(roles)] = True
+    return Who(ids, cohort, sending)
 
 
-def _who(params: Mapping[str, Any]) -> Columns:
-    """Return what is public of all clients, without holding all their curves."""
+def _sorted(ids: Ids, rows: NDArray[np.int64]) -> Ids:
+    mine = ids[rows]
+    mine.sort()
+    return mine
+
+
+def _who(params: Mapping[str, Any], *, grouped: bool) -> Columns:
+    """Return what decides who plays which role, without holding all curves."""
+    wanted = ["client_id", "part", *["group"] * grouped]
     if ingest.is_simulated(params):
         here = Here("ingest", (0,), (1,), {}, params, {})
         parts = [ingest.one(here)["clients"]]
     else:
-        parts = [*ingest.members(params)]
-    names = [name for name in ("client_id", "group", "part") if name in parts[0]]
-    return {name: np.concatenate([part[name] for part in parts]) for name in names}
+        parts = [
+            {name: own for name, own in part.items() if name in wanted}
+            for part in ingest.members(params)
+        ]
+    names = [name for name in wanted if name in parts[0]]
+    return {name: _joined(parts, name) for name in names}
+
+
+def _joined(parts: list[Columns], name: str) -> NDArray[Any]:
+    """Take a column out of all parts, so that it is held once."""
+    return np.concatenate([part.pop(name) for part in parts])
 
 
 def key(identity: Mapping[str, Any]) -> str:

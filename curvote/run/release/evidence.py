@@ -20,6 +20,7 @@ from curvote.client.ledger_entries import EVERYONE
 from curvote.client.ledger_witness import Line
 from curvote.errors import UserError
 from curvote.run import records
+from curvote.run.places import served, there
 from curvote.run.project import Project
 from curvote.run.release import releases_log
 from curvote.run.store.artifacts import manifest_of
@@ -117,8 +118,9 @@ def manifests(project: Project) -> Manifests:
 
     Temporary folders never left; those set aside as altered may have.
     """
-    folders = sorted(project.artifacts.glob("*/*"))
-    left = (f for f in folders if f.is_dir() and not f.name.startswith(".tmp-"))
+    roots = dict.fromkeys((project.artifacts, served(project)))
+    folders = (folder for root in roots for folder in sorted(root.glob("*/*")))
+    left = (f for f in folders if there(f) and not f.name.startswith(".tmp-"))
     return [(folder, manifest_of(folder)) for folder in left]
 
 

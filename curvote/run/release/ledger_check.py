@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from curvote.client.ledger import Entry, existing
+from curvote.run.places import below
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project
 from curvote.run.release import evidence
@@ -43,7 +44,7 @@ def _torn(project: Project) -> Iterator[str]:
 def _moved(project: Project, entry: Entry) -> Iterator[str]:
     if entry.place is None:  # not confirmed
         return
-    manifest = project.root / entry.place / MANIFEST
+    manifest = below(project, entry.place) / MANIFEST
     if not manifest.is_file():
         yield f"release {entry.release}: {entry.place} is missing"
     elif of_file(manifest) != entry.digest:

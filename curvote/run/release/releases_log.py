@@ -85,7 +85,11 @@ def witnesses(project: Project, named: Iterable[str]) -> list[Witness]:
 
 def _outside(project: Project, name: str) -> Path:
     root = project.root.resolve()
-    path = (root / Path(name).expanduser()).resolve()
+    try:
+        path = (root / Path(name).expanduser()).resolve()
+    except (RuntimeError, ValueError):  # a user who is not there, a loop of links
+        message = f"the witness {name!r} is no path of a file."
+        raise UserError(message, where=("ledger", "witness")) from None
     if path.is_relative_to(root):
         raise UserError(
             f"the witness {name} lies inside the project {root}: a backup that is put"

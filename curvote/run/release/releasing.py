@@ -24,6 +24,7 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.outside import crowd_of
 from curvote.protocols.stages import released
+from curvote.run.places import remote, temporary_of, there
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -50,11 +51,11 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
         _copied(project, ledger, witnesses),
     ):
         settle(ledger, project, step, target)
-        if target.exists():
+        if there(target):
             return Artifact(target)
-        temporary = temporary_of(target)
+        temporary = temporary_of(project, target)
         temporary.mkdir()
-        sync_folder(target.parent)
+        sync_folder(temporary.parent)
         try:
             _reserve(ledger, project, step)
             releases_log.catch_up(
@@ -112,30 +113,30 @@ def _with_top(folder: Path, ledger: Ledger) -> Path:
     return folder
 
 
-def temporary_of(target: Path) -> Path:
-    """Return the folder in which an artifact is made."""
-    return target.with_name(f".tmp-{target.name}")
-
-
 def settle(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
     """Bring ledger and store together after whatever happened before.
 
     Published: confirm. Only a temporary folder: take the reservation back, then delete
-    it. Neither: nobody knows, so it counts as spent.
+    it; if it was finished for an object store, tables may be there already: the rest
+    follows. Neither: nobody knows, so it counts as spent.
     """
+    temporary = temporary_of(project, target)
     entry = ledger.entry(step.key)
     state = entry.state if entry else "cancelled"
     published = Artifact(target).problem(content=True)
     if state == "cancelled":
         if target.exists():
             raise UserError(f"{target} holds a release that the ledger does not know.")
-        shutil.rmtree(temporary_of(target), ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     elif published is None and state == "spent":
         return  # a restored ledger was told of it, and it is there
     elif published is None:
         _confirm(ledger, project, step.key, Artifact(target))
-    elif state == "reserved" and temporary_of(target).exists() and not target.exists():
-        _take_back(ledger, step.key, target, temporary_of(target))
+    elif state == "reserved" and _leaving(temporary, target):
+        made = commit(_with_top(temporary, ledger), target)
+        _confirm(ledger, project, step.key, made)
+    elif state == "reserved" and temporary.exists() and not target.exists():
+        _take_back(ledger, step.key, target, temporary)
     else:
         if state == "reserved":
             ledger.spend(step.key, "neither published nor being made")
@@ -144,7 +145,7 @@ def settle(ledger: Ledger, project: Project, step: Step, target: Path) -> None:
 
 def _take_back(ledger: Ledger, release_id: str, target: Path, temporary: Path) -> None:
     """Release a reservation whose noise never left; only then delete its traces."""
-    if target.exists():
+    if _leaving(temporary, target) or target.exists():
         return
     entry = ledger.entry(release_id)
     if entry and entry.state == "reserved":
@@ -153,8 +154,13 @@ def _take_back(ledger: Ledger, release_id: str, target: Path, temporary: Path) -
         shutil.rmtree(temporary)
 
 
+def _leaving(temporary: Path, target: Path) -> bool:
+    """Say whether tables may be on an object store already, without their manifest."""
+    return remote(target) and (temporary / MANIFEST).is_file()
+
+
 def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) -> None:
-    place = made.path.relative_to(project.root).as_posix()
+    place = str(made.path.relative_to(project.root))
     ledger.confirm(release_id, place=place, digest=of_file(made.path / MANIFEST))
 
 

@@ -90,14 +90,20 @@ def _present(project: Project) -> Iterator[Ledger | None]:
 
 def _remembered(project: Project, present: Ledger | None) -> Iterator[Trace]:
     """Yield what the ledger in place tells, as a line of an append-only file would."""
-    where = str(project.ledger.relative_to(project.root))
-    for move in present.movements() if present else ():
-        line = asdict(move) | {"ledger": present.origin() if present else ""}
-        yield Trace(where, move.release, move.head, left=False, line=line)
+    if present is None:
+        return
+    where, origin = str(project.ledger.relative_to(project.root)), present.origin()
+    for move in present.movements():
+        line = asdict(move) | {"ledger": origin}
+        about = (move.release, move.head)
+        yield Trace(where, *about, left=False, line=line, ledger=origin)
 
 
 def _mine(told: Iterable[Trace], copy: Ledger, accounts: Accounts) -> list[Trace]:
-    """Return what is told of this project; a witness may know others."""
+    """Return what is told of this project; a witness may know others.
+
+    So may a ledger that was put in place by mistake.
+    """
     own, people = copy.origin(), accounts.populations
     return [
         trace

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import numpy as np
@@ -48,18 +48,39 @@ def to_arrow(
         raise InternalError(f"{table.name}: {sorted(columns)} are other columns")
     if place == SHARED and index and not table.shared:
         raise InternalError(f"{table.name} must name its {index[0]}")
-    fields, arrays = [], []
-    for number, name in enumerate(index):
+    shapes, arrays = [], []
+    for number in range(len(index)):
         at = place[number] if number < len(place) else _NOBODY
-        fields.append(pa.field(name, pa.int64()))
         arrays.append(pa.array(np.full(rows, at)))
     for column, kind in table.columns.items():
         array, shape = _array(f"{table.name}.{column}", kind, columns[column])
         _check(table, column, array, rows)
-        told = json.dumps({"kind": kind, "shape": shape}).encode()
-        fields.append(pa.field(column, array.type, metadata={_META: told}))
+        shapes.append(tuple(shape))
         arrays.append(array)
-    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
+    types = tuple(array.type for array in arrays)
+    names = (*index, *table.columns)
+    kinds = tuple(table.columns.values())
+    schema = _schema(names, types, kinds, tuple(shapes))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+@lru_cache(maxsize=256)
+def _schema(
+    names: tuple[str, ...],
+    types: tuple[pa.DataType, ...],
+    kinds: tuple[Kind, ...],
+    shapes: tuple[tuple[Any, ...], ...],
+) -> pa.Schema:
+    """Return the schema of a table: its index, and columns that say their kinds."""
+    index = len(names) - len(kinds)
+    told = [
+        {_META: json.dumps({"kind": kind, "shape": shape}).encode()}
+        for kind, shape in zip(kinds, shapes, strict=True)
+    ]
+    fields = [pa.field(*field) for field in zip(names, types, strict=True)]
+    for number, metadata in enumerate(told, start=index):
+        fields[number] = fields[number].with_metadata(metadata)
+    return pa.schema(fields)
 
 
 def _check(table: Table, column: str, array: pa.Array, rows: int) -> None:
@@ -106,31 +127,39 @@ def _rows_array(name: str, values: np.ndarray) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(width), len(rows), [None, data])
 
 
-def to_columns(
-    name: str, table: pa.Table, kinds: Mapping[str, Told] | None = None
+def to_columns(name: str, table: pa.Table) -> Columns:
+    """Return the columns of a table, but its index, as `as_numpy` does."""
+    kinds = kinds_of(name, table.schema)
+    return as_numpy({column: table[column] for column in kinds}, kinds)
+
+
+def as_numpy(
+    columns: Mapping[str, pa.ChunkedArray], kinds: Mapping[str, Told]
 ) -> Columns:
-    """Return the columns as numpy arrays: vectors (n, d), categories as codes."""
-    known = kinds_of(name, table.schema) if kinds is None else kinds
-    return {
-        column: _numpy(*known[column], table[column])
-        for column in table.column_names
-        if column in known
-    }
+    """Return columns as numpy arrays: vectors (n, d), categories as codes."""
+    return {name: _numpy(*kinds[name], values) for name, values in columns.items()}
 
 
 def kinds_of(name: str, schema: pa.Schema) -> dict[str, Told]:
     """Return kind and shape of each column of a table, but of parts of the index."""
-    told = {field.name: _told(name, field) for field in schema}
-    return {column: found for column, found in told.items() if found[0] is not None}
+    told = {field.name: _told(field) for field in schema}
+    if not any(told.values()):  # a frozen artifact of a version that wrote no kinds
+        told = {field.name: _known(name, field) for field in schema}
+    return {column: found for column, found in told.items() if found is not None}
 
 
-def _told(name: str, field: pa.Field) -> Told:
-    """Return kind and shape of a column; no kind for a part of the index."""
-    if field.metadata and _META in field.metadata:
-        return _parsed(field.metadata[_META])
-    # A frozen artifact of a version that wrote no kinds.
-    known = _declared().get(name)
-    kind = known.columns.get(field.name) if known else None
+def _told(field: pa.Field) -> Told | None:
+    """Return what a field says of its column; nothing if it is part of the index."""
+    told = (field.metadata or {}).get(_META)
+    return None if told is None else _parsed(told)
+
+
+def _known(name: str, field: pa.Field) -> Told | None:
+    """Return what the table of this name declares of a column."""
+    table = _declared().get(name)
+    kind = table.columns.get(field.name) if table else None
+    if kind is None:
+        return None
     return kind, [field.type.list_size] if kind == VECTOR else []
 
 
@@ -151,15 +180,22 @@ def _numpy(kind: Kind, shape: list[int], column: pa.ChunkedArray) -> np.ndarray:
     if kind in (VECTOR, MATRIX):
         return np.asarray(array.flatten().to_numpy()).reshape(-1, *shape)
     if kind == BITS:
-        packed = np.frombuffer(b"".join(array.to_pylist()), np.uint8)
-        rows = packed.reshape(-1, array.type.byte_width)
+        rows = _bytes(array)
         return np.unpackbits(rows, axis=1, count=shape[0]).astype(bool)
     if kind == ROWS:
         dtype, *rest = cast("list[Any]", shape)
-        data = b"".join(array.to_pylist())
-        return np.frombuffer(data, np.dtype(dtype)).reshape(-1, *rest)
+        numbers = _bytes(array).reshape(-1).view(np.dtype(dtype))
+        return np.asarray(numbers.reshape(-1, *rest))
     if isinstance(kind, tuple):
         codes = {category: code for code, category in enumerate(kind)}
         found = np.array([codes[c] for c in array.dictionary.to_pylist()], np.int8)
         return np.asarray(found[array.indices.to_numpy()])
     return np.asarray(array.to_numpy(zero_copy_only=False))
+
+
+def _bytes(array: pa.Array) -> np.ndarray:
+    """Return the bytes of each value of one width, a row each."""
+    width = array.type.byte_width
+    data = np.frombuffer(array.buffers()[1] or b"", np.uint8)
+    whole = data[array.offset * width : (array.offset + len(array)) * width]
+    return whole.reshape(len(array), width)

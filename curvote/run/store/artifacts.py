@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +17,16 @@ import pyarrow.parquet as pq
 from curvote.chain.stage import SHARED, Columns, Place
 from curvote.durable import file_mode, owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
+from curvote.run import places, remote
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project, is_raw
+from curvote.run.remote import NoAnswerError
 from curvote.run.store import spans
 from curvote.run.store.reading import TableFile
 from curvote.run.store.sides import side_of
 from curvote.run.store.spans import Span, Spans, spans_of
 
-MANIFEST = "manifest.json"
+MANIFEST = remote.MANIFEST
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Artifact:
         try:
             text = (self.path / MANIFEST).read_text(encoding="utf-8")
             found: dict[str, Any] = json.loads(text)
+        except NoAnswerError:
+            raise
         except (OSError, ValueError) as error:
             raise UserError(
                 f"artifact {self.path} has no readable manifest: {error}"
@@ -144,20 +148,23 @@ class Artifact:
 
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
-        table: pa.Table = pq.read_table(self._path(name))
+        table: pa.Table = pq.read_table(places.source(self._path(name)))
         return table
 
     def problem(self, *, content: bool) -> str | None:
         """Return what is wrong with the files, by size or by content, or None."""
-        if not self.path.is_dir():
+        there = places.sizes(self.path)
+        if there is None:
             return "missing"
         try:
             entries = self.manifest["tables"]
+        except NoAnswerError:
+            raise
         except (UserError, KeyError):
             return "altered (manifest)"
         for name, entry in entries.items():
             path = self._path(name)
-            if not path.is_file() or path.stat().st_size != entry["bytes"]:
+            if there.get(path.name) != entry["bytes"]:
                 return f"altered ({path.name})"
             if content and of_file(path) != entry["sha256"]:
                 return f"altered ({path.name})"
@@ -171,9 +178,22 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
     """Return the manifest in a folder; None where there is none that can be read."""
     try:
         found = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except NoAnswerError:
+        raise
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
+
+
+def stored(folder: Path) -> Artifact:
+    """Return a committed artifact; what this process has read of it stays known."""
+    found = (folder / MANIFEST).stat()
+    return _stored(folder, found.st_ino, found.st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _stored(folder: Path, _file: int, _time: int) -> Artifact:
+    return Artifact(folder)
 
 
 def artifact(project: Project, stage: str, key: str) -> Artifact:
@@ -183,22 +203,30 @@ def artifact(project: Project, stage: str, key: str) -> Artifact:
 
 def _shelf(project: Project, stage: str) -> Path:
     """Return the folder of a stage's artifacts: nothing else decides where it is."""
-    return project.place_of(side_of(stage)) / stage
+    raw = is_raw(side_of(stage))
+    return (project.clients if raw else places.served(project)) / stage
 
 
-def make_shelf(project: Project, stage: str) -> Path:
-    """Make the folder of a stage's artifacts: on the clients' side its owner's only."""
-    shelf = _shelf(project, stage)
+def make_shelf(project: Project, stage: str) -> None:
+    """Make the folder of a stage's artifacts: on the clients' side its owner's only.
+
+    What will be on an object store is made in such a folder, too. UserError: the store
+    takes nothing.
+    """
     if is_raw(side_of(stage)):
         owner_folder(project.clients)
-        return owner_folder(shelf)
-    shelf.mkdir(parents=True, exist_ok=True)
-    return shelf
+        owner_folder(_shelf(project, stage))
+        return
+    (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
+    root = places.served(project)
+    if places.remote(root):
+        places.ready(root)
 
 
 def folders(project: Project) -> list[Path]:
-    """Return every folder in both roots: artifacts, temporary ones, those set aside."""
-    found = (f for root in project.stores for f in root.glob("*/*"))
+    """Return every folder in all roots: artifacts, temporary ones, those set aside."""
+    roots = dict.fromkeys((*project.stores, places.served(project)))
+    found = (f for root in roots for f in root.glob("*/*"))
     return sorted(folder for folder in found if folder.is_dir())
 
 
@@ -240,6 +268,10 @@ def commit(temporary: Path, target: Path) -> Artifact:
         return there
     if state != "missing":
         target.rename(aside(target))
+    if places.remote(target):
+        places.put(temporary, target)
+        shutil.rmtree(temporary)
+        return Artifact(target)
     sync_folder(temporary)
     temporary.rename(target)
     sync_folder(target.parent)

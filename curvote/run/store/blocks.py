@@ -21,12 +21,14 @@ from curvote.chain.tables import Table
 from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.run.engines import Engine
+from curvote.run.places import at
 from curvote.run.store.arrow import to_arrow
-from curvote.run.store.artifacts import Artifact
+from curvote.run.store.artifacts import stored
 from curvote.run.store.merging import Batch
 from curvote.run.workers import one_thread
 
 PREFIX: Final = "block-"
+_BUFFER: Final = 1 << 20
 Part = tuple[Place, ...]
 
 
@@ -75,7 +77,7 @@ def run_all(
 
 def compute(job: Job, part: Part) -> None:
     """Compute one block and write its tables, all of them or nothing."""
-    inputs = {name: Artifact(Path(place)) for name, place in job.inputs.items()}
+    inputs = {name: stored(at(place)) for name, place in job.inputs.items()}
     stage = import_module(job.module)
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
@@ -137,7 +139,8 @@ def _file(folder: Path, table: str) -> Path:
 
 
 def _writer(stack: ExitStack, file: Path, schema: pa.Schema) -> Any:
-    sink = stack.enter_context(pa.OSFile(str(new_file(file)), "wb"))
+    raw = stack.enter_context(pa.OSFile(str(new_file(file)), "wb"))
+    sink = stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
     return stack.enter_context(pa.ipc.new_stream(sink, schema))
 
 

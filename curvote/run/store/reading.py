@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from threading import RLock
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curvote.chain.stage import Columns
-from curvote.run.store.arrow import kinds_of, to_columns
+from curvote.run.places import source
+from curvote.run.store.arrow import Told, as_numpy, kinds_of
 from curvote.run.store.spans import SHARD, Span
 
 _FILES: Final = 32
@@ -53,22 +55,31 @@ class TableFile:
     def columns(self, spans: Sequence[Span], only: Sequence[str] | None) -> Columns:
         """Return the columns of these rows, all or ``only`` some, as numpy arrays."""
         with _lock:
-            fields = self._file().schema_arrow
-            kinds = kinds_of(self.name, fields)
-            names = [n for n in kinds if only is None or n in only]
+            names = [n for n in self._kinds if only is None or n in only]
             parts = [self._part(span, names) for span in spans]
-            schema = pa.schema([fields.field(name) for name in names])
-            table = pa.concat_tables(parts) if parts else schema.empty_table()
-        return to_columns(self.name, table, kinds)
+            if len(parts) == 1:
+                return as_numpy(parts[0], self._kinds)
+            schema = self._file().schema_arrow
+        tables = [pa.table(part) for part in parts]
+        empty = schema.empty_table().select(names)
+        table = pa.concat_tables(tables) if tables else empty
+        return as_numpy({name: table[name] for name in names}, self._kinds)
 
-    def _part(self, span: Span, names: Sequence[str]) -> pa.Table:
-        size = self._file().metadata.row_group(span.group).num_rows
-        if size > SHARD and span.rows < size:  # of a version that wrote such groups
-            return pa.concat_tables(self._streamed(span, names))
+    @cached_property
+    def _kinds(self) -> dict[str, Told]:
+        return kinds_of(self.name, self._file().schema_arrow)
+
+    def _part(self, span: Span, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
+        if span.rows < SHARD < self._rows(span.group):  # before version 4
+            table = pa.concat_tables(self._streamed(span, names))
+            return dict(zip(names, table.columns, strict=True))
         known = {name: _kept.get((*self._key, span.group, name)) for name in names}
         missing = [name for name, column in known.items() if column is None]
-        whole = known | self._decoded(span.group, missing)
-        return pa.table(whole).slice(span.first, span.rows)
+        whole: dict[str, Any] = known | self._decoded(span.group, missing)
+        return {n: column.slice(span.first, span.rows) for n, column in whole.items()}
+
+    def _rows(self, group: int) -> int:
+        return int(self._file().metadata.row_group(group).num_rows)
 
     def _decoded(self, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:
         if not names:
@@ -93,7 +104,7 @@ class TableFile:
 
     def _file(self) -> pq.ParquetFile:
         if self._key not in _files:
-            _files[self._key] = pq.ParquetFile(self._key[0])
+            _files[self._key] = pq.ParquetFile(source(self._key[0]))
             if len(_files) > _FILES:
                 _files.popitem(last=False)[1].close()
         _files.move_to_end(self._key)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
@@ -201,62 +200,6 @@ def test_a_release_that_was_taken_back_is_not_charged(
     assert done.entered == ()
     assert spent(project) == before
     run(project, "two")
-
-
-def text(path: Path) -> None:
-    """Write something else."""
-    path.write_text("no ledger")
-
-
-def cut(path: Path) -> None:
-    """Write a ledger that lacks its end."""
-    path.write_bytes(filled(path).read_bytes()[:-100])
-
-
-def altered(path: Path) -> None:
-    """Write a ledger of which an entry was changed."""
-    with sqlite3.connect(filled(path)) as db:
-        db.execute("UPDATE chain SET event = event || ' ' WHERE number = 3")
-    db.close()
-
-
-def foreign(path: Path) -> None:
-    """Write another ledger."""
-    filled(path)
-
-
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (text, "damaged"),
-        (cut, "damaged"),
-        (altered, "is not sound: the chain of entries is broken"),
-        (foreign, "another ledger of population p"),
-        (Path.mkdir, "no such file"),
-        (lambda path: None, "no such file"),
-    ],
-)
-def test_what_is_no_backup_of_this_ledger_is_refused(
-    project: Project, tmp_path: Path, made: Callable[[Path], None], said: str
-) -> None:
-    """One line that names the file; the ledger in place is as before."""
-    made(other := tmp_path / "other.sqlite")
-    before = project.ledger.read_bytes(), sorted(project.state.iterdir())
-    with pytest.raises(UserError, match=said) as raised:
-        restoring.restore(project, other)
-    assert str(other) in str(raised.value)
-    assert len(str(raised.value).splitlines()) == 1
-    assert (project.ledger.read_bytes(), sorted(project.state.iterdir())) == before
-    run(project, "two")
-
-
-def test_another_population_is_refused_where_nothing_was_released(
-    tmp_path: Path,
-) -> None:
-    """Nothing tells of it, but it is about others."""
-    project = plain.write(tmp_path / "new", **TWO)
-    with pytest.raises(UserError, match="another ledger of population p"):
-        restoring.restore(project, filled(tmp_path / "other.sqlite"))
 
 
 def test_no_ledger_changes_place_under_a_release(project: Project, file: Path) -> None:

@@ -101,6 +101,14 @@ def test_no_release_without_its_witness(project: Project, tmp_path: Path) -> Non
     assert "No such file or directory. Nothing is released without it" in said
 
 
+@pytest.mark.parametrize("path", ["/dev/null", "~nobody-here/w", "../x\0y"])
+def test_a_witness_is_a_plain_file(tmp_path: Path, path: str) -> None:
+    """What keeps nothing, or cannot be a file, is refused in words."""
+    project = plain.write(tmp_path / "house", **witnessed(path))
+    (said,) = refused(project, "one")
+    assert "is no plain file" in said or "is no path of a file" in said
+
+
 @pytest.mark.parametrize("path", ["witness.jsonl", "data/state/w", "{root}/w", "link"])
 def test_a_witness_inside_the_project_is_none(tmp_path: Path, path: str) -> None:
     """However its path is spelt: what is put back would take it back."""

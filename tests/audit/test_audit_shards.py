@@ -1,0 +1,71 @@
+"""The audit of releases of many shards: no place tells in which one a client stood."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.audit import table_release
+from curvote.audit.row_order import order
+from curvote.entropy import Entropy
+from curvote.protocols.stages import released
+from tests.noise import SEED
+from tests.small_shards import make_small
+
+ROWS = 400
+
+
+@pytest.fixture(autouse=True)
+def shards_of_400(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let 1,500 clients be four shards."""
+    make_small(monkeypatch, ROWS)
+
+
+def report(sizes: tuple[int, ...]) -> table_release.TableRelease:
+    """Return the table of reports of so many clients."""
+    honest = table_release.table_release("table.mrma.report", 2.0)
+    facts = {f: getattr(honest, f) for f in honest.__dataclass_fields__}
+    return table_release.TableRelease(**facts | {"sizes": sizes})
+
+
+class Staying:
+    """Sends the rows of each shard to one bucket, the next shard's to the next."""
+
+    def __init__(self) -> None:
+        self.called = -1
+
+    def __call__(self, n: int, count: int, entropy: Entropy) -> Any:
+        """Return the buckets of ``n`` rows; words are taken, but not heeded."""
+        entropy.words(n)
+        self.called = (self.called + 1) % count
+        return np.full(n, self.called)
+
+
+def halves(n: int, count: int, entropy: Entropy) -> Any:
+    """Send the first half of a shard to the first half of the buckets."""
+    entropy.words(n)
+    return np.arange(n) * count // n
+
+
+def test_no_place_tells_a_shard() -> None:
+    """Not of many clients once, nor of a few again and again."""
+    assert order(report((1500,)), SEED) is None
+
+
+def test_no_place_tells_a_shard_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Seventeen clients in five shards: each may stand anywhere."""
+    make_small(monkeypatch, 4)
+    assert order(report((17,)), SEED) is None
+
+
+@pytest.mark.parametrize("broken", [Staying(), halves])
+def test_an_order_without_buckets_is_seen(
+    monkeypatch: pytest.MonkeyPatch, broken: Any
+) -> None:
+    """Each bucket is put in a random order, and still the place tells something."""
+    monkeypatch.setattr(released, "buckets", broken)
+    found = order(report((1500,)), SEED)
+    assert found is not None
+    assert "follows the list" in found

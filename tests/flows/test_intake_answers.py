@@ -1,0 +1,117 @@
+"""What the service answers where it cannot take an upload in now."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.errors import InternalError
+from curvote.server.intake_group import Full, Unavailable
+from flows import intake_http
+from flows.intake_http import Service
+from flows.intake_metrics import Metrics
+from flows.intake_tasks import Published
+
+
+class Group:
+    """Stands for uploads that wait: whatever comes has one fate."""
+
+    waiting, problem = 3, ""
+
+    def __init__(self, fate: Exception | list[None]) -> None:
+        self.fate = fate
+
+    def put(self, sent: Any) -> Future[Any]:
+        """Return the outcome, or refuse."""
+        if isinstance(self.fate, Full):
+            raise self.fate
+        told: Future[Any] = Future()
+        if isinstance(self.fate, Exception):
+            told.set_exception(self.fate)
+        else:
+            told.set_result(self.fate)
+        return told
+
+
+def asked(service: Service, *parts: bytes, wait: float = 0.0) -> tuple[int, Any, bytes]:
+    """Return status, headers and body of the answer to one upload, cut in parts."""
+    more = [True] * (len(parts) - 1) + [wait > 0]
+    coming, told = zip(parts, more, strict=True), []
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.sleep(wait)
+        part, follows = next(coming)
+        return {"type": "http.request", "body": part, "more_body": follows}
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/v1/envelopes",
+        "headers": [(b"content-type", b"application/json")],
+        "query_string": b"",
+    }
+    asyncio.run(service.app()(scope, receive, send))
+    headers = {k.decode(): v.decode() for k, v in told[0]["headers"]}
+    return told[0]["status"], headers, told[1]["body"]
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    """Return a service that accepts whatever comes."""
+    return Service(Group([None]), Metrics(), Published(tmp_path))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("fate", "status", "wait"),
+    [
+        ([None], 201, None),
+        (Full(), 429, "2"),
+        (Unavailable(), 503, "5"),
+        (InternalError("ZeroDivisionError"), 500, None),
+    ],
+)
+def test_each_fate_has_its_answer(
+    service: Service, fate: Any, status: int, wait: str | None
+) -> None:
+    """A full queue, a database that fails, a check that breaks: come back, or not."""
+    service.group.fate = fate  # type: ignore[attr-defined]
+    found, headers, body = asked(service, b"x")
+    assert (found, headers.get("retry-after")) == (status, wait)
+    assert b"ZeroDivision" not in body
+
+
+def test_while_it_drains_or_fails_it_is_not_ready(service: Service) -> None:
+    """And takes nothing new while it drains."""
+    assert service.ready
+    service.group.problem = "the disk is full"  # type: ignore[misc]
+    assert not service.ready
+    service.group.problem = ""  # type: ignore[misc]
+    service.draining = True
+    assert asked(service, b"x")[0] == 503
+    assert not service.ready
+
+
+def test_what_comes_too_slowly_is_given_up(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After some seconds, with what was read of it."""
+    monkeypatch.setattr(intake_http, "READING", 0.05)
+    assert asked(service, b"x", b"y", b"z", wait=0.1)[0] == 408
+    assert service.reading == 0
+
+
+def test_all_that_is_being_read_has_a_limit(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many send at once; and what is read is given back."""
+    monkeypatch.setattr(intake_http, "MOST_READ", 10)
+    service.reading = 9
+    status, headers, _ = asked(service, b"xyz")
+    assert (status, headers["retry-after"], service.reading) == (429, "2", 9)

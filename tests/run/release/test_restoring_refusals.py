@@ -1,0 +1,96 @@
+"""What `ledger restore` refuses, and leaves everything as it is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from curvote.client.ledger import Ledger
+from curvote.client.ledger_backup import backup
+from curvote.errors import UserError
+from curvote.run.project import Project
+from curvote.run.release import restoring
+from tests import plain
+from tests.ledgers import filled
+from tests.witnessed import TWO, run
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """Return a project whose first pipeline has released."""
+    made = plain.write(tmp_path / "house", **TWO)
+    run(made, "one")
+    return made
+
+
+def text(path: Path) -> None:
+    """Write something else."""
+    path.write_text("no ledger")
+
+
+def cut(path: Path) -> None:
+    """Write a ledger that lacks its end."""
+    path.write_bytes(filled(path).read_bytes()[:-100])
+
+
+def altered(path: Path) -> None:
+    """Write a ledger of which an entry was changed."""
+    with sqlite3.connect(filled(path)) as db:
+        db.execute("UPDATE chain SET event = event || ' ' WHERE number = 3")
+    db.close()
+
+
+def foreign(path: Path) -> None:
+    """Write another ledger."""
+    filled(path)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (text, "damaged"),
+        (cut, "damaged"),
+        (altered, "is not sound: the chain of entries is broken"),
+        (foreign, "another ledger of population p"),
+        (Path.mkdir, "no such file"),
+        (lambda path: None, "no such file"),
+    ],
+)
+def test_what_is_no_backup_of_this_ledger_is_refused(
+    project: Project, tmp_path: Path, made: Callable[[Path], None], said: str
+) -> None:
+    """One line that names the file; the ledger in place is as before."""
+    made(other := tmp_path / "other.sqlite")
+    before = project.ledger.read_bytes(), sorted(project.state.iterdir())
+    with pytest.raises(UserError, match=said) as raised:
+        restoring.restore(project, other)
+    assert str(other) in str(raised.value)
+    assert len(str(raised.value).splitlines()) == 1
+    assert (project.ledger.read_bytes(), sorted(project.state.iterdir())) == before
+    run(project, "two")
+
+
+def test_another_population_is_refused_where_nothing_was_released(
+    tmp_path: Path,
+) -> None:
+    """Nothing tells of it, but it is about others."""
+    project = plain.write(tmp_path / "new", **TWO)
+    with pytest.raises(UserError, match="another ledger of population p"):
+        restoring.restore(project, filled(tmp_path / "other.sqlite"))
+
+
+def test_a_foreign_ledger_in_place_charges_nobody(
+    project: Project, tmp_path: Path
+) -> None:
+    """It was put there by mistake: its people are none of ours."""
+    backup(project.ledger, tmp_path / "backup.sqlite")
+    project.ledger.unlink()
+    filled(project.ledger)
+    done = restoring.restore(project, tmp_path / "backup.sqlite")
+    assert done.entered == ()
+    with Ledger(project.ledger) as ledger:
+        assert {entry.population for entry in ledger.entries()} == {"simulated"}
+    run(project, "two")

@@ -1,0 +1,163 @@
+"""Releases of many shards: every client once, in no order, whoever computes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.client.ledger import Ledger
+from curvote.entropy import Entropy, SeededEntropy, buckets
+from curvote.errors import InternalError
+from curvote.run import shards
+from curvote.run.engines import Engine
+from curvote.run.execute import execute
+from curvote.run.project import Project
+from curvote.run.store.artifacts import artifact
+from tests import production
+from tests.protocols.test_direct_production import arm
+from tests.small_shards import make_small
+
+ROWS = 16
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Words that can be had again: a stream for each purpose, shard and bucket."""
+
+    seed: int
+
+    def __call__(self, purpose: str, number: int) -> Entropy:
+        """Return the stream of one of them."""
+        key = (*purpose.encode(), number)
+        return SeededEntropy(np.random.SeedSequence(self.seed, spawn_key=key))
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a shard be of 16 clients: 140 are nine."""
+    make_small(monkeypatch, ROWS)
+
+
+def released(project: Project, **how: Any) -> dict[str, str]:
+    """Run the pipeline; return the digest of each released table."""
+    made = production.plan(project)
+    for step in made.to_run():
+        execute(project, step, **how)
+    return production.bytes_of(project, made)
+
+
+def test_every_client_of_every_shard_is_released_once(tmp_path: Path) -> None:
+    """Tables have a row for each sender, or count each once; the ledger knows them."""
+    project = production.write(tmp_path)
+    made = production.run(project)
+    privatize, evaluate = (
+        artifact(project, step.stage.name, step.key)
+        for step in production.releases(made)
+    )
+    assert privatize.rows == 60
+    assert privatize.columns("reports", (0,))["z"].shape == (60, 4)
+    votes = evaluate.columns("votes", (0,))
+    assert votes["learner"].tolist() == list(range(5))
+    assert votes["n"].tolist() == [16] * 5
+    assert (votes["positive"] <= votes["n"]).all()
+    with Ledger(project.ledger) as ledger:
+        members = [set(ledger.members(e.release)) for e in ledger.entries()]
+    assert [len(each) for each in members] == [60, 80]
+
+
+def test_the_engine_changes_no_byte_of_a_release(tmp_path: Path) -> None:
+    """Under words that can be had again, one process or two threads draw the same."""
+    found = []
+    for name, engine in (("alone", Engine()), ("together", Engine("threads", 2))):
+        (tmp_path / name).mkdir()
+        project = production.write(tmp_path / name)
+        found.append(released(project, engine=engine, words=Recorded(5)))
+    assert found[0] == found[1]
+    assert len(found[0]) == 2
+
+
+def test_other_words_give_other_bytes(tmp_path: Path) -> None:
+    """And the operating system's are never the same."""
+    found = []
+    for name, how in (("a", {"words": Recorded(1)}), ("b", {}), ("c", {})):
+        (tmp_path / name).mkdir()
+        found.append(released(production.write(tmp_path / name), **how)["privatize"])
+    assert len(set(found)) == 3
+
+
+def test_a_shard_that_is_drawn_twice_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An engine may think a worker dead that is not: what is there first stays."""
+    drawn = shards.draw
+
+    def twice(job: Any, unit: Any) -> None:
+        drawn(job, unit)
+        place, number = unit
+        before = shards._file(job, place, number).read_bytes()
+        drawn(job, unit)
+        assert shards._file(job, place, number).read_bytes() == before
+
+    monkeypatch.setattr(shards, "draw", twice)
+    project = production.write(tmp_path, **arm("mean"))
+    made = production.run(project)
+    (step,) = production.releases(made)
+    assert artifact(project, step.stage.name, step.key).rows == 140
+
+
+def test_nothing_of_a_failed_release_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its shards nor its temporary folder, and nobody is counted."""
+    project = production.write(tmp_path, **arm("mean"))
+
+    def fails(*_: Any) -> None:
+        raise InternalError("on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shards, "_joined", fails)
+        with pytest.raises(InternalError, match="on purpose"):
+            production.run(project)
+    assert not list((project.root / "data").glob("**/.shards-*"))
+    assert not list((project.artifacts / "privatize").glob("*"))
+    with Ledger(project.ledger) as ledger:
+        assert [entry.state for entry in ledger.entries()] == ["cancelled"]
+    production.run(project)
+    assert len(production.confirmed(project)) == 1
+
+
+def test_shards_are_never_on_the_servers_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is in the clients' order, or says who is asked what, is its owner's only."""
+    seen: list[tuple[Path, int]] = []
+    joined = shards._joined
+
+    def looked(job: Any, *rest: Any) -> Any:
+        folder = Path(job.scratch)
+        seen.append((folder, folder.stat().st_mode & 0o777))
+        assert {p.suffix for p in folder.iterdir()} == {".npy", ".arrow"}
+        return joined(job, *rest)
+
+    monkeypatch.setattr(shards, "_joined", looked)
+    project = production.write(tmp_path)
+    production.run(project)
+    assert len(seen) == 2
+    for folder, mode in seen:
+        assert project.clients in folder.parents
+        assert mode == 0o700
+        assert not folder.exists()
+
+
+def test_buckets_are_equally_likely() -> None:
+    """Each takes the leading bits of a word of its own; one bucket takes none."""
+    words = SeededEntropy(3)
+    found = np.bincount(buckets(80_000, 8, words), minlength=8)
+    assert np.abs(found - 10_000).max() < 6 * np.sqrt(10_000 * 7 / 8)
+    before = SeededEntropy(4)
+    assert not buckets(10, 1, before).any()
+    assert before.words(1) == SeededEntropy(4).words(1)

@@ -1,0 +1,27 @@
+"""An object store for the tests of the store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyarrow import fs
+
+from tests.object_store import BUCKET, point_at, started
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """Return the address of an object store, for all tests of a file."""
+    with started() as found:
+        yield found
+
+
+@pytest.fixture
+def store(address: str, monkeypatch: pytest.MonkeyPatch) -> fs.S3FileSystem:
+    """Return what is in the store, which the environment names; it is empty."""
+    point_at(monkeypatch, address)
+    found = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
+    found.create_dir(BUCKET)
+    found.delete_dir_contents(BUCKET)
+    return found

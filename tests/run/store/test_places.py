@@ -1,0 +1,210 @@
+"""The server's side on an object store: same bytes, whole or not there, never lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyarrow import fs
+
+from curvote.client.ledger import Ledger
+from curvote.errors import UserError
+from curvote.run import places
+from curvote.run.engines import Engine
+from curvote.run.garbage import collect
+from curvote.run.history import completed
+from curvote.run.project import Project
+from curvote.run.release import evidence
+from curvote.run.release.ledger_check import problems
+from curvote.run.remote import NoAnswerError
+from curvote.run.status import overview
+from curvote.run.store.artifacts import Artifact, artifact
+from tests import object_store, plain, production
+
+Store = fs.S3FileSystem
+
+
+@pytest.fixture
+def remote(store: Store, tmp_path: Path) -> Project:
+    """Return the tiny project, its server's side on the object store."""
+    return object_store.project(tmp_path, tiny=plain.TINY)
+
+
+@pytest.mark.parametrize("engine", ["local", "threads"])
+def test_bytes_are_those_of_a_folder(
+    store: Store, finished: Project, tmp_path: Path, engine: str
+) -> None:
+    """Raw tables stay here, of the rest nothing does; a second run reuses all."""
+    project = object_store.project(tmp_path, tiny=plain.TINY)
+    made = plain.run(project, engine=Engine(engine, 2))
+    assert plain.hashes(project, made) == plain.hashes(
+        finished, completed(finished, "tiny")
+    )
+    stages = {name.split("/")[0] for name in object_store.files(store)}
+    assert stages == {"privatize", "train", "evaluate", "aggregate"}
+    assert not [path for path in project.artifacts.rglob("*") if path.is_file()]
+    assert not plain.to_run(plain.plan(project))
+
+
+def test_what_lacks_its_manifest_is_not_there(remote: Project, store: Store) -> None:
+    """A killed upload counts for nothing, and is done again under the same key."""
+    made = plain.run(remote)
+    before = plain.hashes(remote, made)
+    folder = manifest_of(store, "privatize")
+    store.delete_file(f"{object_store.ROOT[5:]}/{folder}/manifest.json")
+    step = next(s for s in plain.plan(remote).steps if s.stage.name == "privatize")
+    assert (step.action, step.reason) == ("run", "not finished, or removed")
+    assert not places.there(places.at(f"{object_store.ROOT}/{folder}"))
+    assert plain.hashes(remote, plain.run(remote)) == before
+
+
+def manifest_of(store: Store, stage: str) -> str:
+    """Return the folder of an artifact of a stage, below the root."""
+    names = (n for n in object_store.files(store) if n.endswith("manifest.json"))
+    return next(n for n in names if n.startswith(stage)).rpartition("/")[0]
+
+
+def test_an_altered_table_is_seen_and_set_aside(remote: Project, store: Store) -> None:
+    """By content when asked, and never deleted by a run."""
+    before = plain.hashes(remote, plain.run(remote))
+    folder = manifest_of(store, "train")
+    path = f"{object_store.ROOT[5:]}/{folder}/weak.parquet"
+    content = store.open_input_file(path).read()
+    with store.open_output_stream(path) as stream:
+        stream.write(content[:-1] + b"?")
+    assert not overview(remote, content=False)[0]["altered"]
+    (said,) = overview(remote, content=True)[0]["altered"]
+    assert said == f"{folder}: altered (weak.parquet)"
+    with store.open_output_stream(path) as stream:
+        stream.write(content[:-1])
+    assert plain.hashes(remote, plain.run(remote)) == before
+    assert any("/.altered-" in name for name in object_store.files(store))
+
+
+def test_gc_takes_what_no_run_needs(remote: Project, store: Store) -> None:
+    """The latest run keeps its artifacts, a half upload goes."""
+    plain.run(remote)
+    with store.open_output_stream(f"{object_store.ROOT[5:]}/train/half/weak.parquet"):
+        pass
+    record = plain.run(remote, "tiny", "aggregate.cutoff=0.6")
+    collect(remote, keep=1, dry_run=False)
+    keys = {name.split("/")[1] for name in object_store.files(store)}
+    assert keys < {step["key"] for step in record.steps}
+    assert not plain.to_run(plain.plan(remote, "tiny", "aggregate.cutoff=0.6"))
+
+
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (500, "answers 500. Wait"),
+        (503, "answers 503. Wait"),
+        (403, "no right to write it. Check AWS_ACCESS_KEY_ID"),
+        (None, "does not answer. Check the network and AWS_ENDPOINT_URL"),
+    ],
+)
+def test_a_store_that_fails_is_told_and_nothing_is_lost(
+    remote: Project,
+    store: Store,
+    address: str,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int | None,
+    said: str,
+) -> None:
+    """One message with the next step; when it answers again the same run goes on."""
+    steps = plain.plan(remote).steps
+    broken = object_store.answering(status) if status else object_store.silent()
+    with broken as other:
+        object_store.point_at(monkeypatch, other)
+        with pytest.raises(UserError, match=said) as told:
+            places.ready(places.served(remote) / str(status))
+        assert len(str(told.value)) < 5 * 80
+        for asked in (plain.plan, evidence.manifests, problems):
+            with pytest.raises(NoAnswerError):
+                list(asked(remote))  # type: ignore[arg-type,operator]
+    object_store.point_at(monkeypatch, address)
+    assert plain.run(remote).status == "completed"
+    assert len(plain.plan(remote).steps) == len(steps)
+
+
+def test_a_bucket_that_is_not_there(remote: Project, store: Store) -> None:
+    """It is no empty one: before anything is computed the name is told."""
+    text = remote.pipelines_file.read_text().replace("//ours", "//nobodys")
+    remote.pipelines_file.write_text(text)
+    with pytest.raises(UserError, match=r"there is no bucket nobodys\. Create it"):
+        plain.run(remote)
+    with pytest.raises(UserError, match="there is no bucket nobodys"):
+        evidence.manifests(remote)
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, last: str) -> Any:
+    """Let the store answer 503 when a file of this name is uploaded."""
+    real = places._upload
+
+    def upload(file: Path, name: str) -> None:
+        if file.name == last:
+            raise OSError("AWS Error UNKNOWN (HTTP status 503) during PutObject")
+        real(file, name)
+
+    return monkeypatch.setattr(places, "_upload", upload)
+
+
+def test_a_release_that_was_half_uploaded_is_not_drawn_again(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its messages may have been seen: the very same follow, and count once."""
+    project = object_store.project(tmp_path, real=production.REAL)
+    with monkeypatch.context() as patch:
+        failing(patch, "manifest.json")
+        with pytest.raises(UserError, match="answers 503"):
+            production.run(project)
+    (half,) = object_store.files(store)
+    seen = store.open_input_file(f"{object_store.ROOT[5:]}/{half}").read()
+    with Ledger(project.ledger) as ledger:
+        assert [entry.state for entry in ledger.entries()] == ["reserved"]
+    production.run(project)
+    assert store.open_input_file(f"{object_store.ROOT[5:]}/{half}").read() == seen
+    with Ledger(project.ledger) as ledger:
+        assert {entry.state for entry in ledger.entries()} == {"confirmed"}
+    assert not problems(project)
+
+
+def test_the_ledger_is_held_against_what_is_there(store: Store, tmp_path: Path) -> None:
+    """A release that it confirmed and the store lost, or has otherwise, is told."""
+    project = object_store.project(tmp_path, real=production.REAL)
+    production.run(project)
+    assert not problems(project)
+    folder = manifest_of(store, "privatize")
+    path = f"{object_store.ROOT[5:]}/{folder}/manifest.json"
+    manifest = json.loads(store.open_input_file(path).read())
+    with store.open_output_stream(path) as stream:
+        stream.write(json.dumps(manifest).encode())
+    assert any("not what was confirmed" in line for line in problems(project))
+    store.delete_file(path)
+    assert any("is missing" in line for line in problems(project))
+
+
+def test_paths_there_are_like_paths_here(store: Store) -> None:
+    """Whoever walks the store needs no second way."""
+    root = places.at(object_store.ROOT)
+    with store.open_output_stream(f"{root.name_there}/a/k/x.parquet"):
+        pass
+    found = list(root.glob("*/*"))
+    assert [str(path) for path in found] == [f"{object_store.ROOT}/a/k"]
+    assert found[0].is_dir()
+    assert found[0].stat().st_mtime > 1e9
+    assert [file.stem for file in found[0].iterdir()] == ["x"]
+    assert not (root / "a" / "k" / "none").exists()
+    with pytest.raises(FileNotFoundError):
+        (root / "none").stat()
+    assert Artifact(found[0]).problem(content=False) == "missing"
+    assert places.at(str(found[0])) == found[0]
+
+
+def test_without_an_object_store_nothing_changes(project: Project) -> None:
+    """The file is read for it; what names none is a folder."""
+    assert places.served(project) == project.artifacts
+    place = artifact(project, "train", "k").path
+    assert place == project.artifacts / "train" / "k"
+    assert places.temporary_of(project, place).parent == place.parent

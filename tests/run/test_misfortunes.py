@@ -1,0 +1,98 @@
+"""Clocks that jump and files that change under a run: said in words, nothing lost."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from curvote.client import ledger_chain
+from curvote.client.ledger import Ledger
+from curvote.errors import UserError
+from curvote.run import history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.planner import make_plan
+from curvote.run.project import Project
+from curvote.run.release import ledger_check
+from curvote.run.store.artifacts import MANIFEST, artifact
+from tests import plain, production, town
+from tests.processes import in_child
+
+JUMPS = pytest.mark.parametrize("hours", [-3, 365 * 24])
+
+
+@JUMPS
+def test_a_release_killed_before_the_clock_jumped_is_settled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hours: int
+) -> None:
+    """Published and reserved: the next run confirms it, whatever the time says."""
+    project = production.write(tmp_path)
+
+    def killed(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "confirm", killed)
+        with pytest.raises(KeyboardInterrupt):
+            production.run(project)
+    when = datetime.now(UTC) + timedelta(hours=hours)
+    monkeypatch.setattr(ledger_chain, "now", lambda: when.isoformat(timespec="seconds"))
+    made = production.run(project)
+    entries = production.entries(project)
+    assert {entry.state for entry in entries} == {"confirmed"}
+    assert len(entries) == len(production.releases(made))
+    assert not ledger_check.problems(project)
+
+
+def test_a_raw_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> None:
+    """Nothing is stored or reserved; the same command then reads what is there."""
+    project = town.write(tmp_path)
+    town.export(tmp_path, str)
+    configured = PipelinesFile(project).configured(town.NAME)
+    first = make_plan(project, configured, fetch=True).steps[0]
+    path = tmp_path / "people.csv"
+    path.write_text(path.read_text().replace("well", "ill", 1))
+    with pytest.raises(UserError, match=r"people\.csv changed while it was read; run"):
+        execute(project, first)
+    assert not project.ledger.exists()
+    assert not artifact(project, "ingest", first.key).path.exists()
+    town.run(project)
+    assert {entry.state for entry in production.entries(project)} == {"confirmed"}
+
+
+def test_an_altered_table_is_never_used(done: Project) -> None:
+    """It is set aside and computed anew; the tables are those of before."""
+    (before,) = history.load_all(done)
+    tables = plain.hashes(done, before)
+    path = next(done.artifacts.glob("train/*/*.parquet"))
+    path.write_bytes(path.read_bytes()[:-1])
+    again = plain.run(done)
+    assert [s["reason"] for s in again.steps if s["action"] == "run"]
+    assert plain.hashes(done, again) == tables
+    assert list(done.artifacts.glob("train/.altered-*"))
+
+
+def test_a_torn_manifest_is_an_artifact_to_be_made_again(done: Project) -> None:
+    """The next run makes it, and no other one."""
+    (before,) = history.load_all(done)
+    tables = plain.hashes(done, before)
+    path = next(done.artifacts.glob(f"aggregate/*/{MANIFEST}"))
+    path.write_text(path.read_text()[:30])
+    again = plain.run(done)
+    ran = [step for step in again.steps if step["action"] == "run"]
+    assert {step["stage"] for step in ran} <= {"aggregate", "report"}
+    assert plain.hashes(done, again) == tables
+
+
+def test_two_runs_of_one_pipeline_at_once_agree(project: Project) -> None:
+    """Each artifact is made once; both runs complete with the same tables."""
+    children = [in_child(lambda: plain.run(project)) for _ in range(2)]
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
+    first, second = history.load_all(project)
+    assert (first.status, second.status) == ("completed", "completed")
+    assert plain.hashes(project, first) == plain.hashes(project, second)
+    assert first.sequence != second.sequence
+    assert not list(project.artifacts.glob("*/.*"))

@@ -1,0 +1,14 @@
+"""Shards of few clients, so that a small cohort has many of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from curvote.chain import streams
+from curvote.run.store import spans
+
+
+def make_small(patch: pytest.MonkeyPatch, rows: int) -> None:
+    """Let a shard have ``rows`` rows in this process and its forks."""
+    patch.setattr(streams, "CLIENT_BLOCK", rows)
+    patch.setattr(spans, "SHARD", rows)
