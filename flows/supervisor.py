@@ -197,7 +197,8 @@ class Supervisor:
                 self._start_runner()
             return
         how = child.ended()
-        if how and (self._renewing or self._state != READY):
+        asked = self._renewing and child.done()
+        if how and (asked or self._state != READY):
             child.again()
         elif how:
             self._fell(child, f"{how} ({self.launch.home / 'runner.log'} says why)")

@@ -64,9 +64,12 @@ def test_a_database_elsewhere_that_does_not_answer_is_said(
     name = "PREFECT_API_DATABASE_CONNECTION_URL"
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     monkeypatch.setenv(name, "postgresql+asyncpg://me:secret@127.0.0.1:9/none")
-    with pytest.raises(UserError, match=f"{name} names does not answer") as failure:
-        with PrefectServer(project.root) as server:
-            server.up()
+    said = f"{name} names does not answer"
+    with (
+        pytest.raises(UserError, match=said) as failure,
+        PrefectServer(project.root) as server,
+    ):
+        server.up()
     assert "secret" not in str(failure.value)
     assert "\n" not in str(failure.value)
     assert not processes_of(project.root)

@@ -88,7 +88,6 @@ class Serving:
 
     def child(self, module: str) -> int:
         """Return the process of a child, once there is one."""
-
         found: list[int] = []
 
         def look() -> bool:
