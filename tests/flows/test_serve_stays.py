@@ -206,7 +206,7 @@ def test_an_edit_takes_effect(serving: Serving) -> None:
     place.write_text(SOURCE + LONG.replace("long", "other"))
     assert until(lambda: any("other" in run for run in serving.fired()), SOON)
     place.write_text(SOURCE)
-    assert until(lambda: serving.log.endswith("scheduled now: often\n"), SOON)
+    assert until(lambda: "scheduled now: often\n" in serving.log, SOON)
 
 
 def test_a_scheduled_flow_that_is_killed_holds_up_nothing(
