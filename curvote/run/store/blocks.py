@@ -31,6 +31,7 @@ from curvote.run.workers import one_thread
 PREFIX: Final = "block-"
 _BUFFER: Final = 1 << 20
 Part = tuple[Place, ...]
+Made = Iterator[tuple[Place, Rows]]
 _PLACE: Final = b"place"
 
 
@@ -84,7 +85,7 @@ def compute(job: Job, part: Part) -> None:
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
             every = stage.pieces(inputs, job.params, job.facts)
-            made = ((SHARED, rows) for rows in every)
+            made: Made = ((SHARED, rows) for rows in every)
         else:
             heres = [
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
@@ -94,7 +95,7 @@ def compute(job: Job, part: Part) -> None:
         _write(job, part, made)
 
 
-def _made(stage: Any, heres: Sequence[Here]) -> Iterator[tuple[Place, Rows]]:
+def _made(stage: Any, heres: Sequence[Here]) -> Made:
     """Yield the tables of each repetition, a part of the rows at a time or whole."""
     if hasattr(stage, "block"):
         yield from zip((here.place for here in heres), stage.block(heres), strict=True)
@@ -104,7 +105,7 @@ def _made(stage: Any, heres: Sequence[Here]) -> Iterator[tuple[Place, Rows]]:
             yield here.place, rows
 
 
-def _write(job: Job, part: Part, made: Iterator[tuple[Place, Rows]]) -> None:
+def _write(job: Job, part: Part, made: Made) -> None:
     """Write a file a table, with a batch for each piece, and show all at once."""
     target = place_of(Path(job.folder), part)
     kinds = {table.name: table for table in job.tables}
