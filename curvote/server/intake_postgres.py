@@ -189,7 +189,8 @@ class PostgresBase:
             return self._refusal("its user may not write there; grant it")
         if not state or state.startswith(("08", "28", "57", "3D")):
             return self._refusal(
-                "it cannot be reached; is its server up, and CURVOTE_INTAKE_URL right?"
+                "it cannot be reached; look whether its server is up, and whether"
+                " CURVOTE_INTAKE_URL is right"
             )
         return InternalError(f"intake {self.name}: {type(error).__name__} {state}")
 
