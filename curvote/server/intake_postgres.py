@@ -179,6 +179,8 @@ class PostgresBase:
             return self._refusal(
                 f"others have kept it for over {BUSY_SECONDS} s; run again"
             )
+        if state == "23505":
+            return self._refusal("another process has just written the same; run again")
         if state.startswith("53"):
             return self._refusal("its server has no room (disk, memory, connections)")
         if state in {"42P07", "42P01", "42703"}:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from curvote.envelope import Invitation, seal
+from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
 from curvote.protocols.checking import check_all
 from curvote.protocols.message import check
@@ -130,6 +130,23 @@ def test_many_writers_wait_for_each_other_and_never_for_ever(url: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(take, range(4))) == N
+
+
+def test_a_round_that_two_open_at_once_is_opened_once(url: str) -> None:
+    """The other finds it there, or is told to run again."""
+    invited = issue(REPORTS, N)
+
+    def begin(_: int) -> bool:
+        with Intake(NOWHERE) as intake:
+            given = {"pipeline": "far", "needed": 1, "invitations": invited}
+            try:
+                intake.open_round("one-1", task=REPORTS, **given)
+            except UserError as error:
+                assert "run again" in str(error)
+            return intake.round("one-1").issued == N
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(begin, range(4)))
 
 
 def test_no_row_tells_with_which_it_came(url: str) -> None:
