@@ -50,6 +50,10 @@ class Child:
         self.started = time.monotonic()
         self.starts += 1
 
+    def there(self) -> bool:
+        """Whether a process was started and not forgotten."""
+        return self.process is not None
+
     def ended(self) -> str:
         """Return how it ended, in words; nothing while it runs or is not started."""
         code = None if self.process is None else self.process.poll()
@@ -60,6 +64,10 @@ class Child:
         with contextlib.suppress(ValueError):
             return f"was ended by {signal.Signals(-code).name}"
         return f"was ended by signal {-code}"
+
+    def done(self) -> bool:
+        """Whether it has ended of its own will."""
+        return self.process is not None and self.process.poll() == 0
 
     def fell(self) -> float:
         """Forget the process; return in how many seconds it is to be started again."""

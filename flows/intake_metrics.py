@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter as Counts
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from prometheus_client import (
     CollectorRegistry,
@@ -32,9 +32,9 @@ class Metrics:
     """The counts of one process."""
 
     def __init__(self) -> None:
-        disable_created_metrics()  # a time of arrival, of the first of a kind
+        disable_created_metrics()  # type: ignore[no-untyped-call]  # a time of arrival, of the first of a kind
         self._own = CollectorRegistry()
-        given = {"namespace": "curvote_intake", "registry": self._own}
+        given: dict[str, Any] = {"namespace": "curvote_intake", "registry": self._own}
         self._envelopes = Counter(
             "envelopes", "Envelopes by outcome", ["outcome"], **given
         )

@@ -5,7 +5,7 @@ Names and what they count are those of docs/operations.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -118,7 +118,7 @@ class Figures:
             if head != self._rooms[0]:  # else all clients would be read each time
                 self._rooms = head, [*_rooms(book)]
         for part, place in (("epsilon", 1), ("delta", 2)):
-            rooms = {(each[0],): each[place] for each in self._rooms[1]}
+            rooms = {(each[0],): float(each[place]) for each in self._rooms[1]}
             said = f"The least {part} that any client of a population has left."
             yield _filled(f"ledger_room_{part}", said, ("population",), rooms)
 
@@ -148,7 +148,7 @@ def _single(name: str, said: str, value: float) -> Metric:
 
 
 def _filled(
-    name: str, said: str, labels: Iterable[str], values: dict[Any, float]
+    name: str, said: str, labels: Iterable[str], values: Mapping[Any, float]
 ) -> Metric:
     gauge = _gauge(name, said, *labels)
     for at, value in values.items():

@@ -93,7 +93,7 @@ def _apprise(urls: list[str], notice: dict[str, Any]) -> None:
     title = _TITLES[notice["event"]].format(pipeline=notice["pipeline"])
     body = "\n".join(f"{name}: {value}" for name, value in notice.items())
     senders = Apprise()
-    if not senders.add(urls):
+    if not all(map(senders.add, urls)):
         _warn(f"an address in {URLS} is none that Apprise knows")
     try:
         sent = not len(senders) or senders.notify(title=f"curvote: {title}", body=body)

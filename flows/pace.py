@@ -52,7 +52,7 @@ class Pace:
             return ""
         return f"{rate:.3g}/s, about {_span(left)} left"
 
-    def figures(self, done: int, blocks: int) -> dict[str, float | None]:
+    def figures(self, done: int, blocks: int) -> dict[str, Any]:
         """Return rate and remaining time for a program."""
         found = {"rate": self.rate(done), "remaining": self.remaining(done, blocks)}
         return {name: None if v is None else round(v, 3) for name, v in found.items()}

@@ -55,7 +55,8 @@ class Engine:
     ``workers`` are started here; at ``cluster``, the address of dask's scheduler, they
     are found, as many as there are. These must see the project at ``root`` under the
     same path. ``memory`` is what a worker of dask may take, in bytes; None: the
-    machine's memory divided by its processors. UserError: the engine is not known or
+    machine's memory divided by its processors. Where no number was ``asked`` for, what
+    is done sooner than workers start needs none. UserError: the engine is not known or
     not installed.
     """
 
@@ -67,9 +68,10 @@ class Engine:
         cluster: str | None = None,
         root: Path | None = None,
         memory: int | None = None,
+        asked: bool = True,
     ) -> None:
         _check(name)
-        self.name, self.workers = name, workers
+        self.name, self.workers, self.asked = name, workers, asked
         self.cluster, self.root, self.memory = cluster, root, memory
         self._ending = ExitStack()
 
@@ -133,9 +135,11 @@ def engine_of(
     Without a number of workers: one for each processor.
     """
     name = name or runtime.engine
-    workers = workers or runtime.workers or os.cpu_count() or 1
+    stated = workers or runtime.workers
+    number = stated or os.cpu_count() or 1
     cluster = runtime.cluster if name == "dask" else None
-    return Engine(name, workers, cluster=cluster, root=project.root)
+    asked = stated is not None or name != "local"
+    return Engine(name, number, cluster=cluster, root=project.root, asked=asked)
 
 
 def _check(name: str) -> None:

@@ -171,7 +171,7 @@ def test_a_server_that_cannot_start_is_a_user_error_with_its_cause(
     server.home.mkdir()
     (server.home / "prefect.db").write_text("this is no database " * 100)
     with (
-        pytest.raises(UserError, match="no sound database any more.*doctor --fix"),
+        pytest.raises(UserError, match=r"no sound database any more.*doctor --fix"),
         server,
     ):
         server.wait()

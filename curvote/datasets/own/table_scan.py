@@ -176,8 +176,9 @@ def _refuse(given: Parameters, missing: dict[str, int], total: _Total) -> None:
 
 
 def _kept(absent: Bits, given: Parameters) -> Bits:
-    drop = given.missing == "drop"
-    return ~absent.any(axis=1) if drop else np.full(len(absent), True)
+    if given.missing != "drop":
+        return np.full(len(absent), True)
+    return np.asarray(~absent.any(axis=1))
 
 
 def _noted(blocks: Iterator[Block], repeated: Repeated, ids: _Ids) -> Iterator[Block]:

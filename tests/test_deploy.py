@@ -1,0 +1,113 @@
+"""The files of deploy/ start commands that exist, with options that they take."""
+
+from __future__ import annotations
+
+import configparser
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from flows.cli import app
+from tests.house import ROOT
+
+DEPLOY = ROOT / "deploy"
+UNITS = sorted(DEPLOY.glob("*.service"))
+# A password in an address, or after its name; ${NAME} is a variable.
+SECRET = re.compile(r"://[^\s/:@]+:[^\s$@]+@|_PASSWORD: +\"?[^\"$ ]")
+
+
+def unit(path: Path) -> configparser.ConfigParser:
+    """Return a unit of systemd; a key may stand in it more than once."""
+    read = configparser.ConfigParser(strict=False, interpolation=None)
+    read.optionxform = str  # type: ignore[assignment,method-assign]
+    read.read_string(path.read_text())
+    return read
+
+
+def compose() -> dict[str, Any]:
+    """Return the compose file as a value."""
+    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    return found
+
+
+def started() -> Iterator[list[str]]:
+    """Yield the arguments of every curvote that a file of deploy/ starts."""
+    for path in UNITS:
+        program, *rest = shlex.split(unit(path)["Service"]["ExecStart"])
+        assert Path(program).name == "curvote"
+        yield rest
+    for service in compose()["services"].values():
+        if service["image"] == "curvote":
+            yield service["command"]
+            test = service.get("healthcheck", {}).get("test", [])
+            if test:
+                yield test[2:]
+
+
+@pytest.mark.parametrize("asked", list(started()), ids=" ".join)
+def test_what_is_started_is_a_command_with_its_options(asked: list[str]) -> None:
+    """Parsed by the command line itself, up to the last option; nothing runs."""
+    command, rest = typer.main.get_command(app), asked
+    while hasattr(command, "commands"):
+        command, rest = command.commands[rest[0]], rest[1:]
+    given = command.make_context(asked[0], list(rest)).params
+    assert any(value is not None for value in given.values())
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_a_unit_confines_its_service(path: Path) -> None:
+    """Its own user, no way to more rights, and no place to write but its data."""
+    service = unit(path)["Service"]
+    assert service["User"] == "curvote"
+    assert (service["NoNewPrivileges"], service["ProtectSystem"]) == ("yes", "strict")
+    assert service["UMask"] == "0077"
+
+
+@pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)
+def test_systemd_knows_every_line(path: Path, tmp_path: Path) -> None:
+    """It complains of nothing but the program, which is not installed here."""
+    verify = shutil.which("systemd-analyze")
+    if verify is None:
+        pytest.skip("no systemd-analyze on this machine")
+    copy = tmp_path / path.name
+    copy.write_text(
+        path.read_text().replace("/srv/curvote/.venv/bin/curvote", "/bin/true")
+    )
+    done = subprocess.run(
+        [verify, "verify", str(copy)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, "SYSTEMD_UNIT_PATH": f"{tmp_path}:"},
+    )
+    told = [line for line in done.stderr.splitlines() if path.name in line]
+    assert told == []
+
+
+def test_no_secret_stands_in_a_file() -> None:
+    """Passwords come from the environment of whoever starts it."""
+    for path in sorted(DEPLOY.rglob("*")):
+        found = SECRET.findall(path.read_text()) if path.is_file() else []
+        assert found == [], path
+
+
+def test_the_image_is_made_of_files_that_exist() -> None:
+    """What the container file copies is there, and the compose file mounts likewise."""
+    lines = (DEPLOY / "Containerfile").read_text().splitlines()
+    for line in (line for line in lines if line.startswith("COPY ")):
+        *sources, _ = line.split()[1:]
+        assert all((ROOT / source).exists() for source in sources), line
+    mounts = [m for s in compose()["services"].values() for m in s.get("volumes", ())]
+    files = [mount.split(":")[0] for mount in mounts if mount.startswith(".")]
+    made = {"./certificates"}  # the operator's own
+    assert all((DEPLOY / name).exists() for name in {*files} - made), files
