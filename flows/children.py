@@ -65,6 +65,10 @@ class Child:
             return f"was ended by {signal.Signals(-code).name}"
         return f"was ended by signal {-code}"
 
+    def done(self) -> bool:
+        """Whether it has ended of its own will."""
+        return self.process is not None and self.process.poll() == 0
+
     def fell(self) -> float:
         """Forget the process; return in how many seconds it is to be started again."""
         self.end(0.0)

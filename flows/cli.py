@@ -37,6 +37,7 @@ from flows.terminal import (
     Replicates,
     Seed,
     Workers,
+    outside,
     say_json,
 )
 
@@ -91,7 +92,7 @@ def run(
     project: ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
-    _outside(project, log_format, metrics_port)
+    outside(_project(project), log_format, metrics_port)
     _run(
         project,
         pipeline=pipeline,
@@ -256,17 +257,6 @@ def _project(start: Path | None) -> Project:
     found = find_project(start)
     move_raw(found)
     return found
-
-
-def _outside(project: Path | None, log_format: str, port: int | None) -> None:
-    """Choose how lines are written, and where figures are."""
-    from flows import lines
-
-    lines.use(log_format)
-    if port is not None:
-        from flows.metrics import Figures, open_page
-
-        open_page(Figures(_project(project)), port)
 
 
 def _run(project: Path | None, **given: Any) -> None:

@@ -63,9 +63,7 @@ def _tell_next(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:
         say_json(rows)
         return
     for row in rows:
-        typer.echo(f"{row['pipeline']}: {row['schedule']}")
-        for date in row["next"]:
-            typer.echo(f"  {date}")
+        typer.echo("\n  ".join([f"{row['pipeline']}: {row['schedule']}", *row["next"]]))
     if not rows:
         typer.echo("No pipeline has a schedule.")
 

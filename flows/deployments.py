@@ -166,7 +166,7 @@ def forget_waiting(ids: Sequence[UUID]) -> None:
                 return
 
 
-async def pass_over() -> list[tuple[str, int]]:
+async def pass_over() -> dict[str, int]:
     """Delete all but the latest of the late runs of each deployment; count them."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
@@ -184,7 +184,7 @@ async def pass_over() -> list[tuple[str, int]]:
         for runs in late.values():
             for run in runs[:-1]:
                 await client.delete_flow_run(run.id)
-    return [(name, len(runs) - 1) for name, runs in late.items() if len(runs) > 1]
+    return {name: len(runs) - 1 for name, runs in late.items() if len(runs) > 1}
 
 
 def _late(ids: Sequence[UUID] | None) -> FlowRunFilter:

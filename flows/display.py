@@ -101,6 +101,7 @@ class _Plain:
             text = f"{step.name}: {done} of {blocks} blocks ({spent}, {words})"
         lines.say(
             text,
+            level="info",
             stage=step.stage.name,
             cell=str(step.cell) or None,
             replicates=_replicates(step),

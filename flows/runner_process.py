@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import json
 import os
 import signal
-import sys
 import threading
 import time
+from collections import Counter
 from dataclasses import dataclass, field
 from importlib import import_module
 from multiprocessing import active_children
@@ -59,14 +60,16 @@ class Order:
 
 def main() -> None:
     """Register the schedules, then run what is due until standard input ends."""
-    order = Order(**json.loads(sys.stdin.buffer.readline()))
+    # Unbuffered: a thread that waits at a buffer aborts the end of the process.
+    orders = io.FileIO(0, closefd=False)
+    order = Order(**json.loads(orders.readline()))
     from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
     os.environ[RUNNER_PID] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         sweep()
         runner = _prepared(order)
-        asyncio.run(_Work(order, runner).run())
+        asyncio.run(_Work(order, runner, orders).run())
         sweep()
 
 
@@ -100,8 +103,10 @@ class _Work:
 
     order: Order
     runner: Runner
+    orders: io.FileIO
     renewing: bool = False
     polled: Any = None
+    passed: Counter[str] = field(default_factory=Counter)
 
     async def run(self) -> None:
         running = asyncio.create_task(self.runner.start())
@@ -120,7 +125,7 @@ class _Work:
 
     def _listen(self, loop: asyncio.AbstractEventLoop, running: Any) -> None:
         """Renew on any line; stop at the end of standard input."""
-        for line in sys.stdin.buffer:
+        for line in self.orders:
             self.renewing = self.renewing or bool(line.strip())
         loop.call_soon_threadsafe(self._stop, running)
 
@@ -146,12 +151,18 @@ class _Work:
                 _tell(self.order, polled=time.monotonic(), busy=busy)
             if busy:
                 await self._pass_over()
+            else:
+                self._tell_passed()
 
     async def _pass_over(self) -> None:
         """Let one firing of a pipeline wait, not all that come due in a long run."""
         with contextlib.suppress(Exception):  # the next look may succeed
-            for name, count in await deployments.pass_over():
-                _tell(self.order, passed={"pipeline": name, "count": count})
+            self.passed.update(await deployments.pass_over())
+
+    def _tell_passed(self) -> None:
+        for name, count in self.passed.items():
+            _tell(self.order, passed={"pipeline": name, "count": count})
+        self.passed.clear()
 
 
 if __name__ == "__main__":

@@ -23,10 +23,7 @@ _LOG_LIMIT = 1_000_000
 _BEGUN = "-- a server is started"
 # What Prefect's own service for its database refuses.
 _LEAST_KEPT = 3601
-_KEPT = {
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "flow_runs",
-    "PREFECT_SERVER_SERVICES_DB_VACUUM_RETENTION_PERIOD": "",
-}
+_VACUUM = "PREFECT_SERVER_SERVICES_DB_VACUUM"
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Launch:
             return subprocess.Popen(
                 [*command, "--services"] if self.pages else command,
                 cwd=Path(__file__).parents[1],
-                env=for_child({SERVER_VARIABLE: self.secret, **self._retention()}),
+                env=for_child({SERVER_VARIABLE: self.secret, **self.retention()}),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -68,11 +65,15 @@ class Launch:
                 start_new_session=True,  # Ctrl-C goes to the parent only
             )
 
-    def _retention(self) -> dict[str, str]:
+    def retention(self) -> dict[str, str]:
+        """Return what tells Prefect how long to keep runs in its own database."""
         if self.kept is None:
             return {}
-        enabled, period = _KEPT
-        return {enabled: _KEPT[enabled], period: str(max(self.kept, _LEAST_KEPT))}
+        seconds = max(self.kept, _LEAST_KEPT)
+        return {
+            f"{_VACUUM}_ENABLED": "flow_runs",
+            f"{_VACUUM}_RETENTION_PERIOD": str(seconds),
+        }
 
     def why(self) -> str:
         """Return in a line why it ended or did not start, and the way out."""

@@ -73,6 +73,7 @@ class Supervisor:
     _answered: float = field(default_factory=time.monotonic)
     _reported: float = 0.0
     _registered: bool = False
+    _ready: bool = False
     _renewing: bool = False
     _forgiven: bool = False
     _good: datetime | None = None
@@ -97,7 +98,7 @@ class Supervisor:
         self._offset = self.clock() - time.monotonic()
         self._file = WatchedFile(self.project.pipelines_file)
         self._answered = time.monotonic()
-        systemd.notify("READY=1", f"STATUS={self._status()}")
+        systemd.notify(f"STATUS={self._status()}")
 
     def stop(self) -> None:
         """Let `run` return."""
@@ -133,7 +134,9 @@ class Supervisor:
         if "line" in message:
             self.told.line(message["line"])
         elif "registered" in message:
-            self._registered = True
+            if not self._ready:
+                systemd.notify("READY=1")
+            self._registered = self._ready = True
             self._reported = time.monotonic()
             self._good_schedules = dict(self.schedules)
             self._forgiven = False
@@ -146,7 +149,7 @@ class Supervisor:
     def _watch_server(self) -> None:
         now, child = time.monotonic(), self.server
         if child is not None:
-            if child.process is None:
+            if not child.there():
                 if now >= child.due:
                     child.start()
                     self._answered = now
@@ -194,7 +197,8 @@ class Supervisor:
                 self._start_runner()
             return
         how = child.ended()
-        if how and (self._renewing or self._state != READY):
+        asked = self._renewing and child.done()
+        if how and (asked or self._state != READY):
             child.again()
         elif how:
             self._fell(child, f"{how} ({self.launch.home / 'runner.log'} says why)")
@@ -222,7 +226,7 @@ class Supervisor:
 
     def _renew(self) -> None:
         """Let the runner end when it is idle, to be started anew."""
-        if self.runner.process is not None and not self._renewing:
+        if self.runner.there() and not self._renewing:
             self._renewing = True
             self.runner.tell({"renew": True})
 

@@ -13,6 +13,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from curvote.run.project import Project
+
 Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
 ProjectOption = Annotated[
     Path | None,
@@ -35,6 +37,17 @@ MetricsPort = Annotated[
 LogFormat = Annotated[
     Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]
+
+
+def outside(project: Project, log_format: str, port: int | None) -> None:
+    """Choose how lines of a run are written, and where figures are; None: nowhere."""
+    from flows import lines
+
+    lines.use(log_format)
+    if port is not None:
+        from flows.metrics import Figures, open_page
+
+        open_page(Figures(project), port)
 
 
 def say_json(document: Any) -> None:

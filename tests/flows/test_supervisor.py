@@ -107,6 +107,14 @@ def end(child: Child | None) -> None:
     child.process.wait()
 
 
+def renewed(child: Child) -> None:
+    """Let a child end as a runner does that was told to renew and is idle."""
+    assert child.process is not None
+    assert child.process.stdin is not None
+    child.process.stdin.close()
+    child.process.wait()
+
+
 def test_a_dead_server_is_started_again_and_the_runner_renewed(
     watched: Watched,
 ) -> None:
@@ -125,7 +133,7 @@ def test_a_dead_server_is_started_again_and_the_runner_renewed(
     watched.tick()
     assert watched.said[1:] == ["Prefect's server answers again; schedules go on"]
     assert watched.orders[-1] == {"renew": True}
-    end(watched.it.runner)  # as it does when it is idle
+    renewed(watched.it.runner)
     watched.tick()
     watched.tick()
     assert watched.it.runner.starts == 2
@@ -198,7 +206,7 @@ def test_a_database_that_is_away_is_waited_for(watched: Watched) -> None:
     watched.state = READY
     watched.tick()
     assert watched.said[-1] == "Prefect's server answers again; schedules go on"
-    end(watched.it.runner)
+    renewed(watched.it.runner)
     watched.tick()
     watched.tick()
     assert good is not None
@@ -237,7 +245,7 @@ def test_an_edit_is_read_and_a_faulty_one_is_said(watched: Watched) -> None:
     assert watched.said[-1].endswith("scheduled now: tiny, other")
     assert watched.orders[-1] == {"renew": True}
     assert len(watched.said) == 4
-    end(watched.it.runner)
+    renewed(watched.it.runner)
     watched.tick()
     watched.tick()
     assert watched.orders[-1]["forgiven"]

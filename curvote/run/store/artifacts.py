@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curvote.durable import file_mode, owner_folder, sync_folder
+from curvote.durable import file_mode, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.run import places, remote
 from curvote.run.plan.fingerprint import of_file
@@ -127,24 +127,12 @@ def artifact(project: Project, stage: str, key: str) -> Artifact:
 
 def _shelf(project: Project, stage: str) -> Path:
     """Return the folder of a stage's artifacts: nothing else decides where it is."""
-    raw = is_raw(side_of(stage))
-    return (project.clients if raw else places.served(project)) / stage
+    return places.shelf(project, stage, raw=is_raw(side_of(stage)))
 
 
 def make_shelf(project: Project, stage: str) -> None:
-    """Make the folder of a stage's artifacts: on the clients' side its owner's only.
-
-    What will be on an object store is made in such a folder, too. UserError: the store
-    takes nothing.
-    """
-    if is_raw(side_of(stage)):
-        owner_folder(project.clients)
-        owner_folder(_shelf(project, stage))
-        return
-    (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
-    root = places.served(project)
-    if places.remote(root):
-        places.ready(root)
+    """Make that folder, or the one in which artifacts for an object store are made."""
+    places.make_shelf(project, stage, raw=is_raw(side_of(stage)))
 
 
 def folders(project: Project) -> list[Path]:

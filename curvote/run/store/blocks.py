@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-from curvote.chain.sharded import whole
+from curvote.chain.sharded import made_of
 from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
 from curvote.chain.tables import Table
 from curvote.errors import InternalError
@@ -26,6 +26,7 @@ from curvote.run.workers import one_thread
 
 PREFIX: Final = "block-"
 Part = tuple[Place, ...]
+Pieces = Iterator[tuple[Place, Rows]]
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ def compute(job: Job, part: Part) -> None:
     stage = import_module(job.module)
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
-            made = stage.pieces(inputs, job.params, job.facts)
+            every = stage.pieces(inputs, job.params, job.facts)
+            made: Pieces = ((SHARED, rows) for rows in every)
         else:
             heres = [
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
@@ -87,19 +89,21 @@ def compute(job: Job, part: Part) -> None:
         _write(job, part, made)
 
 
-def _made(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
-    """Yield the tables of each repetition: all at once where the stage can."""
-    if hasattr(stage, "shard"):
-        return map(partial(whole, stage), heres)
-    return map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres)
+def _made(stage: Any, heres: Sequence[Here]) -> Pieces:
+    """Yield the tables of each repetition, a part of the rows at a time or whole."""
+    if hasattr(stage, "block"):
+        yield from zip((here.place for here in heres), stage.block(heres), strict=True)
+        return
+    for here in heres:
+        for rows in made_of(stage, here):
+            yield here.place, rows
 
 
-def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
+def _write(job: Job, part: Part, made: Pieces) -> None:
     """Write a file a table and show all of them at once."""
     target = place_of(Path(job.folder), part)
     with _appearing(target) as folder, Files(folder, job.tables, job.index) as files:
-        for number, tables in enumerate(made):
-            place = part[number] if part != (SHARED,) else SHARED
+        for place, tables in made:
             for name, columns in tables.items():
                 files.add(name, place, columns)
         if files.missing:

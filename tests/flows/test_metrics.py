@@ -1,0 +1,92 @@
+"""Figures for Prometheus: counts and dates, no value of a client."""
+
+from __future__ import annotations
+
+import time
+from urllib.request import urlopen
+
+import pytest
+
+from curvote.client.ledger import Ledger
+from curvote.errors import UserError
+from curvote.privacy import Budget
+from curvote.run.project import Project
+from flows import pace
+from flows.metrics import Figures, open_page
+from flows.server_launch import listen
+
+
+def figures(project: Project, **counted: int) -> dict[str, float]:
+    """Return every figure of a project, by its name and labels."""
+    asked = Figures(project, serving=True)
+    for child, count in counted.items():
+        asked.count("serve_restarts", child, count)
+    found = {}
+    for metric in asked.collect():
+        for sample in metric.samples:
+            labels = ",".join(sample.labels.values())
+            found[f"{sample.name}[{labels}]"] = sample.value
+    return found
+
+
+def test_runs_are_counted_by_how_they_ended(done: Project) -> None:
+    """With the date of the last success."""
+    found = figures(done, runner=2)
+    assert found["curvote_runs_total[tiny,completed]"] == 1
+    assert found["curvote_runs_total[tiny,failed]"] == 0
+    assert found["curvote_last_success_timestamp_seconds[tiny]"] > 1.7e9
+    assert found["curvote_serve_up[]"] == 0
+    assert found["curvote_serve_restarts_total[runner]"] == 2
+
+
+def test_the_least_room_of_a_population_is_told_and_no_client(
+    project: Project,
+) -> None:
+    """The room of whoever spent most, anew after each release."""
+    project.state.mkdir(parents=True, mode=0o700)
+    with Ledger(project.ledger) as ledger:
+        ledger.set_up("town", Budget(3.0))
+        for number, ids in enumerate((["a", "b"], ["b"])):
+            ledger.reserve(f"r{number}", ids, Budget(1.0), population="town", facts={})
+            found = figures(project)
+            assert found["curvote_ledger_room_epsilon[town]"] == 2 - number
+    assert found["curvote_ledger_room_delta[town]"] == 0
+
+
+def test_an_empty_project_has_figures_too(project: Project) -> None:
+    """Nothing is made by asking."""
+    assert figures(project)["curvote_serve_scheduling[]"] == 0
+    assert not project.ledger.exists()
+    assert not project.intake.exists()
+
+
+def test_they_are_served_on_this_machine(done: Project) -> None:
+    """As Prometheus reads them; a port that is taken is named."""
+    with listen(0) as free:
+        port = free.getsockname()[1]
+        with pytest.raises(UserError, match="--metrics-port"):
+            open_page(Figures(done), port)
+    open_page(Figures(done), port)
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    assert 'curvote_runs_total{pipeline="tiny",status="completed"} 1.0' in text
+
+
+def test_pace_says_rate_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks that an earlier run left are no pace of this one."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    one = pace.Pace(100.0)
+    assert one.words(40, 100) == ""
+    clock[0] += 10
+    assert one.words(60, 100) == "2/s, about 20 s left"
+    assert one.figures(60, 100) == {"rate": 2.0, "remaining": 20.0}
+    one.show("train", 60, 100)
+    assert pace.current == {
+        "stage": "train",
+        "blocks_done": 60,
+        "blocks": 100,
+        "remaining_seconds": 20.0,
+    }
+    clock[0] += 3590
+    assert one.words(61, 100_000).endswith("h left")

@@ -1,0 +1,263 @@
+"""Whatever dies under `curvote serve`, its schedules go on firing."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from curvote.run.project import Project
+from flows import heartbeat
+from flows.access import read_secret
+from flows.health import health
+from flows.server import served_by
+from tests.processes import processes_of, until
+
+pytestmark = pytest.mark.faults
+
+ROOT = Path(__file__).parents[2]
+SOON = 180.0
+STAND_IN = """
+import os, time
+from pathlib import Path
+from prefect import flow
+from flows.flow_runs import mark_alive
+
+@flow
+def chain(pipeline: str, project: str) -> None:
+    mark_alive()
+    with (Path(project) / "fired").open("a") as file:
+        file.write(f"{pipeline} {os.getpid()}\\n")
+    time.sleep(300 if pipeline == "long" else 0)
+"""
+SERVE = """
+import sys
+from pathlib import Path
+from curvote.run.project import Project
+from flows.environment import prepare
+from flows.watched_file import read_schedules
+project = Project(Path(sys.argv[1]))
+prepare(project.root)
+from flows.serving import serve
+serve(project, read_schedules(project), "standin:chain", port=0)
+"""
+SOURCE = """pipelines:
+  often: &often
+    source: {name: simulated, points: 20}
+    clients: {train: 60, vote: 80, test: 40}
+    project: {basis: bspline, size: 4, judge: coefficients}
+    train: {count: 5, size: 20}
+    aggregate: {cutoff: 0.7}
+    learners: [centroid]
+    epsilon: 4
+    schedule: {interval: 3, catch_up: latest}
+"""
+LONG = """  long:
+    <<: *often
+    schedule: {interval: 2}
+"""
+
+
+@dataclass
+class Serving:
+    """A `serve` of a project that fires every three seconds."""
+
+    root: Path
+    process: subprocess.Popen[bytes]
+
+    @property
+    def log(self) -> str:
+        return (self.root / "serve.log").read_text()
+
+    def fired(self) -> list[str]:
+        """Return a line for each run: its pipeline and its process."""
+        place = self.root / "fired"
+        return place.read_text().splitlines() if place.exists() else []
+
+    def next_one(self) -> bool:
+        """Wait for a run that begins from now on."""
+        known = len(self.fired())
+        return until(lambda: len(self.fired()) > known, SOON)
+
+    def child(self, module: str) -> int:
+        """Return the process of a child, once there is one."""
+        found: list[int] = []
+
+        def look() -> bool:
+            lines = {pid: _line(pid) for pid in processes_of(self.root)}
+            found[:] = [pid for pid, line in lines.items() if f"flows.{module}" in line]
+            return len(found) == 1
+
+        assert until(look, SOON), self.log
+        return found[0]
+
+    def kill(self, module: str, number: int = signal.SIGKILL) -> None:
+        os.kill(self.child(module), number)
+
+
+def _line(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text()
+    except OSError:
+        return ""
+
+
+@pytest.fixture(scope="module")
+def start(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[str], Serving]]:
+    """Yield what serves a file, and ends all at the end."""
+    begun: list[Serving] = []
+
+    def start(source: str) -> Serving:
+        root = tmp_path_factory.mktemp("stays")
+        (root / "pipelines.yaml").write_text(source)
+        (root / "standin.py").write_text(STAND_IN)
+        environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+        with (root / "serve.log").open("w") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", SERVE, str(root)],
+                cwd=root,
+                env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
+                stdout=log,
+                stderr=log,
+            )
+        begun.append(Serving(root, process))
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        each.process.kill()
+        each.process.wait()
+        for pid in processes_of(each.root):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def serving(start: Callable[[str], Serving]) -> Serving:
+    """Return one that has fired."""
+    made = start(SOURCE)
+    assert made.next_one(), made.log
+    return made
+
+
+def well(serving: Serving) -> bool:
+    """Say whether `curvote health` has nothing to say of serve and schedules."""
+    rows = health(Project(serving.root))
+    return [row["status"] for row in rows[:2]] == ["ok", "ok"]
+
+
+@pytest.mark.parametrize("round_", range(3))
+def test_it_fires_again_when_its_server_is_killed(
+    serving: Serving, round_: int
+) -> None:
+    """Again and again, on the same port, secret and database, without a traceback."""
+    number = signal.SIGTERM if round_ == 2 else signal.SIGKILL
+    state = serving.root / "data" / "state"
+    entry, secret = served_by(state / "prefect"), read_secret(state / "serve.secret")
+    before = serving.child("server_process")
+    serving.kill("server_process", number)
+    assert until(lambda: serving.child("server_process") != before, SOON)
+    assert serving.next_one(), serving.log
+    assert until(lambda: well(serving), SOON)
+    assert served_by(state / "prefect") == entry
+    assert read_secret(state / "serve.secret") == secret
+    assert "Prefect's server answers again" in serving.log
+    assert "Traceback" not in serving.log
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_it_fires_again_when_its_runner_is_killed(
+    serving: Serving, number: int
+) -> None:
+    """A line says so, and where to read more."""
+    serving.kill("runner_process", number)
+    assert serving.next_one(), serving.log
+    assert until(lambda: well(serving), SOON)
+    assert "the runner of schedules" in serving.log
+    assert "Traceback" not in serving.log
+
+
+def test_a_database_that_has_gone_is_made_anew(serving: Serving) -> None:
+    """Deployments are registered again on whatever server there is."""
+    home = serving.root / "data" / "state" / "prefect"
+    for file in home.glob("prefect.db*"):
+        file.unlink()
+    serving.kill("server_process")
+    assert serving.next_one(), serving.log
+    assert (home / "prefect.db").exists()
+    assert "Traceback" not in serving.log
+
+
+def test_an_edit_takes_effect(serving: Serving) -> None:
+    """A faulty one does not; a pipeline that is added fires, one taken out does not."""
+    place = serving.root / "pipelines.yaml"
+    place.write_text(SOURCE.replace("interval: 3", "interval: -3"))
+    said = "the schedules stay as they were"
+    assert until(lambda: said in serving.log, SOON)
+    assert serving.next_one()
+    place.write_text(SOURCE + LONG.replace("long", "other"))
+    assert until(lambda: any("other" in run for run in serving.fired()), SOON)
+    place.write_text(SOURCE)
+    assert until(lambda: "scheduled now: often\n" in serving.log, SOON)
+
+
+def test_a_scheduled_flow_that_is_killed_holds_up_nothing(
+    start: Callable[[str], Serving],
+) -> None:
+    """The next firing runs; firings that came due meanwhile are passed over."""
+    serving = start(SOURCE.replace("often", "long"))
+    for _ in range(2):
+        assert serving.next_one(), serving.log
+        os.kill(int(serving.fired()[-1].split()[1]), signal.SIGKILL)
+    assert serving.next_one(), serving.log
+    serving.process.send_signal(signal.SIGTERM)
+    assert serving.process.wait(10) == 0
+    assert until(lambda: not processes_of(serving.root), 1.0)
+    assert "Traceback" not in serving.log
+
+
+def test_what_was_missed_is_made_up_once(start: Callable[[str], Serving]) -> None:
+    """Where the schedule asks for it; else it is said to be missed."""
+    daily = "{cron: '0 6 * * *'"
+    lines = SOURCE.replace("{interval: 3", daily) + LONG.replace(
+        "{interval: 2}", f"{daily}}}"
+    )
+    serving = start(lines)
+    project = Project(serving.root)
+
+    def beats() -> bool:
+        left = heartbeat.last(project)
+        return left is not None and left.good is not None and bool(left.schedules)
+
+    assert until(beats, SOON), serving.log
+    serving.process.kill()
+    serving.process.wait()
+    assert until(lambda: not processes_of(serving.root), 10.0)
+    path = project.state / "serve.json"
+    left = json.loads(path.read_text())
+    path.write_text(json.dumps(left | {"good": "2026-01-01T00:00:00+00:00"}))
+    again = subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(serving.root)],
+        cwd=serving.root,
+        env=os.environ | {"PYTHONPATH": f"{serving.root}{os.pathsep}{ROOT}"},
+        stdout=(serving.root / "serve.log").open("w"),
+    )
+    try:
+        assert until(lambda: bool(serving.fired()), SOON), serving.log
+        said = "not made up for\n"
+        assert until(lambda: said in serving.log, SOON), serving.log
+        assert [run.split()[0] for run in serving.fired()] == ["often"]
+        assert "often: missed" in serving.log
+        assert "made up for now" in serving.log
+        assert "long: missed" in serving.log
+    finally:
+        again.terminate()
+        again.wait(10)

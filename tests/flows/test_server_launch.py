@@ -1,0 +1,78 @@
+"""How Prefect's server is started, and what is said of one that ended."""
+
+from __future__ import annotations
+
+import fcntl
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from curvote.errors import UserError
+from curvote.run.project import Project
+from flows.server_launch import Launch, open_log
+from flows.serving import serve
+
+HOUR = 3600
+
+
+@pytest.mark.parametrize("kept", [HOUR, 90 * 24 * HOUR])
+def test_prefect_takes_the_retention_that_it_is_given(
+    kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own service deletes old runs; an hour is just too short for it."""
+    from prefect.settings.models.server.services import ServerServicesDBVacuumSettings
+
+    for name, value in Launch(Path(), "secret", kept=kept).retention().items():
+        monkeypatch.setenv(name, value)
+    settings = ServerServicesDBVacuumSettings()
+    assert "flow_runs" in settings.enabled_vacuum_types
+    off = settings.retention_period - timedelta(seconds=kept)
+    assert timedelta() <= off <= timedelta(seconds=1)
+
+
+def test_nothing_is_deleted_unasked() -> None:
+    """Runs are kept for ever where the project's file says nothing."""
+    assert Launch(Path(), "secret").retention() == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("OSError: [Errno 111] Connect call failed ('10.0.0.1', 5432)", "not answer"),
+        ('FATAL: password authentication failed for user "me"', "refuses"),
+        ("socket.gaierror: [Errno -2] Name or service not known", "not known"),
+    ],
+)
+def test_a_database_elsewhere_is_said_in_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, said: str
+) -> None:
+    """By its variable, without its address."""
+    name = "PREFECT_API_DATABASE_CONNECTION_URL"
+    monkeypatch.setenv(name, "postgresql+asyncpg://me:secret@10.0.0.1/none")
+    launch = Launch(tmp_path / "data" / "state" / "prefect", "secret")
+    with open_log(launch.log) as log:
+        log.write(f"Traceback\n{line}\nmore\n".encode())
+    assert name in launch.why()
+    assert said in launch.why()
+    assert "10.0.0.1" not in launch.why()
+
+
+def test_what_an_earlier_start_said_is_no_reason(tmp_path: Path) -> None:
+    """The end of this one's output is."""
+    launch = Launch(tmp_path / "data" / "state" / "prefect", "secret")
+    assert launch.why().endswith("says no more")
+    with open_log(launch.log) as log:
+        log.write(b"old trouble\n-- a server is started\n\n  new trouble\n\n")
+    assert launch.why().endswith("new trouble")
+
+
+def test_of_two_serves_that_start_at_once_one_is_refused(tmp_path: Path) -> None:
+    """Neither has named its server yet: a lock decides."""
+    state = tmp_path / "data" / "state"
+    state.mkdir(parents=True)
+    with (state / "serve.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="served already; end that one first"):
+            serve(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
+    assert not (state / "prefect" / "server.log").exists()
