@@ -26,7 +26,7 @@ class Context:
 
     project: Project
     engine: Engine
-    block: int
+    block: int | None
     progress: Progress
 
 
