@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.history import record
 from curvote.chain.lookup import system
+from curvote.chain.sharded import made_of, stacked
 from curvote.chain.stage import Here
 from curvote.classes import Classes
 from curvote.protocols.classifiers import named
@@ -108,11 +109,11 @@ def measured(way: str, arm: str, n_classes: int, epsilon: float, n: int) -> Meas
     drawn, read = (
         (one_of_privatize, one_of) if arm == "one_of" else (privatize, aggregate)
     )
-    one = drawn.one if way == "study" else released.one
+    module = drawn if way == "study" else released
     times = [time.process_time()]  # one thread; others may be at work beside it
-    (reports,) = one(stage).values()
+    (reports,) = stacked([*made_of(module, stage)]).values()
     times.append(time.process_time())
-    made = read.decoded(reports, handed_on(stage.facts))
+    made = read.decoded([reports], handed_on(stage.facts))
     times.append(time.process_time())
     kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     error = float(np.mean(named(z[:FEW], made) != labels[:FEW]))

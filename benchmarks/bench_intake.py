@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,7 +24,7 @@ from curvote.protocols.checking import check_all
 from curvote.run.project import Project
 from curvote.server.inbox import take_all
 from curvote.server.intake import Intake
-from tests.envelope_service import answered, invite, project, serving
+from tests.envelope_service import Service, answered, invite, project, serving
 from tests.postgres import missing, postgres
 from tests.rounds import quiet
 
@@ -58,18 +59,28 @@ async def post_all(ports: Sequence[int], sent: Sequence[bytes]) -> Counter[int]:
 
 def over_http(
     place: Project, sent: Sequence[bytes], services: int, **environment: str
-) -> tuple[float, Counter[int]]:
-    """Return how many seconds all envelopes took, sent to each of so many services."""
+) -> tuple[float, float, Counter[int]]:
+    """Return seconds, the services' own seconds, and how often each status came.
+
+    All envelopes are sent to each of so many services.
+    """
     with ExitStack() as stack:
         ran = [
             stack.enter_context(serving(place, **environment)) for _ in range(services)
         ]
-        started = time.perf_counter()
+        before, started = worked(ran), time.perf_counter()
         seen = asyncio.run(post_all([each.port for each in ran], sent))
-        seconds = time.perf_counter() - started
+        seconds, own = time.perf_counter() - started, worked(ran) - before
         for each in ran:
             each.end()
-    return seconds, seen
+    return seconds, own, seen
+
+
+def worked(services: Sequence[Service]) -> float:
+    """Return how many seconds of a processor the services have had."""
+    texts = [Path(f"/proc/{s.process.pid}/stat").read_text() for s in services]
+    ticks = [text.rpartition(")")[2].split()[11:13] for text in texts]
+    return sum(map(int, chain(*ticks))) / os.sysconf("SC_CLK_TCK")
 
 
 def from_file(root: Path) -> tuple[float, float, int]:
@@ -102,17 +113,23 @@ def main() -> int:
     with TemporaryDirectory() as name:
         place = project(Path(name) / "p")
         sent = answered(invite(place.intake, SINGLE))
-        lasted, seen = over_http(place, sent, 1)
+        lasted, own, seen = over_http(place, sent, 1)
     rate = seen[201] / lasted
     wrong += [] if seen == {201: SINGLE} else [f"over HTTP {dict(seen)}"]
+    each = 1e6 * own / SINGLE
     print(f"over HTTP              {rate:6.0f} a second, {CONNECTIONS} connections")
+    print(f"service, of a core     {each:6.0f} us an envelope")
     wrong += shared()
-    for each in wrong:
-        print(f"WRONG: {each}")
+    for words in wrong:
+        print(f"WRONG: {words}")
     missed = record(
         "intake",
         {"from a file / one a transaction": FILE / seconds / single},
-        sizes={"over HTTP, a second": rate, "100,000 from a file, s": seconds},
+        sizes={
+            "over HTTP, a second": rate,
+            "service, us an envelope": each,
+            "100,000 from a file, s": seconds,
+        },
         bounds={"100,000 from a file, s": 60.0},
         least={"over HTTP, a second": 1000.0},
         more=("from a file / one a transaction",),
@@ -129,7 +146,7 @@ def shared() -> list[str]:
         place = project(Path(name) / "p")
         environment = {"CURVOTE_INTAKE_URL": url}
         sent = invite_there(url, place)
-        lasted, seen = over_http(place, sent, 2, **environment)
+        lasted, _, seen = over_http(place, sent, 2, **environment)
     print(f"two services           {SHARED / lasted:6.0f} a second, each sent to both")
     return [] if seen == {201: SHARED, 200: SHARED} else [f"at two {dict(seen)}"]
 

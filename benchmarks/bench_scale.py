@@ -140,7 +140,7 @@ def task_step(folder: Path, name: str, stage: str) -> float:
 
 def task_release(folder: Path, name: str, stage: str) -> float:
     """Do a release without the ledger: nobody is counted in these folders."""
-    executing.release = _unledgered  # type: ignore[assignment]
+    executing.release = _unledgered  # type: ignore[attr-defined]
     return task_step(folder, name, stage)
 
 
@@ -299,11 +299,8 @@ def joint(n: int) -> float:
 
 def _say(what: str, took: Took, n: int) -> Took:
     each = 1e6 * took.seconds / n
-    print(
-        f"  {what:12}{took.seconds:8.1f} s {took.cpu:8.1f} s CPU {each:8.2f} us a client"
-        f" {took.mib:6.0f} MiB",
-        flush=True,
-    )
+    clock = f"{took.seconds:8.1f} s {took.cpu:8.1f} s CPU {each:8.2f} us a client"
+    print(f"  {what:12}{clock} {took.mib:6.0f} MiB", flush=True)
     return took
 
 

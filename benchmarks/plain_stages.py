@@ -10,14 +10,13 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from curvote.chain.sharded import whole
+from curvote.chain.sharded import made_of, stacked
 from curvote.chain.stage import SHARED, Columns, Here, Place, Rows
 from curvote.run.config.file import PipelinesFile
 from curvote.run.execute import DEFAULT_BLOCK
@@ -80,9 +79,10 @@ def computed(step: Step, done: dict[Key, Memory]) -> Memory:
 
 def tables(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
     """Yield the tables of each repetition."""
-    if hasattr(stage, "shard"):
-        return map(partial(whole, stage), heres)
-    return map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres)
+    if hasattr(stage, "block"):
+        made: Iterator[Rows] = stage.block(heres)
+        return made
+    return (stacked([*made_of(stage, here)]) for here in heres)
 
 
 def main(folder: str, pipeline: str, replicates: str) -> None:

@@ -117,6 +117,7 @@ def _variables(state: Path) -> dict[str, str]:
         "PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS": "90",
         # A run shows our own lines only; the flow reports what went wrong.
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
+        "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_LOGGING_TO_API_ENABLED": "false",
         "PREFECT_CLI_COLORS": "false",
         "DO_NOT_TRACK": "1",

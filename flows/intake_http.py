@@ -236,7 +236,9 @@ def _lines(body: bytes) -> list[bytes]:
 async def _unknown(request: Request, error: Exception) -> Response:
     status = getattr(error, "status_code", 404)
     title = str(getattr(error, "detail", "not found"))
-    return Problem(status, title.lower().replace(" ", "-"), title.lower()).response
+    told = Problem(status, title.lower().replace(" ", "-"), title.lower()).response
+    told.headers.update(getattr(error, "headers", None) or {})  # Allow, of 405
+    return told
 
 
 async def _broken(request: Request, error: Exception) -> Response:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from typing import TYPE_CHECKING
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 from curvote.errors import UserError
+from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 from flows.environment import is_alive, prepare
 from flows.examining.databases import MLFLOW, unanswered
@@ -35,6 +37,12 @@ def _check(project: Project, uri: str) -> None:
     lost = None if uri.startswith(("sqlite:", "file:", "/")) else unanswered(uri)
     if lost:
         raise UserError(f"MLflow's {lost}.")
+    if uri.startswith(("postgresql:", "postgres:")) and not find_spec("psycopg2"):
+        raise UserError(
+            "MLflow takes psycopg2 for an address in MLFLOW_TRACKING_URI that begins"
+            " with postgresql://; with psycopg 3 (curvote[postgres]) it begins with"
+            " postgresql+psycopg://."
+        )
     if not uri.startswith("sqlite:///"):
         return
     path = uri.removeprefix("sqlite:///")
@@ -46,23 +54,67 @@ def _check(project: Project, uri: str) -> None:
 
 
 def experiment_id(client: MlflowClient, project: Project, name: str) -> str:
-    """Return the id of the experiment, whose artifacts lie in this project.
+    """Return the id of the experiment, whose files lie where the project says.
 
     MLflow fixes an absolute path when it makes an experiment: after the project has
-    moved, the old one is renamed and a new one takes its place.
+    moved, the old one is renamed and a new one takes its place. In a database that
+    others may share, theirs keep their names.
     """
-    own = os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:")
-    location = (project.state.resolve() / "mlartifacts").as_uri() if own else None
-    found = client.get_experiment_by_name(name)
+    place = files_of(project)
+    found = experiment_of(client, project, name)
     if found and found.lifecycle_stage == "deleted":
         client.restore_experiment(found.experiment_id)
-    if found and location in (None, found.artifact_location):
+    if found and place in (None, found.artifact_location):
         return str(found.experiment_id)
     if found:
         client.rename_experiment(
             found.experiment_id, f"{name} (before moving, {found.experiment_id})"
         )
-    return str(client.create_experiment(name, location))
+    return str(client.create_experiment(_free(client, project, name), place))
+
+
+def experiment_of(client: MlflowClient, project: Project, name: str) -> Any:
+    """Return the experiment of a pipeline of this project, or None."""
+    place = files_of(project)
+    every = [client.get_experiment_by_name(each) for each in _names(project, name)]
+    there = [one for one in every if one]
+    here = [one for one in there if place in (None, one.artifact_location)]
+    # A file is this project's own: what lies elsewhere was there before it moved.
+    return next(iter(here or (there if _is_file() else [])), None)
+
+
+def files_of(project: Project) -> str | None:
+    """Return where MLflow keeps the files of runs; None: a server of it decides."""
+    stated = _stated(project)
+    if stated is not None:
+        return stated if "://" in stated else (project.root / stated).resolve().as_uri()
+    if os.environ["MLFLOW_TRACKING_URI"].startswith(("http:", "https:", "databricks")):
+        return None
+    return (project.state.resolve() / "mlartifacts").as_uri()
+
+
+def _stated(project: Project) -> str | None:
+    if not project.pipelines_file.is_file():
+        return None
+    return PipelinesFile(project).runtime().mlflow.artifacts
+
+
+def _is_file() -> bool:
+    return os.environ["MLFLOW_TRACKING_URI"].startswith("sqlite:")
+
+
+def _names(project: Project, name: str) -> tuple[str, ...]:
+    if _is_file():
+        return (name,)
+    root = project.root.resolve()
+    return name, f"{name} ({root.name})", f"{name} ({root})"
+
+
+def _free(client: MlflowClient, project: Project, name: str) -> str:
+    """Return the first name that nobody has; the last one is this project's alone."""
+    *names, last = _names(project, name)
+    free = (each for each in names if client.get_experiment_by_name(each) is None)
+    return next(free, last)
 
 
 def sweep(client: MlflowClient) -> None:

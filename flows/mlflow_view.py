@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from curvote.run import records
 from curvote.run.project import Project
 from flows.headline import Headline
-from flows.mlflow_store import connect
+from flows.mlflow_store import connect, experiment_of
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -71,7 +71,8 @@ def address(project: Project) -> str:
     """Return the part of an address that opens the pipeline that was logged last."""
     logged = records.last_logged(project)
     with contextlib.suppress(Exception):  # whatever MLflow says: its pages will tell
-        found = connect(project).get_experiment_by_name(logged) if logged else None
+        client = connect(project)
+        found = experiment_of(client, project, logged) if logged else None
         if found:
             place = f"#/experiments/{found.experiment_id}/runs"
             return f"{place}?{_KIND}&viewStateShareKey={_VIEW}"

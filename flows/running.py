@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 from curvote.errors import InternalError
@@ -12,7 +13,7 @@ from curvote.run.project import Project
 from flows.flow_runs import sweep
 from flows.notices import telling
 from flows.server import PrefectServer
-from flows.stopped import in_words
+from flows.stopped import in_words, watching
 from flows.terminal import from_here, interruptible
 
 Row = dict[str, Any]  # of `scores --json`
@@ -47,7 +48,8 @@ def _run(
             server.wait()
             sweep()
             stated = {name: value for name, value in given.items() if value is not None}
-            run_id = str(chain(project=str(project.root), **stated))
+            with nullcontext() if server.is_ours else watching(server.url):
+                run_id = str(chain(project=str(project.root), **stated))
             rows = tell(project, run_id)
         tracking.repair(project, {run_id: rows} if rows else {})
         return run_id

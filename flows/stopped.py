@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from curvote.errors import InternalError, UserError
 from curvote.run.project import Project
@@ -14,6 +18,8 @@ from flows.examining.machine import scarce
 
 # What Prefect and MLflow need to write down one run, with SQLite's journals.
 NEEDED = 16 * 2**20
+# A server that is looked for so often, so far apart, has gone.
+LOOK_SECONDS, MISSES = 5.0, 6
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
@@ -53,11 +59,53 @@ def cause(
     url = os.environ.get("PREFECT_API_URL") if error and database is PREFECT else None
     lost = unanswered(url) if url else None
     if lost:
-        return UserError(
-            f"Prefect's server at {lost}. What was stored before is intact; run the"
-            " same command to go on."
-        )
+        return _lost(lost)
     return None
+
+
+@contextmanager
+def watching(url: str) -> Iterator[None]:
+    """End this process where a server of the user's has gone: Prefect tries for hours.
+
+    Nothing is lost by that, as by a kill: the store holds whole artifacts only. Our
+    own server is started again.
+    """
+    over = threading.Event()
+    threading.Thread(target=_watch, args=(url, over), daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def _watch(url: str, over: threading.Event) -> None:
+    missed = 0
+    while not over.wait(LOOK_SECONDS):
+        missed = missed + 1 if _gone(url) else 0
+        if missed >= MISSES and not over.is_set():
+            words = _lost(str(unanswered(url)))
+            print(f"curvote: {words}", file=sys.stderr, flush=True)
+            os._exit(2)
+
+
+def _gone(url: str) -> bool:
+    """Say whether nothing listens; one that is busy is waited for."""
+    address = urlsplit(url)
+    where = address.hostname or "", address.port or 443
+    try:
+        socket.create_connection(where, LOOK_SECONDS).close()
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
+    return False
+
+
+def _lost(words: str) -> UserError:
+    return UserError(
+        f"Prefect's server at {words}. What was stored before is intact; run the same"
+        " command to go on."
+    )
 
 
 def _told_before(error: BaseException) -> UserError | None:

@@ -64,7 +64,8 @@ def preload(project: Project) -> None:
     with contextlib.suppress(Exception):
         import mlflow.sklearn  # noqa: F401  for later
 
-        if not (project.state / "mlflow.db").exists():
+        path = MLFLOW.path(project)
+        if path and not path.exists():
             initialise(project)
 
 

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from curvote.chain import streams
+from curvote.chain.sharded import made_of, stacked
 from curvote.chain.stage import Columns, Here, Place, Rows, Stage
 
 
@@ -42,20 +44,26 @@ class Memory:
         return [*self.tables[table].values()]
 
     def count(self, table: str, place: Place) -> int:
-        """Return that a repetition is one shard."""
-        return 1
+        """Return how many shards a repetition's rows are."""
+        return max(1, -(-self._length(table, place) // streams.CLIENT_BLOCK))
 
     def shard(
         self, table: str, place: Place, number: int, only: Sequence[str] | None = None
     ) -> Columns:
-        """Return the only shard."""
-        return self.columns(table, place, only)
+        """Return one shard of a repetition."""
+        start = number * streams.CLIENT_BLOCK
+        part = slice(start, start + streams.CLIENT_BLOCK)
+        return {n: own[part] for n, own in self.columns(table, place, only).items()}
 
     def shards(
         self, table: str, place: Place, only: Sequence[str] | None = None
     ) -> Iterator[Columns]:
-        """Yield the only shard."""
-        yield self.columns(table, place, only)
+        """Yield every shard of a repetition."""
+        for number in range(self.count(table, place)):
+            yield self.shard(table, place, number, only)
+
+    def _length(self, table: str, place: Place) -> int:
+        return len(next(iter(self.tables[table][place].values())))
 
     def pieces(self, table: str) -> Iterator[Columns]:
         """Yield the columns of every repetition."""
@@ -122,4 +130,5 @@ def _rows(stage: Stage, every: Sequence[Here]) -> Iterator[Rows]:
     module = import_module(stage.module)
     with threadpool_limits(limits=1):  # as the chain does
         own = hasattr(module, "block")
-        yield from module.block(every) if own else map(module.one, every)
+        made = (stacked([*made_of(module, one)]) for one in every)
+        yield from module.block(every) if own else made

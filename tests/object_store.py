@@ -18,7 +18,7 @@ from tests import plain
 
 BUCKET = "ours"
 ROOT = f"s3://{BUCKET}/studies"
-_KEYS = {
+KEYS = {
     "AWS_ACCESS_KEY_ID": "who",
     "AWS_SECRET_ACCESS_KEY": "secret",
     "AWS_REGION": "us-east-1",
@@ -42,9 +42,17 @@ def started() -> Iterator[str]:
         server.stop()
 
 
+def bucket(address: str) -> fs.S3FileSystem:
+    """Return what is in the store at an address, with the bucket emptied."""
+    found = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
+    found.create_dir(BUCKET)
+    found.delete_dir_contents(BUCKET)
+    return found
+
+
 def point_at(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     """Let the environment name this address, with some credentials."""
-    for name, value in {**_KEYS, "AWS_ENDPOINT_URL": address}.items():
+    for name, value in {**KEYS, "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(remote, "SILENT", 1)
     monkeypatch.setattr(remote, "ATTEMPTS", 1)

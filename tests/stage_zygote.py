@@ -75,11 +75,11 @@ def imported(job: dict[str, Any]) -> list[str]:
     ]
     if job["places"] == ((),) and hasattr(stage, "pieces"):
         list(stage.pieces(inputs, params, facts))
-    elif hasattr(stage, "shard"):
-        sharded = import_module("curvote.chain.sharded")
-        _ = [sharded.whole(stage, each) for each in heres]
+    elif hasattr(stage, "block"):
+        list(stage.block(heres))
     else:
-        list(map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres))
+        made_of = import_module("curvote.chain.sharded").made_of
+        _ = [list(made_of(stage, each)) for each in heres]
     return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
 
 

@@ -47,6 +47,14 @@ def stacked(parts: Sequence[Rows]) -> Rows:
     }
 
 
+def made_of(module: Any, here: Here) -> Iterator[Rows]:
+    """Yield what a stage's module makes of one repetition, whole or in portions."""
+    if hasattr(module, "portions"):
+        yield from module.portions(here)
+    else:
+        yield whole(module, here) if hasattr(module, "shard") else module.one(here)
+
+
 def whole(module: Any, here: Here) -> Rows:
     """Return all of a repetition's tables, made shard after shard in memory."""
     here = with_shared(module, here)

@@ -1,8 +1,9 @@
 """What a stage is: a declaration for the plan, and a function on plain columns.
 
-A stage's module has one of two functions, both pure: same arguments, same result.
+A stage's module has one of three functions, all pure: same arguments, same result.
 
 - ``one(here)`` returns the tables of one repetition;
+- ``portions(here)`` yields them a part of the rows at a time, where they may be many;
 - ``block(many)`` those of several at once, one entry each, where a batch pays.
 
 ``facts(inputs, params)`` is computed once and stored beside the tables; without it

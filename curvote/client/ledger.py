@@ -12,6 +12,7 @@ from pathlib import Path
 from curvote.client import ledger_chain, ledger_rows, ledger_told
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_cohort import Clients, Cohort
+from curvote.client.ledger_counting import Release
 from curvote.client.ledger_entries import (
     CANCELLED,
     CONFIRMED,
@@ -128,7 +129,7 @@ class Ledger(LedgerReader):
             if found and found.counts:
                 raise InternalError(f"release {release} is {found.state} already")
             ledger_told.charge_newcomers(self._db, population, cohort)
-            entering = ledger_rows.Release(release, population, need, cap, facts)
+            entering = Release(release, population, need, cap, facts)
             before = ledger_rows.enter(self._db, entering, cohort)
             ledger_rows.check_room(before, need, cap, population)
 

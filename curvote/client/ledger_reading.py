@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.client import ledger_chain, ledger_problems, ledger_rows
+from curvote.client import ledger_chain, ledger_counting, ledger_problems, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
 from curvote.client.ledger_cohort import Clients, Cohort, names
@@ -138,7 +138,7 @@ class LedgerReader(Book):
     def overlap(self, population: str, clients: Clients) -> int:
         """Return how many of ``clients`` have spent anything in ``population``."""
         with self._transaction("DEFERRED"):
-            return ledger_rows.overlap(self._db, population, Cohort(clients))
+            return ledger_counting.overlap(self._db, population, Cohort(clients))
 
     def cap(self, population: str) -> Budget | None:
         """Return the most that a client may spend in ``population``, if it was set."""

@@ -10,12 +10,12 @@ import json
 import sqlite3
 from typing import Final
 
-from curvote.client import ledger_chain, ledger_rows
+from curvote.client import ledger_chain, ledger_counting, ledger_rows
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_cohort import Clients, Cohort
+from curvote.client.ledger_counting import Release
 from curvote.client.ledger_entries import EVERYONE, SPENT, TOLD, Facts
 from curvote.client.ledger_reading import LedgerReader
-from curvote.client.ledger_rows import Release
 from curvote.privacy import Budget
 
 REASON: Final = "the restored ledger did not know it"
@@ -50,7 +50,7 @@ class Restoring(LedgerReader):
             name = f"{EVERYONE}{release}"
             if self.setting(name) is None:
                 _settle_setting(self._db, name, json.dumps(said))
-            known = list(ledger_rows.everybody(self._db, population))
+            known = list(ledger_counting.everybody(self._db, population))
             if known:
                 about = Release(release, population, amount, None, _FACTS)
                 _enter_spent(self._db, about, Cohort(known))
@@ -72,7 +72,7 @@ def charge_newcomers(db: sqlite3.Connection, population: str, cohort: Cohort) ->
     query = "SELECT name, value FROM settings WHERE name LIKE ? || '%'"
     told = [(name, json.loads(v)) for name, v in db.execute(query, (EVERYONE,))]
     mine = [(name, said) for name, said in told if said["population"] == population]
-    new = ledger_rows.newcomers(db, population, cohort) if mine else []
+    new = ledger_counting.newcomers(db, population, cohort) if mine else []
     for name, said in mine if new else []:
         release = name.removeprefix(EVERYONE)
         like = "SELECT count(*) FROM releases WHERE release LIKE ? || '+%'"

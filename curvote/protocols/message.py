@@ -48,7 +48,7 @@ class Known:
     coefficients: Array
     z: Array
     labels: NDArray[Any]
-    judge: NDArray[np.int64] | None = None
+    judge: NDArray[np.integer[Any]] | None = None
     public: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
     @property
@@ -211,7 +211,7 @@ def knowledge(
     task: Task,
     curves: Array,
     labels: NDArray[Any],
-    judge: NDArray[np.int64] | None = None,
+    judge: NDArray[np.integer[Any]] | None = None,
 ) -> Known:
     """Return what clients with ``curves`` (n, T) and ``labels`` (n,) can tell.
 
@@ -229,14 +229,17 @@ def knowledge(
 
 def dealt(
     task: Task, voters: int, rng: np.random.Generator
-) -> NDArray[np.int64] | None:
+) -> NDArray[np.int32] | None:
     """Return the candidate that each voter judges: random parts, sizes differ by 1.
 
     None where the task has no candidates, and nothing is drawn.
     """
     if task.candidates is None:
         return None
-    return rng.permutation(np.arange(voters) % len(task.candidates.coef))
+    numbers = np.arange(len(task.candidates.coef), dtype=np.int32)
+    judge = np.resize(numbers, voters)
+    rng.shuffle(judge)
+    return judge
 
 
 def rows(payloads: list[dict[str, Any]]) -> Columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,8 @@ from curvote.chain.streams import generator
 from curvote.errors import UserError
 
 ROLES = ("test", "vote", "train", "public")
+# From so many clients on, half of the memory counts.
+NARROW = 1 << 22
 TRAIN_PART = " in the publisher's training part"
 TEST_PART = " in the publisher's test part"
 Index = NDArray[np.int64]
@@ -34,6 +36,15 @@ class Senders:
         """Return the row numbers of these clients."""
         everybody = np.concatenate([roles[role] for role in self.roles])
         return everybody[self._part(len(everybody))]
+
+    def parts(self, roles: Mapping[str, Index]) -> Iterator[Index]:
+        """Yield the same a role after the other, without a copy of them."""
+        wanted = self._part(sum(len(roles[role]) for role in self.roles))
+        start = 0
+        for role in self.roles:
+            low, high = (max(end - start, 0) for end in (wanted.start, wanted.stop))
+            yield roles[role][low:high]
+            start += len(roles[role])
 
     def count(self, sizes: Mapping[str, int]) -> int:
         """Return how many there are if each role has its size."""
@@ -113,11 +124,15 @@ def _filled(
     groups: NDArray[np.int64] | None,
     where: str = "",
 ) -> Roles:
-    """Return the roles of ``n`` clients: parts of one array where nobody is grouped."""
+    """Return the roles of ``n`` clients: parts of one array where nobody is grouped.
+
+    Of very many it has numbers of 32 bits, in the same order.
+    """
     if sum(sizes[role] for role in ROLES) > n:
         raise too_many(sizes, n, where)
     if groups is None:
-        return _slices(rng.permutation(n), sizes)
+        narrow = np.int32 if NARROW <= n <= np.iinfo(np.int32).max else np.int64
+        return _slices(rng.permutation(np.arange(n, dtype=narrow)), sizes)
     return _whole_groups(rng, groups, sizes)
 
 

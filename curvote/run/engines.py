@@ -19,13 +19,20 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import cached_property, partial
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from curvote.errors import UserError, did_you_mean
 from curvote.run.config.runtime import Runtime
 from curvote.run.project import Project
-from curvote.run.workers import GOES_ON, LESS, Function, Work, versions, within_memory
+from curvote.run.workers import (
+    GOES_ON,
+    LESS,
+    Function,
+    Work,
+    refuse_others,
+    versions,
+    within_memory,
+)
 
 BACKENDS: Final = {"local": "loky", "threads": "threading", "dask": "dask"}
 # How often a block is begun before its stage is given up.
@@ -48,7 +55,8 @@ class Engine:
     ``workers`` are started here; at ``cluster``, the address of dask's scheduler, they
     are found, as many as there are. These must see the project at ``root`` under the
     same path. ``memory`` is what a worker of dask may take, in bytes; None: the
-    machine's memory divided by its processors. UserError: the engine is not known or
+    machine's memory divided by its processors. Where no number was ``asked`` for, what
+    is done sooner than workers start needs none. UserError: the engine is not known or
     not installed.
     """
 
@@ -60,9 +68,10 @@ class Engine:
         cluster: str | None = None,
         root: Path | None = None,
         memory: int | None = None,
+        asked: bool = True,
     ) -> None:
         _check(name)
-        self.name, self.workers = name, workers
+        self.name, self.workers, self.asked = name, workers, asked
         self.cluster, self.root, self.memory = cluster, root, memory
         self._ending = ExitStack()
 
@@ -92,7 +101,7 @@ class Engine:
                         del waiting[number]
                         yield result
             except BrokenProcessPool:
-                if max(begun[number] for number in waiting) >= TRIES:
+                if max((begun[number] for number in waiting), default=0) >= TRIES:
                     raise _given_up(_OUTSIDE) from None
 
     def _parallel(self, function: Function, handed: Iterator[Any]) -> Any:
@@ -126,9 +135,11 @@ def engine_of(
     Without a number of workers: one for each processor.
     """
     name = name or runtime.engine
-    workers = workers or runtime.workers or os.cpu_count() or 1
+    stated = workers or runtime.workers
+    number = stated or os.cpu_count() or 1
     cluster = runtime.cluster if name == "dask" else None
-    return Engine(name, workers, cluster=cluster, root=project.root)
+    asked = stated is not None or name != "local"
+    return Engine(name, number, cluster=cluster, root=project.root, asked=asked)
 
 
 def _check(name: str) -> None:
@@ -198,7 +209,7 @@ def _quiet() -> None:
 def _found(address: str, root: Path | None) -> Iterator[Any]:
     """Connect to a cluster whose workers can do the work, or say why they cannot."""
     with closing(_connected(address)) as client:
-        _refuse_others(client, address, root)
+        refuse_others(client, address, root)
         yield client
 
 
@@ -224,32 +235,6 @@ def _connected(address: str) -> Any:
             f"the cluster {address} has no worker. Start some: `dask worker {address}`."
         ) from None
     return client
-
-
-def _refuse_others(client: Any, address: str, root: Path | None) -> None:
-    """Refuse workers that might give other bytes, or that do not see the project."""
-    here = versions()()
-    differ = [
-        f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
-        for worker, there in sorted(client.run(versions()).items())
-        for name, own in here.items()
-        if there.get(name, "missing") != own
-    ]
-    if differ:
-        raise UserError(
-            f"workers of the cluster {address} have other versions, which could give"
-            f" other bytes: {'; '.join(differ[:3])}. Install the same there, then run"
-            " again."
-        )
-    if root is not None:
-        with NamedTemporaryFile(dir=root, prefix=".curvote-") as seen:
-            found = client.run(os.path.isfile, seen.name)
-        blind = sorted(worker for worker, sees in found.items() if not sees)
-        if blind:
-            raise UserError(
-                f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
-                " Mount the project's folder there, under the same path."
-            )
 
 
 @contextmanager

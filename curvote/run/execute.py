@@ -20,7 +20,7 @@ from curvote.errors import InternalError, UserError
 from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
-from curvote.run.places import temporary_of
+from curvote.run.places import at, temporary_of
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
@@ -34,12 +34,14 @@ from curvote.run.store.artifacts import (
     artifact,
     commit,
     make_shelf,
+    stored,
     write_json,
 )
 from curvote.run.store.merging import merge
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
+_FEW_ROWS = 100_000
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,8 @@ def _compute(
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
-    blocks.run_all(job, parts, parallel.engine, parallel.progress)
+    engine = Engine() if _few(step, job) and not parallel.engine.asked else None
+    blocks.run_all(job, parts, engine or parallel.engine, parallel.progress)
     folder = Path(job.folder)
     tables = {
         name: merge(folder / f"{name}.parquet", blocks.batches(folder, parts, name))
@@ -106,6 +109,16 @@ def _compute(
     }
     _finish(step, folder, job.facts, tables)
     return folder
+
+
+def _few(step: Step, job: blocks.Job) -> bool:
+    """Say whether a stage reads so little that workers would take longer to start.
+
+    Rows are counted, never looked at. Where each repetition takes long, or nothing is
+    read, nobody knows.
+    """
+    rows = sum(stored(at(place)).rows for place in job.inputs.values())
+    return bool(job.inputs) and not step.stage.block and rows <= _FEW_ROWS
 
 
 def _scattered(

@@ -16,6 +16,7 @@ from uuid import uuid4
 
 from pyarrow import fs
 
+from curvote.durable import owner_folder
 from curvote.run.project import Project
 from curvote.run.remote import (
     MANIFEST,
@@ -45,6 +46,26 @@ def _named(project: Project, _changed: int, _size: int) -> str | None:
     from curvote.run.config.file import PipelinesFile
 
     return PipelinesFile(project).runtime().artifacts
+
+
+def shelf(project: Project, stage: str, *, raw: bool) -> Path:
+    """Return the folder of a stage's artifacts; ``raw``: only clients may read them."""
+    return (project.clients if raw else served(project)) / stage
+
+
+def make_shelf(project: Project, stage: str, *, raw: bool) -> None:
+    """Make the folder in which a stage's artifacts are made; ``raw``: its owner's only.
+
+    UserError: they belong on an object store, which takes nothing.
+    """
+    if raw:
+        owner_folder(project.clients)
+        owner_folder(project.clients / stage)
+        return
+    (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
+    root = served(project)
+    if remote(root):
+        ready(root)
 
 
 def at(text: str | Path) -> Path:

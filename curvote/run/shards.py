@@ -60,7 +60,8 @@ def scratch(project: Project, step: tuple[str, str]) -> Iterator[Path]:
 
 def scatters(job: blocks.Job) -> bool:
     """Say whether the stage of a job is computed shard by shard, over buckets."""
-    return hasattr(import_module(job.module), "joined")
+    stage = import_module(job.module)
+    return hasattr(stage, "shard") and hasattr(stage, "joined")
 
 
 def batches(

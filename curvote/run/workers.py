@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 from threadpoolctl import ThreadpoolController
@@ -121,7 +123,7 @@ def versions() -> Callable[[], dict[str, str]]:
         import sys
         from importlib.metadata import PackageNotFoundError, version
         from importlib.util import find_spec
-        from pathlib import Path
+        from pathlib import Path  # this function is sent without its module
 
         names = ("numpy", "scipy", "scikit-learn", "scikit-fda", "pandas", "pyarrow")
         found = {"python": f"{sys.version_info.major}.{sys.version_info.minor}"}
@@ -145,3 +147,29 @@ def versions() -> Callable[[], dict[str, str]]:
 @cache
 def _own_versions() -> tuple[tuple[str, str], ...]:
     return tuple(versions()().items())
+
+
+def refuse_others(client: Any, address: str, root: Path | None) -> None:
+    """Refuse workers that might give other bytes, or that do not see the project."""
+    here = versions()()
+    differ = [
+        f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
+        for worker, there in sorted(client.run(versions()).items())
+        for name, own in here.items()
+        if there.get(name, "missing") != own
+    ]
+    if differ:
+        raise UserError(
+            f"workers of the cluster {address} have other versions, which could give"
+            f" other bytes: {'; '.join(differ[:3])}. Install the same there, then run"
+            " again."
+        )
+    if root is not None:
+        with NamedTemporaryFile(dir=root, prefix=".curvote-") as seen:
+            found = client.run(os.path.isfile, seen.name)
+        blind = sorted(worker for worker, sees in found.items() if not sees)
+        if blind:
+            raise UserError(
+                f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
+                " Mount the project's folder there, under the same path."
+            )

@@ -127,7 +127,8 @@ def test_what_is_no_upload_is_refused_before_anything_is_taken(
         assert told.json["type"].startswith("urn:curvote:intake:")
     huge = LINES | {"Content-Length": str(LARGEST_BODY + 1)}
     assert service.send(b"", huge).status == 413
-    assert service.ask("GET", "/v1/envelopes").status == 405
+    other = service.ask("GET", "/v1/envelopes")
+    assert (other.status, other.headers["allow"]) == (405, "POST")
     assert service.ask("GET", "/v1/nothing").status == 404
     assert accepted(root) == before
     assert service.send(good * MOST, LINES).lines[0]["status"] == 201

@@ -89,7 +89,7 @@ def test_the_noise_of_the_label_moment_is_what_is_stated(n_classes: int) -> None
 def test_classes_are_told_apart(n_classes: int) -> None:
     """At most six points worse than by what nobody noised."""
     asked, known = task(n_classes, 8.0), crowd(n_classes)
-    made = combine.decoded(drawn(asked, known), public(asked))
+    made = combine.decoded([drawn(asked, known)], public(asked))
     clean = LinearDiscriminantAnalysis().fit(known.z, known.labels)
     best = np.mean(clean.predict(known.z) != known.labels)
     found = np.mean(named(known.z, made) != known.labels)

@@ -1,6 +1,6 @@
 """Stage privatize of `direct`: a noised direction from everybody."""
 
 from curvote.protocols.direct.messages import Direction
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import in_order
 
-facts, one = by(Direction(), first=True)
+facts, portions = in_order(Direction())

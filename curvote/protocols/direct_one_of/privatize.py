@@ -1,6 +1,6 @@
 """Stage privatize of 1-of-K: a class and a direction from everybody."""
 
 from curvote.protocols.direct_one_of.messages import NamedDirection
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import in_order
 
-facts, one = by(NamedDirection(), first=True)
+facts, portions = in_order(NamedDirection())

@@ -1,6 +1,6 @@
 """Stage privatize of two rounds: the noised directions of the first clients."""
 
 from curvote.protocols.direct_two.messages import FIRST_ROUND
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import in_order
 
-facts, one = by(FIRST_ROUND, first=True)
+facts, portions = in_order(FIRST_ROUND)

@@ -1,6 +1,6 @@
 """Stage refine: the other clients' noised directions, in whitened coordinates."""
 
 from curvote.protocols.direct_two.messages import Refinement
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import in_order
 
-facts, one = by(Refinement(), first=True)
+facts, portions = in_order(Refinement())

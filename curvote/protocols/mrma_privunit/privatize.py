@@ -1,6 +1,6 @@
 """Stage privatize of `mrma_privunit`: a noised direction from the training clients."""
 
 from curvote.protocols.mrma_privunit.messages import TrainingDirection
-from curvote.protocols.stages.drawn import by
+from curvote.protocols.stages.drawn import in_order
 
-facts, one = by(TrainingDirection(), first=True)
+facts, portions = in_order(TrainingDirection())

@@ -4,11 +4,13 @@ The same draws as in production, from named streams, 65,536 clients at a time. A
 module says which message it is::
 
     facts, one = by(Label())
+
+or ``facts, portions = in_order(...)``, where messages are long.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -21,29 +23,46 @@ from curvote.task import Asked, Task
 Stated = Callable[[Inputs, Params], Facts]
 
 
-def by(kind: Message, *, first: bool = False) -> tuple[Stated, Callable[[Here], Rows]]:
+def by(kind: Message) -> tuple[Stated, Callable[[Here], Rows]]:
     """Return the functions ``facts`` and ``one`` of the stage that draws ``kind``.
 
-    Rows are in random order, which is drawn ``first`` or after the noise. First takes
-    half of the memory.
+    Rows are in random order, which is drawn after the noise.
     """
-
-    def facts(inputs: Inputs, params: Params) -> Facts:
-        return facts_of(kind, inputs, params)
 
     def one(here: Here) -> Rows:
         task, clients = asked(here, kind), clients_of(here)
         rows = kind.senders.rows(clients.roles)
         judge = dealt(task, len(rows), here.generator("split"))
         order = here.generator("shuffle").permutation(len(rows))
-        if first:
-            sent = noised(here, kind, task, clients.known(rows[order]))
-        else:
-            sent = noised(here, kind, task, clients.known(rows, judge))
-            sent = {name: values[order] for name, values in sent.items()}
-        return {kind.table: kind.gather(task, sent)}
+        sent = noised(here, kind, task, clients.known(rows, judge))
+        shuffled = {name: values[order] for name, values in sent.items()}
+        return {kind.table: kind.gather(task, shuffled)}
 
-    return facts, one
+    return _stated(kind), one
+
+
+def in_order(kind: Message) -> tuple[Stated, Callable[[Here], Iterator[Rows]]]:
+    """Return the functions ``facts`` and ``portions`` of the stage that draws ``kind``.
+
+    Rows are in random order, which is drawn first: so 65,536 of them are in memory.
+    """
+
+    def portions(here: Here) -> Iterator[Rows]:
+        task, clients = asked(here, kind), clients_of(here)
+        rows = kind.senders.rows(clients.roles)
+        rows = rows[here.generator("shuffle").permutation(len(rows))]
+        for part, noise in here.noise(len(rows)):
+            sent = kind.draw(task, clients.known(rows[part]), noise)
+            yield {kind.table: kind.gather(task, sent)}
+
+    return _stated(kind), portions
+
+
+def _stated(kind: Message) -> Stated:
+    def facts(inputs: Inputs, params: Params) -> Facts:
+        return facts_of(kind, inputs, params)
+
+    return facts
 
 
 def asked(here: Here, kind: Message) -> Task:

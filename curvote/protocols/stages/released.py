@@ -28,7 +28,7 @@ from curvote.chain.stage import (
 from curvote.entropy import buckets, permutation
 from curvote.errors import InternalError
 from curvote.protocols.message import Message, dealt, knowledge, messages
-from curvote.protocols.roles import played, set_aside
+from curvote.protocols.roles import Roles, played, set_aside
 from curvote.protocols.stages.stated import public, stated
 from curvote.representation.basis import roughness
 from curvote.task import Asked, Task
@@ -60,12 +60,15 @@ def shards(inputs: Inputs, params: Params, facts: Facts, place: Place) -> int:
 
 def shared(here: Here) -> Columns:
     """Return what each client is asked about, (n,): a candidate, 0, or nothing (-1)."""
-    task = _task(here)
-    mine, n = senders(here.inputs["ingest"], here.params, here.place)
+    task, clients = _task(here), here.inputs["ingest"]
+    roles, n = dealt_roles(clients, here.params, here.place)
+    mine = [*message(here.params).senders.parts(roles)]
     asked = np.full(n, _NOTHING, dtype=np.int32)
-    judge = dealt(task, len(mine), here.generator("split"))
-    asked[mine] = 0 if judge is None else judge
-    return {"asked": asked, "senders": np.array([len(mine)])}
+    ends = np.cumsum([len(part) for part in mine])
+    judge = dealt(task, int(ends[-1]), here.generator("split"))
+    for part, end in zip(mine, ends, strict=True):
+        asked[part] = 0 if judge is None else judge[end - len(part) : end]
+    return {"asked": asked, "senders": ends[-1:]}
 
 
 def shard(here: Here, number: int) -> Scattered:
@@ -78,7 +81,7 @@ def shard(here: Here, number: int) -> Scattered:
     )
     if len(asked) != len(clients["label"]):
         raise InternalError(f"shard {number} has other clients than were dealt with")
-    judge = asked[mine].astype(np.int64) if task.candidates else None
+    judge = asked[mine] if task.candidates else None
     known = knowledge(task, clients["curve"][mine], clients["label"][mine], judge)
     sent = kind.gather(task, kind.draw(task, known, here.words("draw", number)))
     count = 1 if kind.counted else bucket_count(int(here.shared["senders"][0]))
@@ -141,20 +144,31 @@ def rows(clients: Columns, params: Params) -> NDArray[np.int64]:
     return message(params).senders.rows(played(clients, params, 0))
 
 
-def senders(
-    clients: Source, params: Params, place: Place
-) -> tuple[NDArray[np.int64], int]:
-    """Return the rows of those who release, and how many clients there are.
+def senders(clients: Source, params: Params, place: Place) -> NDArray[np.int64]:
+    """Return the same, from what is stored of the clients."""
+    roles, _ = dealt_roles(clients, params, place)
+    return message(params).senders.rows(roles)
+
+
+def dealt_roles(clients: Source, params: Params, place: Place) -> tuple[Roles, int]:
+    """Return the rows of each role, and how many clients there are.
 
     No more is read than what decides who plays which role.
     """
+    names = ["group"] * bool(params["source.groups"])
     first = clients.shard("clients", place, 0, ("part",))
-    names = ["label", *["group"] * bool(params["source.groups"])]
     names += ["part"] * (set_aside(first) is not None)
-    parts = [*clients.shards("clients", place, names)]
-    known = {n: np.concatenate([p[n] for p in parts]) for n in names[1:]}
-    n = sum(len(part["label"]) for part in parts)
-    return rows(known | {"label": np.broadcast_to(0, n)}, params), n
+    parts = [*clients.shards("clients", place, names)] if names else []
+    known = {name: np.concatenate([p[name] for p in parts]) for name in names}
+    n = _clients(clients, place)
+    return played(known | {"label": np.broadcast_to(0, n)}, params, 0), n
+
+
+def _clients(clients: Source, place: Place) -> int:
+    """Return how many clients there are: all shards but the last one are full."""
+    last = clients.count("clients", place) - 1
+    rest = clients.shard("clients", place, last, ("label",))["label"]
+    return last * streams.CLIENT_BLOCK + len(rest)
 
 
 def task_of(inputs: Inputs, params: Params) -> Task:

@@ -185,7 +185,7 @@ def senders(project: Project, step: Step) -> NDArray[np.int64]:
     No other column of theirs is read.
     """
     clients = artifact(project, *step.sources["ingest"])
-    rows, _ = released.senders(clients, step.params, (0,))
+    rows = released.senders(clients, step.params, (0,))
     parts = clients.shards("clients", (0,), ("client_id",))
     ids: NDArray[np.int64] = np.concatenate([part["client_id"] for part in parts])
     return ids[rows]

@@ -148,6 +148,12 @@ def kinds_of(name: str, schema: pa.Schema) -> dict[str, Told]:
     return {column: found for column, found in told.items() if found is not None}
 
 
+def kind_of(field: pa.Field) -> Any:
+    """Return the kind that a field says it has; None for a part of the index."""
+    told = _told(field)
+    return None if told is None else told[0]
+
+
 def _told(field: pa.Field) -> Told | None:
     """Return what a field says of its column; nothing if it is part of the index."""
     told = (field.metadata or {}).get(_META)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -14,17 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from curvote.chain.stage import SHARED, Columns, Place
-from curvote.durable import file_mode, owner_folder, sync_folder
+from curvote.durable import file_mode, sync_folder
 from curvote.errors import InternalError, UserError
 from curvote.run import places, remote
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.project import Project, is_raw
 from curvote.run.remote import NoAnswerError
-from curvote.run.store import spans
-from curvote.run.store.reading import TableFile
 from curvote.run.store.sides import side_of
-from curvote.run.store.spans import Span, Spans, spans_of
+from curvote.run.store.tables import Tables
 
 MANIFEST = remote.MANIFEST
 
@@ -39,14 +36,8 @@ class ArtifactRef:
     rows: int
 
 
-class Artifact:
+class Artifact(Tables):
     """A committed artifact, read one repetition at a time."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.stage, self.key = path.parent.name, path.name
-        self._files: dict[str, TableFile] = {}
-        self._found: dict[str, Spans] = {}
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
@@ -82,73 +73,9 @@ class Artifact:
         """Say whether the artifact has a table of this name."""
         return table in self.manifest["tables"]
 
-    def places(self, table: str) -> list[Place]:
-        """Return the repetitions a table holds, in order; () is shared."""
-        return list(self._spans(table))
-
-    def columns(
-        self, table: str, place: Place, only: Sequence[str] | None = None
-    ) -> Columns:
-        """Return one repetition's columns; rows shared by all serve every one.
-
-        Where ``only`` names some columns, no others are read.
-        """
-        return self._file(table).columns(self._standing(table, place), only)
-
-    def count(self, table: str, place: Place) -> int:
-        """Return how many shards the rows of one repetition are: at least one."""
-        return spans.shards(self._standing(table, place))
-
-    def shards(
-        self, table: str, place: Place, only: Sequence[str] | None = None
-    ) -> Iterator[Columns]:
-        """Yield one repetition's columns in order, 65,536 rows at a time.
-
-        Where there is no row there is one shard, which is empty.
-        """
-        for number in range(self.count(table, place)):
-            yield self.shard(table, place, number, only)
-
-    def shard(
-        self, table: str, place: Place, number: int, only: Sequence[str] | None = None
-    ) -> Columns:
-        """Return the columns of one shard: rows from 65,536 ``number`` on."""
-        standing = spans.shard(self._standing(table, place), number)
-        return self._file(table).columns(standing, only)
-
-    def _standing(self, table: str, place: Place) -> list[Span]:
-        """Return where one repetition's rows stand, or those that all share."""
-        known = self._spans(table)
-        if SHARED not in known and place not in known:
-            raise self._missing(table, place)
-        return known[place if place in known else SHARED]
-
-    def _spans(self, table: str) -> Spans:
-        if table not in self._found:
-            entry = self.manifest["tables"][table]
-            self._found[table] = spans_of(entry, self._file(table).sizes)
-        return self._found[table]
-
-    def _file(self, table: str) -> TableFile:
-        if table not in self._files:
-            self._files[table] = TableFile(self._path(table))
-        return self._files[table]
-
-    def _missing(self, table: str, place: Place) -> Exception:
-        if "places" in self.manifest["tables"][table]:
-            return InternalError(f"{self.stage}: no repetition {place} in {table}")
-        return UserError(
-            f"artifact {self.path} was stored by an earlier version, in another order;"
-            " run the pipeline again: it will be computed anew."
-        )
-
-    def pieces(self, table: str) -> Iterator[Columns]:
-        """Yield the rows that all repetitions share, 65,536 at a time."""
-        yield from self.shards(table, SHARED)
-
     def table(self, name: str) -> pa.Table:
         """Return a whole table."""
-        table: pa.Table = pq.read_table(places.source(self._path(name)))
+        table: pa.Table = pq.read_table(places.source(self.file_of(name)))
         return table
 
     def problem(self, *, content: bool) -> str | None:
@@ -163,15 +90,12 @@ class Artifact:
         except (UserError, KeyError):
             return "altered (manifest)"
         for name, entry in entries.items():
-            path = self._path(name)
+            path = self.file_of(name)
             if there.get(path.name) != entry["bytes"]:
                 return f"altered ({path.name})"
             if content and of_file(path) != entry["sha256"]:
                 return f"altered ({path.name})"
         return None
-
-    def _path(self, table: str) -> Path:
-        return self.path / f"{table}.parquet"
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
@@ -203,24 +127,12 @@ def artifact(project: Project, stage: str, key: str) -> Artifact:
 
 def _shelf(project: Project, stage: str) -> Path:
     """Return the folder of a stage's artifacts: nothing else decides where it is."""
-    raw = is_raw(side_of(stage))
-    return (project.clients if raw else places.served(project)) / stage
+    return places.shelf(project, stage, raw=is_raw(side_of(stage)))
 
 
 def make_shelf(project: Project, stage: str) -> None:
-    """Make the folder of a stage's artifacts: on the clients' side its owner's only.
-
-    What will be on an object store is made in such a folder, too. UserError: the store
-    takes nothing.
-    """
-    if is_raw(side_of(stage)):
-        owner_folder(project.clients)
-        owner_folder(_shelf(project, stage))
-        return
-    (project.artifacts / stage).mkdir(parents=True, exist_ok=True)
-    root = places.served(project)
-    if places.remote(root):
-        places.ready(root)
+    """Make that folder, or the one in which artifacts for an object store are made."""
+    places.make_shelf(project, stage, raw=is_raw(side_of(stage)))
 
 
 def folders(project: Project) -> list[Path]:

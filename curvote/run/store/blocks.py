@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,7 +16,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from curvote.chain.sharded import whole
+from curvote.chain.sharded import made_of
 from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
 from curvote.chain.tables import Table
 from curvote.durable import new_file
@@ -30,6 +31,7 @@ from curvote.run.workers import one_thread
 PREFIX: Final = "block-"
 _BUFFER: Final = 1 << 20
 Part = tuple[Place, ...]
+_PLACE: Final = b"place"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,8 @@ def compute(job: Job, part: Part) -> None:
     stage = import_module(job.module)
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
-            made = stage.pieces(inputs, job.params, job.facts)
+            every = stage.pieces(inputs, job.params, job.facts)
+            made = ((SHARED, rows) for rows in every)
         else:
             heres = [
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
@@ -91,26 +94,28 @@ def compute(job: Job, part: Part) -> None:
         _write(job, part, made)
 
 
-def _made(stage: Any, heres: Sequence[Here]) -> Iterator[Rows]:
-    """Yield the tables of each repetition: all at once where the stage can."""
-    if hasattr(stage, "shard"):
-        return map(partial(whole, stage), heres)
-    return map(stage.one, heres) if hasattr(stage, "one") else stage.block(heres)
+def _made(stage: Any, heres: Sequence[Here]) -> Iterator[tuple[Place, Rows]]:
+    """Yield the tables of each repetition, a part of the rows at a time or whole."""
+    if hasattr(stage, "block"):
+        yield from zip((here.place for here in heres), stage.block(heres), strict=True)
+        return
+    for here in heres:
+        for rows in made_of(stage, here):
+            yield here.place, rows
 
 
-def _write(job: Job, part: Part, made: Iterator[Rows]) -> None:
+def _write(job: Job, part: Part, made: Iterator[tuple[Place, Rows]]) -> None:
     """Write a file a table, with a batch for each piece, and show all at once."""
     target = place_of(Path(job.folder), part)
     kinds = {table.name: table for table in job.tables}
     with _appearing(target) as folder, ExitStack() as stack:
         writers: dict[str, Any] = {}
-        for number, tables in enumerate(made):
-            place = part[number] if part != (SHARED,) else SHARED
+        for place, tables in made:
             for name, columns in tables.items():
                 batch = to_arrow(kinds[name], job.index, place, columns)
                 if name not in writers:
                     writers[name] = _writer(stack, _file(folder, name), batch.schema)
-                _append(writers[name], batch)
+                _append(writers[name], place, batch)
         if writers.keys() != kinds.keys():
             raise InternalError(
                 f"{job.module} made {sorted(writers)}, not {sorted(kinds)}"
@@ -144,9 +149,10 @@ def _writer(stack: ExitStack, file: Path, schema: pa.Schema) -> Any:
     return stack.enter_context(pa.ipc.new_stream(sink, schema))
 
 
-def _append(writer: Any, batch: pa.RecordBatch) -> None:
+def _append(writer: Any, place: Place, batch: pa.RecordBatch) -> None:
+    told = {_PLACE: json.dumps(place).encode()}
     try:
-        writer.write_batch(batch)
+        writer.write_batch(batch, custom_metadata=told)
     except pa.ArrowInvalid as error:
         raise InternalError(
             f"the pieces of one block differ in their columns: {error}"
@@ -158,8 +164,9 @@ def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
     for part in parts:
         file = _file(place_of(folder, part), table)
         with pa.OSFile(str(file)) as source:  # mapped pages would count as memory
-            for number, batch in enumerate(pa.ipc.open_stream(source)):
-                yield (part[number] if part != (SHARED,) else SHARED), batch
+            stream = pa.ipc.open_stream(source)
+            for batch, told in stream.iter_batches_with_custom_metadata():
+                yield tuple(json.loads(told[_PLACE])), batch
 
 
 def clear(folder: Path) -> None:

@@ -17,7 +17,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from curvote.chain.stage import Place
+from curvote.chain.tables import TEXT
 from curvote.errors import InternalError
+from curvote.run.store.arrow import kind_of
 from curvote.run.store.hashed import Hashed
 from curvote.run.store.spans import SHARD
 
@@ -141,7 +143,11 @@ def _table(group: Iterable[Batch]) -> pa.Table:
         table = pa.Table.from_batches([batch for _, batch in group])
     except pa.ArrowInvalid as error:
         raise InternalError(f"blocks differ in their columns: {error}") from error
-    return table.unify_dictionaries().combine_chunks()
+    for number, field in enumerate(table.schema):
+        if kind_of(field) == TEXT:  # words in the order in which they stand here
+            words = table.column(number).cast(pa.string()).combine_chunks()
+            table = table.set_column(number, field, words.dictionary_encode())
+    return table.combine_chunks()
 
 
 def _writer(sink: Any, schema: pa.Schema) -> pq.ParquetWriter:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyarrow import fs
 
-from tests.object_store import BUCKET, point_at, started
+from tests.object_store import bucket, point_at, started
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,4 @@ def address() -> Iterator[str]:
 def store(address: str, monkeypatch: pytest.MonkeyPatch) -> fs.S3FileSystem:
     """Return what is in the store, which the environment names; it is empty."""
     point_at(monkeypatch, address)
-    found = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
-    found.create_dir(BUCKET)
-    found.delete_dir_contents(BUCKET)
-    return found
+    return bucket(address)
