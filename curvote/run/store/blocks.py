@@ -84,7 +84,7 @@ def compute(job: Job, part: Part) -> None:
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
             every = stage.pieces(inputs, job.params, job.facts)
-            made = ((SHARED, rows) for rows in every)
+            made: Iterator[tuple[Place, Rows]] = ((SHARED, rows) for rows in every)
         else:
             heres = [
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
