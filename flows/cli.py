@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from flows import (
     cli_status,
     doctor,
     environment,
+    lines,
 )
 from flows.quantifying.command import utility
 from flows.terminal import (
@@ -291,8 +291,8 @@ def main() -> None:
         app()
     except UserError as error:
         for problem in error.problems:
-            print(f"curvote: {problem.message}", file=sys.stderr)
+            lines.say(f"curvote: {problem.message}", "error")
         raise SystemExit(2) from None
     except InternalError as error:
-        print(f"curvote: {error}. This is a bug in curvote.", file=sys.stderr)
+        lines.say(f"curvote: {error}. This is a bug in curvote.", "error")
         raise SystemExit(1) from None

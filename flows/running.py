@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from curvote.errors import InternalError
 from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
+from flows import lines
 from flows.environment import imports
 from flows.flow_runs import sweep
 from flows.notices import telling
@@ -68,7 +68,8 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
     reused = sum(step["action"] == "reuse" for step in record.steps)
-    print(f"run {run_id}: {len(record.steps)} steps, {reused} reused", file=sys.stderr)
+    text = f"run {run_id}: {len(record.steps)} steps, {reused} reused"
+    lines.say(text, run=run_id, pipeline=record.pipeline)
     if record.status != "completed":
         return None
     rows: list[Row] = []

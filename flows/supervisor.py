@@ -249,7 +249,7 @@ class Supervisor:
         try:
             schedules = read_schedules(self.project)
         except UserError as error:
-            first = error.problems[0].message.splitlines()[0]
+            first = error.problems[0].message.splitlines()[0].rstrip(".")
             more = len(error.problems) - 1
             others = f" (and {more} more)" if more else ""
             self.told.say(f"{first}{others}; the schedules stay as they were", "error")

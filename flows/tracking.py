@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,6 +20,7 @@ from curvote.errors import UserError
 from curvote.run import history, records
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from flows import lines
 from flows.cells import Row, Score, by_cell, parts_by_cell, scores_of
 from flows.environment import locked, prepare
 from flows.examining.databases import MLFLOW
@@ -145,8 +145,8 @@ def _log_missing(project: Project, known: Mapping[str, Sequence[Row]]) -> None:
 
 def _warn(error: Exception) -> None:
     reason = str(error).strip().rstrip(".").splitlines() or [type(error).__name__]
-    print(
+    lines.say(
         f"warning: MLflow could not log ({reason[0]}); the results stand and the next"
         " run tries again.",
-        file=sys.stderr,
+        "warning",
     )
