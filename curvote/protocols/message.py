@@ -229,7 +229,7 @@ def knowledge(
 
 def dealt(
     task: Task, voters: int, rng: np.random.Generator
-) -> NDArray[np.integer[Any]] | None:
+) -> NDArray[Any] | None:
     """Return the candidate that each voter judges: random parts, sizes differ by 1.
 
     None where the task has no candidates, and nothing is drawn. For very many voters
