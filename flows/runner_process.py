@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 2.0
 # A run that is told to end says so to the server, and is killed after this long.
-_GRACE = 4.0
+_GRACE = 2.5
 
 
 @dataclass(frozen=True)
