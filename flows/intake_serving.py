@@ -92,6 +92,7 @@ def app() -> Starlette:
     project, metrics = Project(Path(root)), Metrics()
     _plain_log()
     _end_with_parent()
+    sys.setswitchinterval(0.001)  # requests do not wait 5 ms for the intake's thread
     group = Group(
         lambda: Intake(project.intake),
         check_all,

@@ -25,7 +25,7 @@ from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms.registry import MECHANISMS
 from curvote.protocols.payloads import positive_zeros, same, shape
-from curvote.protocols.roles import Senders
+from curvote.protocols.roles import NARROW, Senders
 from curvote.representation.encoding import Encoded, Encoding
 from curvote.strict_json import said
 from curvote.task import Asked, Task
@@ -229,15 +229,17 @@ def knowledge(
 
 def dealt(
     task: Task, voters: int, rng: np.random.Generator
-) -> NDArray[np.int32] | None:
+) -> NDArray[Any] | None:
     """Return the candidate that each voter judges: random parts, sizes differ by 1.
 
-    None where the task has no candidates, and nothing is drawn.
+    None where the task has no candidates, and nothing is drawn. For very many voters
+    the numbers are of as few bits as they need.
     """
     if task.candidates is None:
         return None
-    numbers = np.arange(len(task.candidates.coef), dtype=np.int32)
-    judge = np.resize(numbers, voters)
+    count = len(task.candidates.coef)
+    narrow = np.min_scalar_type(-count) if voters >= NARROW else np.int64
+    judge = np.resize(np.arange(count, dtype=narrow), voters)
     rng.shuffle(judge)
     return judge
 

@@ -132,7 +132,9 @@ def _filled(
         raise too_many(sizes, n, where)
     if groups is None:
         narrow = np.int32 if NARROW <= n <= np.iinfo(np.int32).max else np.int64
-        return _slices(rng.permutation(np.arange(n, dtype=narrow)), sizes)
+        order: Any = np.arange(n, dtype=narrow)
+        rng.shuffle(order)
+        return _slices(order, sizes)
     return _whole_groups(rng, groups, sizes)
 
 

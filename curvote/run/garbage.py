@@ -191,4 +191,4 @@ def _released(folder: Path) -> bool:
 
 def _key(folder: Path) -> str:
     """A temporary folder of a key that is still planned is kept: it can be resumed."""
-    return folder.name.removeprefix(".tmp-")
+    return folder.name.removeprefix(".tmp-").removeprefix(".shards-")

@@ -8,7 +8,7 @@ no place in the table tells whose a row is, not even in which shard its sender s
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +63,9 @@ def shared(here: Here) -> Columns:
     task, clients = _task(here), here.inputs["ingest"]
     roles, n = dealt_roles(clients, here.params, here.place)
     mine = [*message(here.params).senders.parts(roles)]
-    asked = np.full(n, _NOTHING, dtype=np.int32)
     ends = np.cumsum([len(part) for part in mine])
     judge = dealt(task, int(ends[-1]), here.generator("split"))
+    asked = np.full(n, _NOTHING, dtype=np.int8 if judge is None else judge.dtype)
     for part, end in zip(mine, ends, strict=True):
         asked[part] = 0 if judge is None else judge[end - len(part) : end]
     return {"asked": asked, "senders": ends[-1:]}
@@ -81,7 +81,7 @@ def shard(here: Here, number: int) -> Scattered:
     )
     if len(asked) != len(clients["label"]):
         raise InternalError(f"shard {number} has other clients than were dealt with")
-    judge = asked[mine] if task.candidates else None
+    judge = asked[mine].astype(np.int64) if task.candidates else None
     known = knowledge(task, clients["curve"][mine], clients["label"][mine], judge)
     sent = kind.gather(task, kind.draw(task, known, here.words("draw", number)))
     count = 1 if kind.counted else bucket_count(int(here.shared["senders"][0]))
@@ -103,7 +103,7 @@ def _task(here: Here) -> Task:
     return Task.from_json(here.facts["task"])
 
 
-def _of(asked: NDArray[np.int32], number: int) -> NDArray[np.int32]:
+def _of(asked: NDArray[Any], number: int) -> NDArray[Any]:
     """Return what the clients of a shard are asked."""
     size = streams.CLIENT_BLOCK
     return np.asarray(asked[number * size : (number + 1) * size])
