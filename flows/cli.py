@@ -261,6 +261,13 @@ def _project(start: Path | None) -> Project:
 
 def _run(project: Path | None, **given: Any) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
+    with environment.imports():
+        place = _checked(project, given)
+        from flows.running import run_chain
+    run_chain(place, given)
+
+
+def _checked(project: Path | None, given: dict[str, Any]) -> Project:
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.file import PipelinesFile
     from curvote.run.engines import engine_of
@@ -275,9 +282,7 @@ def _run(project: Path | None, **given: Any) -> None:
     )
     runtime = PipelinesFile(place).runtime()
     engine_of(place, runtime, given.get("engine"), given.get("workers"))
-    from flows.running import run_chain
-
-    run_chain(place, given)
+    return place
 
 
 def main() -> None:

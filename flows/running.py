@@ -10,6 +10,7 @@ from curvote.errors import InternalError
 from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
 from flows import lines
+from flows.environment import imports
 from flows.flow_runs import sweep
 from flows.notices import telling
 from flows.server import PrefectServer
@@ -41,10 +42,11 @@ def _run(
     with telling(project, pipeline):
         with own as server, in_words(project):
             # Imports take as long as the server: both at once.
-            from flows import tracking
-            from flows.chain import chain
+            with imports():
+                from flows import tracking
+                from flows.chain import chain
 
-            tracking.preload(project)
+                tracking.preload(project)
             server.wait()
             sweep()
             stated = {name: value for name, value in given.items() if value is not None}

@@ -86,8 +86,8 @@ class Supervisor:
         """Watch until `stop` is called, which a signal may do."""
         self._begin()
         while not self.stopping:
-            select.select([self.pipe.descriptor], [], [], _TICK)
             self.tick()
+            select.select([self.pipe.descriptor], [], [], _TICK)
 
     def _begin(self) -> None:
         before = heartbeat.last(self.project)

@@ -7,11 +7,13 @@ by the next run. MLflow is imported inside functions only.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from curvote.chain.axis import Cell
 from curvote.errors import UserError
@@ -62,8 +64,10 @@ def initialise(project: Project) -> None:
 def preload(project: Project) -> None:
     """Import MLflow and make its database early; a failure is left to `repair`."""
     with contextlib.suppress(Exception):
-        import mlflow.sklearn  # noqa: F401  for later
+        import mlflow.sklearn
 
+        if "http" not in urlsplit(os.environ["MLFLOW_TRACKING_URI"]).scheme:
+            import mlflow.store.tracking.sqlalchemy_store  # noqa: F401  the same
         path = MLFLOW.path(project)
         if path and not path.exists():
             initialise(project)

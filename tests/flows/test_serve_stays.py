@@ -102,6 +102,19 @@ def _line(pid: int) -> str:
         return ""
 
 
+def serve(root: Path) -> subprocess.Popen[bytes]:
+    """Start `serve`; what it says goes into a new log."""
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    with (root / "serve.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", SERVE, str(root)],
+            cwd=root,
+            env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
+            stdout=log,
+            stderr=log,
+        )
+
+
 @pytest.fixture(scope="module")
 def start(
     tmp_path_factory: pytest.TempPathFactory,
@@ -113,15 +126,7 @@ def start(
         root = tmp_path_factory.mktemp("stays")
         write(root, **schedules)
         (root / "standin.py").write_text(STAND_IN)
-        environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
-        with (root / "serve.log").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", SERVE, str(root)],
-                cwd=root,
-                env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
-                stdout=log,
-                stderr=log,
-            )
+        process = serve(root)
         begun.append(Serving(root, process))
         return begun[-1]
 
@@ -232,12 +237,7 @@ def test_what_was_missed_is_made_up_once(start: Callable[..., Serving]) -> None:
     path = project.state / "serve.json"
     left = json.loads(path.read_text())
     path.write_text(json.dumps(left | {"good": "2026-01-01T00:00:00+00:00"}))
-    again = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(serving.root)],
-        cwd=serving.root,
-        env=os.environ | {"PYTHONPATH": f"{serving.root}{os.pathsep}{ROOT}"},
-        stdout=(serving.root / "serve.log").open("w"),
-    )
+    again = serve(serving.root)
     try:
         assert until(lambda: bool(serving.fired()), SOON), serving.log
         said = "not made up for\n"
