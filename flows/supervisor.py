@@ -292,7 +292,7 @@ class Supervisor:
         )
 
     def _status(self) -> str:
-        return self.trouble or f"{len(self.schedules)} pipelines scheduled"
+        return self.trouble or f"scheduled: {', '.join(self.schedules)}"
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)
