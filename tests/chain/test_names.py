@@ -43,6 +43,14 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "curvote/run/execute.py": {"frozen": "a key of every manifest"},
     "curvote/run/garbage.py": {"frozen": "a key of every manifest"},
+    "curvote/run/engines.py": {
+        "target": "a part of the name of a setting of dask",
+        "auto": "dask's own word for a share of the memory",
+    },
+    "curvote/run/shards.py": {"joined": "a function of a stage's module"},
+    "curvote/run/store/merging.py": {"counts": "how many rows a repetition has"},
+    "curvote/run/store/spans.py": {"counts": "the same"},
+    "flows/examining/stored.py": {"frozen": "a key of every manifest"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
     "flows/card_table.py": {
