@@ -29,6 +29,7 @@ from typing import Any, Final
 import numpy as np
 import psutil
 import yaml
+from joblib.externals.loky import get_reusable_executor
 
 from benchmarks import bench_scale
 from benchmarks.history import record
@@ -203,6 +204,7 @@ class Compared:
             self.seconds.setdefault(engine, []).append(took)
         if engine == "dask":
             self.peak = max(self.peak, seen.peak)
+        get_reusable_executor().shutdown()  # or it would count as the next one's
         shutil.rmtree(project.root)
 
 

@@ -29,7 +29,7 @@ from tests.postgres import missing, postgres
 from tests.rounds import quiet
 
 FILE, SINGLE, SHARED = 100_000, 5_000, 3_000
-CONNECTIONS = 64
+CONNECTIONS = 256
 HEAD = (
     "POST /v1/envelopes HTTP/1.1\r\nHost: localhost\r\n"
     "Content-Type: application/json\r\nContent-Length: {}\r\n\r\n"

@@ -15,7 +15,6 @@ from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.engines import Engine, engine_of
-from curvote.run.execute import DEFAULT_BLOCK
 from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
@@ -50,7 +49,7 @@ class Asked:
     new_people: bool = False
     engine: str | None = None
     workers: int | None = None
-    block: int = DEFAULT_BLOCK
+    block: int | None = None
 
 
 @flow(

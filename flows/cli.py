@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +24,7 @@ from flows import (
     cli_status,
     doctor,
     environment,
+    lines,
 )
 from flows.quantifying.command import utility
 from flows.terminal import (
@@ -261,6 +261,13 @@ def _project(start: Path | None) -> Project:
 
 def _run(project: Path | None, **given: Any) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
+    with environment.imports():
+        place = _checked(project, given)
+        from flows.running import run_chain
+    run_chain(place, given)
+
+
+def _checked(project: Path | None, given: dict[str, Any]) -> Project:
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.file import PipelinesFile
     from curvote.run.engines import engine_of
@@ -275,9 +282,7 @@ def _run(project: Path | None, **given: Any) -> None:
     )
     runtime = PipelinesFile(place).runtime()
     engine_of(place, runtime, given.get("engine"), given.get("workers"))
-    from flows.running import run_chain
-
-    run_chain(place, given)
+    return place
 
 
 def main() -> None:
@@ -286,8 +291,8 @@ def main() -> None:
         app()
     except UserError as error:
         for problem in error.problems:
-            print(f"curvote: {problem.message}", file=sys.stderr)
+            lines.say(f"curvote: {problem.message}", "error")
         raise SystemExit(2) from None
     except InternalError as error:
-        print(f"curvote: {error}. This is a bug in curvote.", file=sys.stderr)
+        lines.say(f"curvote: {error}. This is a bug in curvote.", "error")
         raise SystemExit(1) from None

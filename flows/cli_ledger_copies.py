@@ -49,9 +49,11 @@ def restore(
     found = find_project(project)
     done = restoring.restore(found, file)
     for one in done.entered:
-        whom = "everybody" if one.clients is None else f"{len(one.clients)} clients"
         of = f" of population {one.population}" if one.population else ""
-        typer.echo(f"spent: release {one.release}, for {whom}{of} ({one.where})")
+        whom = f"spent by everybody{of}"
+        if one.clients is not None:
+            whom = f"spent by {len(one.clients)} clients{of}"
+        typer.echo(f"{whom}: release {one.release} ({one.where})")
     typer.echo(f"{found.ledger}: restored, {len(done.entered)} releases were missing")
     if done.aside:
         typer.echo(f"the ledger that was there: {done.aside}")

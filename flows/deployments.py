@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -164,6 +165,17 @@ def forget_waiting(ids: Sequence[UUID]) -> None:
                 client.delete_flow_run(run.id)
             if not scheduled:
                 return
+
+
+def pause(ids: Sequence[UUID]) -> None:
+    """Let nothing more come due, until all is registered anew."""
+    from prefect.client.orchestration import get_client
+    from prefect.exceptions import ObjectNotFound
+
+    with get_client(sync_client=True) as client:
+        for one in ids:
+            with suppress(ObjectNotFound):  # of a database that was made anew
+                client.pause_deployment(one)
 
 
 async def pass_over() -> dict[str, int]:

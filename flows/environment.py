@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,6 +94,20 @@ def variable(name: str, value: str) -> Iterator[None]:
             os.environ.pop(name, None)
         else:
             os.environ[name] = before
+
+
+@contextlib.contextmanager
+def imports() -> Iterator[None]:
+    """Import without the garbage collector, which takes 40 % of the time that it takes.
+
+    It would go through all that there is again and again; what is imported stays.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @contextlib.contextmanager

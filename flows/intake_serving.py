@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 # Tells a worker which project and pipeline it serves.
 _WHAT: Final = "CURVOTE_INTAKE_SERVICE"
+_COUNTS: Final = "intake-counts-"
 # So many connections at once, for each worker; more are told to come back.
 CONNECTIONS: Final = 2000
 
@@ -36,7 +39,7 @@ def serve(project: Project, pipeline: str, host: str, port: int, workers: int) -
 
     with Intake(project.intake):
         pass  # what is wrong with it is said now
-    with _listening(host, port) as listener, _counting():
+    with _listening(host, port) as listener, _counting(project.state):
         os.environ[_WHAT] = json.dumps([str(project.root), pipeline])
         name, taken = listener.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
@@ -92,6 +95,7 @@ def app() -> Starlette:
     project, metrics = Project(Path(root)), Metrics()
     _plain_log()
     _end_with_parent()
+    sys.setswitchinterval(0.001)  # requests do not wait 5 ms for the intake's thread
     group = Group(
         lambda: Intake(project.intake),
         check_all,
@@ -154,8 +158,35 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _counting() -> Iterator[None]:
-    """Give the workers a folder to count in, which no worker's end takes away."""
-    with tempfile.TemporaryDirectory(prefix="curvote-intake-") as folder:
+def _counting(state: Path) -> Iterator[None]:
+    """Give the workers a folder to count in, which no worker's end takes away.
+
+    Its lock says that its service lives; those of killed ones are deleted.
+    """
+    state.mkdir(parents=True, exist_ok=True)
+    for left in state.glob(f"{_COUNTS}*"):
+        with _locked(left) as mine:
+            if mine:
+                shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_COUNTS, dir=state) as folder:
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # read when it is imported
-        yield
+        with _locked(Path(folder)):
+            yield
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    """Lock a folder, and say whether nobody else has."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
+from curvote.errors import UserError
+
 FORMATS = ("text", "json")
 _FORMAT = "CURVOTE_LOG_FORMAT"
 _PIPE = "CURVOTE_LINES"
@@ -94,11 +96,18 @@ class Pipe:
     """The reading end: a named pipe, made anew, that children may write to.
 
     Short messages of several writers do not mix: the kernel writes each as a whole.
+    UserError: the file system knows no pipes.
     """
 
     def __init__(self, path: Path) -> None:
         path.unlink(missing_ok=True)
-        os.mkfifo(path, 0o600)
+        try:
+            os.mkfifo(path, 0o600)
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be made ({error.strerror}): this file system knows no"
+                " named pipes; put the folder data on a local disk."
+            ) from error
         self.path = path
         # Open for both: there is no end of file while no child is there.
         self.descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)

@@ -21,6 +21,7 @@ from importlib import import_module
 from multiprocessing import active_children
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from flows import deployments, lines
 from flows.environment import RUNNER_PID
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 
 _POLL_SECONDS = 2.0
 # A run that is told to end says so to the server, and is killed after this long.
-_GRACE = 4.0
+_GRACE = 2.5
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,12 @@ def main() -> None:
     os.environ[RUNNER_PID] = str(os.getpid())
     with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         sweep()
-        runner = _prepared(order)
-        asyncio.run(_Work(order, runner, orders).run())
+        runner, ids = _prepared(order)
+        asyncio.run(_Work(order, runner, ids, orders).run())
         sweep()
 
 
-def _prepared(order: Order) -> Runner:
+def _prepared(order: Order) -> tuple[Runner, list[UUID]]:
     """Register everything anew, and tell what was missed meanwhile."""
     from prefect.runner import Runner
 
@@ -90,7 +91,7 @@ def _prepared(order: Order) -> Runner:
         if missed and not order.forgiven:
             _tell(order, missed={"pipeline": name, "made_up": latest} | missed)
     _tell(order, registered=sorted(ids))
-    return runner
+    return runner, list(ids.values())
 
 
 def _tell(order: Order, **message: Any) -> None:
@@ -103,8 +104,10 @@ class _Work:
 
     order: Order
     runner: Runner
+    ids: list[UUID]
     orders: io.FileIO
     renewing: bool = False
+    paused: bool = False
     polled: Any = None
     passed: Counter[str] = field(default_factory=Counter)
 
@@ -144,7 +147,9 @@ class _Work:
             if not self.runner.started:
                 continue
             busy = bool(active_children()) or not self.runner.has_slots_available()
-            if self.renewing and not busy:
+            if self.renewing:
+                await self._pause()
+            if self.paused and not busy:
                 running.cancel()
             if self.runner.last_polled != self.polled:
                 self.polled = self.runner.last_polled
@@ -153,6 +158,13 @@ class _Work:
                 await self._pass_over()
             else:
                 self._tell_passed()
+
+    async def _pause(self) -> None:
+        """Let nothing new begin: one run after the other would never be idle."""
+        if not self.paused:
+            with contextlib.suppress(Exception):  # the next look may succeed
+                await asyncio.to_thread(deployments.pause, self.ids)
+                self.paused = True
 
     async def _pass_over(self) -> None:
         """Let one firing of a pipeline wait, not all that come due in a long run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any
@@ -10,6 +9,8 @@ from typing import Any
 from curvote.errors import InternalError
 from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
+from flows import lines
+from flows.environment import imports
 from flows.flow_runs import sweep
 from flows.notices import telling
 from flows.server import PrefectServer
@@ -41,10 +42,11 @@ def _run(
     with telling(project, pipeline):
         with own as server, in_words(project):
             # Imports take as long as the server: both at once.
-            from flows import tracking
-            from flows.chain import chain
+            with imports():
+                from flows import tracking
+                from flows.chain import chain
 
-            tracking.preload(project)
+                tracking.preload(project)
             server.wait()
             sweep()
             stated = {name: value for name, value in given.items() if value is not None}
@@ -66,7 +68,8 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
     reused = sum(step["action"] == "reuse" for step in record.steps)
-    print(f"run {run_id}: {len(record.steps)} steps, {reused} reused", file=sys.stderr)
+    text = f"run {run_id}: {len(record.steps)} steps, {reused} reused"
+    lines.say(text, run=run_id, pipeline=record.pipeline)
     if record.status != "completed":
         return None
     rows: list[Row] = []

@@ -27,7 +27,7 @@ FLOW = "flows.scheduled:scheduled"
 # Nobody watches a scheduled run: what fails has to be seen, in its log.
 _SEEN = {"PREFECT_LOGGING_LEVEL": "ERROR"}
 # SIGTERM to the end: what runs is told, then killed; then the server.
-_RUNNER_ENDS, _SERVER_ENDS = 5.5, 3.0
+_RUNNER_ENDS, _SERVER_ENDS = 4.0, 2.5
 
 
 def serve(

@@ -86,8 +86,8 @@ class Supervisor:
         """Watch until `stop` is called, which a signal may do."""
         self._begin()
         while not self.stopping:
-            select.select([self.pipe.descriptor], [], [], _TICK)
             self.tick()
+            select.select([self.pipe.descriptor], [], [], _TICK)
 
     def _begin(self) -> None:
         before = heartbeat.last(self.project)
@@ -249,7 +249,7 @@ class Supervisor:
         try:
             schedules = read_schedules(self.project)
         except UserError as error:
-            first = error.problems[0].message.splitlines()[0]
+            first = error.problems[0].message.splitlines()[0].rstrip(".")
             more = len(error.problems) - 1
             others = f" (and {more} more)" if more else ""
             self.told.say(f"{first}{others}; the schedules stay as they were", "error")
@@ -292,7 +292,7 @@ class Supervisor:
         )
 
     def _status(self) -> str:
-        return self.trouble or f"{len(self.schedules)} pipelines scheduled"
+        return self.trouble or f"scheduled: {', '.join(self.schedules)}"
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self.clock(), UTC)

@@ -7,18 +7,20 @@ by the next run. MLflow is imported inside functions only.
 from __future__ import annotations
 
 import contextlib
-import sys
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from curvote.chain.axis import Cell
 from curvote.errors import UserError
 from curvote.run import history, records
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from flows import lines
 from flows.cells import Row, Score, by_cell, parts_by_cell, scores_of
 from flows.environment import locked, prepare
 from flows.examining.databases import MLFLOW
@@ -62,8 +64,10 @@ def initialise(project: Project) -> None:
 def preload(project: Project) -> None:
     """Import MLflow and make its database early; a failure is left to `repair`."""
     with contextlib.suppress(Exception):
-        import mlflow.sklearn  # noqa: F401  for later
+        import mlflow.sklearn
 
+        if "http" not in urlsplit(os.environ["MLFLOW_TRACKING_URI"]).scheme:
+            import mlflow.store.tracking.sqlalchemy_store  # noqa: F401  the same
         path = MLFLOW.path(project)
         if path and not path.exists():
             initialise(project)
@@ -141,8 +145,8 @@ def _log_missing(project: Project, known: Mapping[str, Sequence[Row]]) -> None:
 
 def _warn(error: Exception) -> None:
     reason = str(error).strip().rstrip(".").splitlines() or [type(error).__name__]
-    print(
+    lines.say(
         f"warning: MLflow could not log ({reason[0]}); the results stand and the next"
         " run tries again.",
-        file=sys.stderr,
+        "warning",
     )

@@ -26,7 +26,7 @@ class Context:
 
     project: Project
     engine: Engine
-    block: int
+    block: int | None
     progress: Progress
 
 
@@ -50,8 +50,7 @@ OPTIONS: dict[str, Any] = {
 def perform(context: Context, step: Step) -> ArtifactRef | State[ArtifactRef]:
     """Return the reference of a step's artifact; a reused one as a state named so."""
     if step.action == "reuse":
-        ref = artifact(context.project, step.stage.name, step.key).ref
-        return Completed(name="Reused", data=ref)
+        return Completed(name="Reused", data=artifact(context.project, *step.id).ref)
     return execute(
         context.project,
         step,

@@ -15,7 +15,7 @@ from flows.access import read_secret
 from flows.server import served_by
 from tests.processes import until
 
-LONG_ENOUGH = 150.0
+LONG_ENOUGH = 300.0
 Headers = dict[str, str]
 
 

@@ -78,7 +78,7 @@ def _waits() -> Iterator[float | None]:
     """
     wait = FIRST_WAIT
     for _ in range(TRIES - 1):
-        yield wait * random.uniform(0.5, 1.0)  # noqa: S311 - nothing is secret
+        yield wait * (1 + random.random()) / 2  # noqa: S311 - nothing is secret
         wait = min(2 * wait, LONGEST_WAIT)
     yield None
 

@@ -227,9 +227,7 @@ def knowledge(
     return Known(encoded.coefficients, encoded.z, labels, judge)
 
 
-def dealt(
-    task: Task, voters: int, rng: np.random.Generator
-) -> NDArray[np.integer[Any]] | None:
+def dealt(task: Task, voters: int, rng: np.random.Generator) -> NDArray[Any] | None:
     """Return the candidate that each voter judges: random parts, sizes differ by 1.
 
     None where the task has no candidates, and nothing is drawn. For very many voters
@@ -273,10 +271,7 @@ def check(
 def formed(
     message: Message, about: int | str | None, payload: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return a payload that has the message's form and is about ``about``.
-
-    UserError: it has not, or is not.
-    """
+    """Return a payload in the message's form, about ``about``; else UserError."""
     try:
         sent = message.payload.model_validate(payload).model_dump()
     except ValidationError as error:

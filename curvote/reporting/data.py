@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pandas as pd
@@ -83,10 +84,13 @@ class PageData:
 
     def of(self, metric: Metric) -> pd.DataFrame:
         """Return the scores of a metric."""
-        scores = with_series(self.scores)
-        return pd.DataFrame(scores[scores["metric"] == metric.name])
+        return pd.DataFrame(self._series[self._series["metric"] == metric.name])
 
-    @property
+    @cached_property
+    def _series(self) -> pd.DataFrame:
+        return with_series(self.scores)
+
+    @cached_property
     def measured(self) -> list[Metric]:
         """The metrics of which some value is known."""
         return [m for m in self.metrics if self.of(m)["value"].notna().any()]

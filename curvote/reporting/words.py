@@ -93,10 +93,10 @@ def _beside(data: PageData, method: str, row: pd.Series, place: Value) -> pd.Dat
 def _spoken(data: PageData, row: pd.Series) -> list[tuple[Method, float]]:
     """Return what stands beside the headline, and its value there."""
     found = []
-    for name, method in known().items():
+    told = {n: m for n, m in known().items() if m.spoken or m.reference}
+    for name, method in told.items():
         rows = _beside(data, name, row, row["level"]).dropna(subset=["value"])
-        told = method.spoken or method.reference
-        if told and name != row["method"] and len(rows):
+        if name != row["method"] and len(rows):
             found.append((method, float(rows["value"].iloc[0])))
     return found
 

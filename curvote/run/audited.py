@@ -32,7 +32,7 @@ from curvote.run.plan import fingerprint
 from curvote.run.plan.expand import values_of
 from curvote.run.plan.stages import stages_of
 from curvote.run.project import Project
-from curvote.run.results import find
+from curvote.run.results import facts_of
 from curvote.run.store.artifacts import write_json
 from curvote.task import Asked, Task
 
@@ -141,7 +141,7 @@ def _stored(
 ) -> Read:
     """Return what gives a stage's facts as a run stored them."""
     cell = Cell.of({"setting": setting, **dict(part.pairs)})
-    return lambda stage: find(project, record, stage, cell).facts
+    return lambda stage: facts_of(project, record, stage, cell)
 
 
 def _read(facts: Facts) -> tuple[Encoding, Classes]:

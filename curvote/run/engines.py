@@ -202,7 +202,9 @@ def _started(engine: Engine) -> Iterator[Any]:
 
 def _quiet() -> None:
     """Leave it to our own errors to say what happened to workers."""
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in (*logging.root.manager.loggerDict, "distributed"):
+        if name.partition(".")[0] == "distributed":  # each has a level of its own
+            logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

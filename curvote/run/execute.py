@@ -38,6 +38,7 @@ from curvote.run.store.artifacts import (
     write_json,
 )
 from curvote.run.store.merging import merge
+from curvote.run.store.spans import SHARD
 
 Progress = Callable[[int, int], None]
 DEFAULT_BLOCK = 10
@@ -49,7 +50,7 @@ class _Parallel:
     """How the blocks of a step are computed; the tables do not depend on it."""
 
     engine: Engine
-    block: int
+    block: int | None
     progress: Progress | None
     words: Fresh
 
@@ -59,16 +60,16 @@ def execute(
     step: Step,
     *,
     engine: Engine | None = None,
-    block: int = DEFAULT_BLOCK,
+    block: int | None = None,
     progress: Progress | None = None,
     words: Fresh = from_system,
 ) -> ArtifactRef:
     """Compute and commit one step; finished blocks of a killed run are used again.
 
     The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
-    many replicates are computed at once). A release draws from ``words``, by shard;
-    tests give some that can be had again. A full disk or a folder that cannot be
-    written: UserError.
+    many replicates are computed at once; None: by their size). A release draws from
+    ``words``, by shard; tests give some that can be had again. A full disk or a folder
+    that cannot be written: UserError.
     """
     target = artifact(project, step.stage.name, step.key).path
     try:
@@ -96,7 +97,7 @@ def _compute(
     if shards.scatters(job):
         return _scattered(project, step, job, parallel)
     # What repeats inside a replicate belongs together: it reads each other's tables.
-    most = step.stage.block or parallel.block
+    most = step.stage.block or parallel.block or _fitting(step, job)
     block = max(most, *step.sizes[1:], 1)
     starts = range(0, len(step.places), block)
     parts = [step.places[start : start + block] for start in starts]
@@ -111,14 +112,27 @@ def _compute(
     return folder
 
 
+def _fitting(step: Step, job: blocks.Job) -> int:
+    """Return how many repetitions are computed together: few that are small share one.
+
+    They read a shard's rows together at most, and are a quarter of all at most.
+    """
+    number, rows = len(step.places), _rows(job)
+    fitting = SHARD * number // rows if rows else 0
+    return max(DEFAULT_BLOCK, min(fitting, number // 4))
+
+
 def _few(step: Step, job: blocks.Job) -> bool:
     """Say whether a stage reads so little that workers would take longer to start.
 
     Rows are counted, never looked at. Where each repetition takes long, or nothing is
     read, nobody knows.
     """
-    rows = sum(stored(at(place)).rows for place in job.inputs.values())
-    return bool(job.inputs) and not step.stage.block and rows <= _FEW_ROWS
+    return bool(job.inputs) and not step.stage.block and _rows(job) <= _FEW_ROWS
+
+
+def _rows(job: blocks.Job) -> int:
+    return sum(stored(at(place)).rows for place in job.inputs.values())
 
 
 def _scattered(

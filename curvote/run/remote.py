@@ -160,15 +160,25 @@ def files_below(folder: Remote) -> list[fs.FileInfo]:
     every = fs.FileSelector(folder.name_there, recursive=True, allow_not_found=True)
     with in_words(folder, "read"):
         found = connection().get_file_info(every)
-        if not found and not Remote(SCHEME + folder.parts[1]).is_dir():
-            raise OSError("NO_SUCH_BUCKET")
+        if not found:
+            _bucket(_endpoint(), folder.parts[1])
     return [info for info in found if info.is_file]
+
+
+@cache
+def _bucket(endpoint: str | None, name: str) -> None:
+    """Refuse a bucket that is not there; one that is there is asked for once."""
+    if _connected(endpoint).get_file_info(name).type != fs.FileType.Directory:
+        raise OSError("NO_SUCH_BUCKET")
 
 
 def connection() -> fs.S3FileSystem:
     """Return the file system of the endpoint that the environment names."""
-    endpoint = next((os.environ[n] for n in _ENDPOINTS if os.environ.get(n)), None)
-    return _connected(endpoint)
+    return _connected(_endpoint())
+
+
+def _endpoint() -> str | None:
+    return next((os.environ[n] for n in _ENDPOINTS if os.environ.get(n)), None)
 
 
 @cache

@@ -19,7 +19,7 @@ from curvote.run.history import RunRecord
 from curvote.run.plan.expand import values_of
 from curvote.run.plan.stages import ends_of
 from curvote.run.project import Project
-from curvote.run.store.artifacts import Artifact, sound
+from curvote.run.store.artifacts import Artifact, artifact, sound
 
 
 @dataclass(frozen=True)
@@ -101,9 +101,17 @@ class RunView:
 
 def find(project: Project, record: RunRecord, stage: str, cell: Cell) -> Artifact:
     """Return the artifact of a stage that serves ``cell`` in a run."""
+    return sound(project, stage, _serving(record, stage, cell))
+
+
+def facts_of(project: Project, record: RunRecord, stage: str, cell: Cell) -> Facts:
+    """Return the facts of such an artifact; its tables are neither read nor checked."""
+    return artifact(project, stage, _serving(record, stage, cell)).facts
+
+
+def _serving(record: RunRecord, stage: str, cell: Cell) -> str:
     keys = dict(record.keys(stage))
-    found = cell.narrowest(keys)
-    return sound(project, stage, keys[found or cell])
+    return keys[cell.narrowest(keys) or cell]
 
 
 def views(project: Project, record: RunRecord) -> list[RunView]:

@@ -113,6 +113,11 @@ def connect(path: Path) -> Base:
     return PostgresBase(url)
 
 
+def where(path: Path) -> str:
+    """Return where the intake is, for messages, without a secret."""
+    return f"the database of {URL}" if os.environ.get(URL) else str(path)
+
+
 def there(path: Path) -> bool:
     """Say whether there is an intake, or the place of one that others may fill."""
     return bool(os.environ.get(URL)) or path.exists()

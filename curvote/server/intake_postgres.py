@@ -58,6 +58,20 @@ _TELLING: Final = {
     "track_commit_timestamp": ("on",),
     "log_statement": ("mod", "all"),
 }
+# What is wrong, by the beginnings of the server's codes; none: it did not answer.
+_WORDS: Final = {
+    ("55P03", "40P01"): f"others have kept it for over {BUSY_SECONDS} s; run again",
+    ("23505",): "another process has just written the same; run again",
+    ("53",): "its server has no room (disk, memory, connections)",
+    ("42P07", "42P01", "42703"): (
+        "it holds other tables; name an empty database, or a schema of its own"
+    ),
+    ("42501", "25006"): "its user may not write there; grant it",
+    ("08", "28", "57", "3D"): (
+        "it cannot be reached; look whether its server is up, and whether"
+        " CURVOTE_INTAKE_URL is right"
+    ),
+}
 # What is locked first: two who come for the same wait, and never for each other.
 _ROUNDS: Final = """SELECT number FROM rounds WHERE number IN (SELECT round
 FROM invitations WHERE id = ANY(?)) ORDER BY number FOR SHARE"""
@@ -175,22 +189,9 @@ class PostgresBase:
 
     def _in_words(self, error: psycopg.Error) -> Exception:
         state = error.sqlstate or ""
-        if state in {"55P03", "40P01"}:
-            return self._refusal(
-                f"others have kept it for over {BUSY_SECONDS} s; run again"
-            )
-        if state.startswith("53"):
-            return self._refusal("its server has no room (disk, memory, connections)")
-        if state in {"42P07", "42P01", "42703"}:
-            return self._refusal(
-                "it holds other tables; name an empty database, or a schema of its own"
-            )
-        if state in {"42501", "25006"}:
-            return self._refusal("its user may not write there; grant it")
-        if not state or state.startswith(("08", "28", "57", "3D")):
-            return self._refusal(
-                "it cannot be reached; is its server up, and CURVOTE_INTAKE_URL right?"
-            )
+        for starts, words in _WORDS.items():
+            if state.startswith(starts) or (not state and "08" in starts):
+                return self._refusal(words)
         return InternalError(f"intake {self.name}: {type(error).__name__} {state}")
 
     def _refusal(self, words: str) -> UserError:

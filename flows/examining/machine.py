@@ -117,7 +117,7 @@ def _tried(folder: Path, *, journal: bool) -> str | None:
 
 
 def _lacking(folder: Path, *, journal: bool) -> str | None:
-    one, two = folder / "one", folder / "two"
+    one, two = folder / "first", folder / "second"
     one.touch()
     if not _locks(one):
         return "two processes can hold one lock: it has no locks"

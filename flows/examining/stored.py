@@ -71,7 +71,8 @@ def artifacts(project: Project) -> Iterator[Finding]:
     for folder in there:
         problem = Artifact(folder).problem(content=True)
         if problem:
-            where = folder.relative_to(project.root)
+            own = folder.is_relative_to(project.root)  # else in an object store
+            where = folder.relative_to(project.root) if own else folder
             fix = _way_out(folder, users.get((folder.parent.name, folder.name)))
             yield Finding("artifacts", "failed", f"{where} is {problem}", fix)
             there = [each for each in there if each != folder]

@@ -43,6 +43,14 @@ ALLOWED: dict[str, dict[str, str]] = {
     },
     "curvote/run/execute.py": {"frozen": "a key of every manifest"},
     "curvote/run/garbage.py": {"frozen": "a key of every manifest"},
+    "curvote/run/engines.py": {
+        "target": "a part of the name of a setting of dask",
+        "auto": "dask's own word for a share of the memory",
+    },
+    "curvote/run/shards.py": {"joined": "a function of a stage's module"},
+    "curvote/run/store/merging.py": {"counts": "how many rows a repetition has"},
+    "curvote/run/store/spans.py": {"counts": "the same"},
+    "flows/examining/stored.py": {"frozen": "a key of every manifest"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
     "flows/card_table.py": {
@@ -55,6 +63,7 @@ ALLOWED: dict[str, dict[str, str]] = {
         "clients": "a column of the ledger's tables",
         "releases": "what a ledger lists",
     },
+    "flows/cli_ledger_copies.py": {"clients": "whom a release was about"},
     "curvote/reporting/card.py": {
         "features": "what data sets tell of their columns",
         "counts": "what they tell of their classes and missing values",
@@ -62,6 +71,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "curvote/reporting/source_words.py": {"features": "the same"},
     "flows/mlflow_parent.py": {"bayes": "the best value possible, beside a metric"},
     "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},
+    "curvote/run/release/lost.py": {"clients": "how many a line of the copy counts"},
 }
 
 

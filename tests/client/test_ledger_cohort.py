@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,22 @@ from hypothesis import strategies as st
 
 from curvote.client import ledger_cohort
 from curvote.client.ledger import Ledger
-from curvote.client.ledger_cohort import BATCH, Clients, Cohort, names
+from curvote.client.ledger_cohort import Clients, Cohort, names
 from curvote.errors import UserError
+from curvote.privacy import Budget
 from tests.ledgers import TENTH, reserve, says
 
 WHOLE = st.one_of(st.integers(-(2**63), 2**63 - 1), st.integers(-200, 2000))
+BATCH = 100
 QUICK = settings(max_examples=200, deadline=None, derandomize=True)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small() -> Iterator[None]:
+    """Make batches small, so that few ids are many batches."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ledger_cohort, "BATCH", BATCH)
+        yield
 
 
 @QUICK
@@ -49,14 +59,28 @@ def test_an_array_and_its_pieces_are_one_cohort(make: Callable[[int], Any]) -> N
     assert flat == sorted(flat)
 
 
-def test_numbers_and_texts_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("batch", [1, 10])
+def test_numbers_and_texts_mix(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """A number and its text are one client, in whatever chunks they come."""
+    monkeypatch.setattr(ledger_cohort, "BATCH", batch)
     pieces = [np.arange(5), np.array(["5", "x"])]
     assert names(iter(pieces)) == ["0", "1", "2", "3", "4", "5", "x"]
-    for n in (10, 1):
-        monkeypatch.setattr(ledger_cohort, "BATCH", n)
-        with pytest.raises(UserError, match="1 of 7 client ids"):
-            Cohort(iter([np.arange(5), np.array(["4", "x"])]))
+    with pytest.raises(UserError, match="1 of 7 client ids"):
+        Cohort(iter([np.arange(5), np.array(["4", "x"])]))
+
+
+def test_cohorts_without_room_are_refused_with_all_of_them_counted(
+    ledger: Ledger,
+) -> None:
+    """Though the first batch tells already; nothing of it is written."""
+    n = 5 * BATCH
+    for i in range(10):
+        reserve(ledger, f"{i}", np.arange(i % 2, n))
+    before = says(ledger.path)
+    with pytest.raises(UserError, match=f"{n - 1} of {n + 7} clients"):
+        reserve(ledger, "more", np.arange(1, n + 8), Budget(0.5, 1e-8))
+    assert says(ledger.path) == before
+    assert before[2] == []
 
 
 @pytest.mark.parametrize("make", [int, str])

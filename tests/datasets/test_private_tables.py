@@ -43,11 +43,13 @@ def _run_all(project: Project) -> None:
     os.environ.pop("PREFECT_API_URL", None)
     prepare(project.root)
     with PrefectServer(project.root) as server:
+        from flows import tracking
         from flows.chain import chain
 
         server.wait()
         for name in ("study", "real"):
             chain(pipeline=name, project=str(project.root), workers=1)
+            tracking.repair(project)
 
 
 def kept(project: Project, pipeline: str, stage: str) -> Artifact:

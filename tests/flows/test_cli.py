@@ -49,6 +49,16 @@ def test_plan_prints_one_json_document(run: Any) -> None:
     assert "parameter aggregate.cutoff 0.7 -> 0.65" in out
 
 
+def test_an_engine_that_is_not_known_runs_nothing(run: Any) -> None:
+    """One line that names the one that was meant, exit 2, before a server starts."""
+    for words in (("run", "tiny", "--engine", "thread"), ("demo", "--engine", "dusk")):
+        code, out, err = run(*words)
+        assert (code, out) == (2, "")
+        assert err.count("\n") == 1
+    code, _, err = run("run", "tiny", "--engine", "thread")
+    assert err == "curvote: there is no engine 'thread'. Did you mean 'threads'?\n"
+
+
 def test_list_names_what_there_is(run: Any) -> None:
     """Pipelines, sources, mechanisms, learners."""
     code, out, _ = run("list", "--json")

@@ -6,9 +6,8 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from curvote.errors import UserError
 from curvote.run import history
 from curvote.run.project import Project
+from flows import tracking
 from flows.examining import mending
 from flows.server import PrefectServer
 from flows.stopped import in_words
@@ -73,22 +73,42 @@ def destroy(path: Path) -> None:
         stream.write(GARBAGE)
 
 
-def test_mlflow_that_cannot_be_used_is_a_warning(done: Project) -> None:
-    """One line; the results stand, and what is missing is logged once it can be."""
-    assert repair(done) == []
-    (first,) = history.load_all(done)
-    assert first.mlflow_run
-    second = replace(first, id=f"{first.id}-2", sequence=0, mlflow_run=None)
-    history.save(done, second)
-    path = done.state / "mlflow.db"
-    kept = path.read_bytes()
-    for damage, way in ((newer, "install the MLflow"), (destroy, "doctor --fix")):
-        damage(path)
-        (said,) = repair(done)
-        assert said.startswith("warning: MLflow could not log (MLflow's database")
-        assert way in said
-        assert history.load_all(done)[-1].mlflow_run is None
-        path.write_bytes(kept)
+def elsewhere(_path: Path) -> None:
+    """Name a server that is not there."""
+    os.environ["MLFLOW_TRACKING_URI"] = "postgresql://me:hidden@127.0.0.1:9/mlflow"
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda path: path.write_bytes(GARBAGE), "`curvote doctor --fix`"),
+        (newer, "install the MLflow that wrote it"),
+        (elsewhere, "MLflow's 127.0.0.1:9 does not answer"),
+    ],
+    ids=["destroyed", "newer", "unreachable"],
+)
+def test_mlflow_that_cannot_be_used_is_a_warning(
+    done: Project,
+    capsys: pytest.CaptureFixture[str],
+    damage: Callable[[Path], object],
+    told: str,
+) -> None:
+    """One line at once, where MLflow itself would try for minutes; no secret in it."""
+    damage(done.state / "mlflow.db")
+    tracking.repair(done)
+    (said,) = capsys.readouterr().err.splitlines()
+    assert said.startswith("warning: MLflow could not log (MLflow's")
+    assert told in said
+    assert "hidden" not in said
+    assert history.load_all(done)[0].mlflow_run is None
+
+
+@pytest.mark.faults
+def test_a_run_that_mlflow_missed_is_logged_once_it_can_be(done: Project) -> None:
+    """By the next one, whatever had kept it away."""
+    newer(done.state / "mlflow.db")
+    assert len(repair(done)) == 1
+    (done.state / "mlflow.db").unlink()
     assert repair(done) == []
     assert all(record.mlflow_run for record in history.load_all(done))
 

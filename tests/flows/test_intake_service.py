@@ -48,6 +48,7 @@ def test_it_drains_and_ends(place: Project) -> None:
         assert service.process.wait(20) == 0
         assert len(service.log.read_text().splitlines()) == 2
     assert accepted(place) == 1
+    assert not [*place.state.glob("intake-counts-*")]
     assert [p.name for p in place.intake.parent.glob("intake*")] == [place.intake.name]
 
 
@@ -73,6 +74,10 @@ def test_several_workers_share_one_port_and_one_count(place: Project) -> None:
             assert time.monotonic() < until
             time.sleep(0.1)
     assert accepted(place) == N
+    assert len([*place.state.glob("intake-counts-*")]) == 1  # it was killed
+    with serving(place) as service:
+        service.end()
+    assert not [*place.state.glob("intake-counts-*")]
 
 
 def survives(service: Service, data: bytes) -> int:

@@ -26,16 +26,19 @@ def test_a_line_of_json_has_every_fact(
         lines.say("done", stage="train", replicates="0-9", done=3)
     lines.say("over", "warning")
     first, second = map(json.loads, capsys.readouterr().err.splitlines())
-    assert first.items() >= {
-        "pipeline": "demo",
-        "run": "r1",
-        "stage": "train",
-        "cell": None,
-        "replicates": "0-9",
-        "done": 3,
-        "message": "done",
-        "level": "info",
-    }.items()
+    assert (
+        first.items()
+        >= {
+            "pipeline": "demo",
+            "run": "r1",
+            "stage": "train",
+            "cell": None,
+            "replicates": "0-9",
+            "done": 3,
+            "message": "done",
+            "level": "info",
+        }.items()
+    )
     assert {*lines.FACTS} <= second.keys()
     assert second["pipeline"] is None
     assert second["level"] == "warning"

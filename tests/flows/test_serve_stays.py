@@ -18,6 +18,7 @@ from flows import heartbeat
 from flows.access import read_secret
 from flows.health import health
 from flows.server import served_by
+from tests import plain
 from tests.processes import processes_of, until
 
 pytestmark = pytest.mark.faults
@@ -48,21 +49,13 @@ prepare(project.root)
 from flows.serving import serve
 serve(project, read_schedules(project), "standin:chain", port=0)
 """
-SOURCE = """pipelines:
-  often: &often
-    source: {name: simulated, points: 20}
-    clients: {train: 60, vote: 80, test: 40}
-    project: {basis: bspline, size: 4, judge: coefficients}
-    train: {count: 5, size: 20}
-    aggregate: {cutoff: 0.7}
-    learners: [centroid]
-    epsilon: 4
-    schedule: {interval: 3, catch_up: latest}
-"""
-LONG = """  long:
-    <<: *often
-    schedule: {interval: 2}
-"""
+OFTEN = {"interval": 3, "catch_up": "latest"}
+DAILY = {"cron": "0 6 * * *"}
+
+
+def write(root: Path, **schedules: object) -> None:
+    """Write a project with a pipeline for each schedule."""
+    plain.write(root, **{n: plain.TINY | {"schedule": s} for n, s in schedules.items()})
 
 
 @dataclass
@@ -109,26 +102,31 @@ def _line(pid: int) -> str:
         return ""
 
 
+def serve(root: Path) -> subprocess.Popen[bytes]:
+    """Start `serve`; what it says goes into a new log."""
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    with (root / "serve.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", SERVE, str(root)],
+            cwd=root,
+            env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
+            stdout=log,
+            stderr=log,
+        )
+
+
 @pytest.fixture(scope="module")
 def start(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Callable[[str], Serving]]:
+) -> Iterator[Callable[..., Serving]]:
     """Yield what serves a file, and ends all at the end."""
     begun: list[Serving] = []
 
-    def start(source: str) -> Serving:
+    def start(**schedules: object) -> Serving:
         root = tmp_path_factory.mktemp("stays")
-        (root / "pipelines.yaml").write_text(source)
+        write(root, **schedules)
         (root / "standin.py").write_text(STAND_IN)
-        environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
-        with (root / "serve.log").open("w") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-c", SERVE, str(root)],
-                cwd=root,
-                env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
-                stdout=log,
-                stderr=log,
-            )
+        process = serve(root)
         begun.append(Serving(root, process))
         return begun[-1]
 
@@ -141,9 +139,9 @@ def start(
 
 
 @pytest.fixture(scope="module")
-def serving(start: Callable[[str], Serving]) -> Serving:
+def serving(start: Callable[..., Serving]) -> Serving:
     """Return one that has fired."""
-    made = start(SOURCE)
+    made = start(often=OFTEN)
     assert made.next_one(), made.log
     return made
 
@@ -198,22 +196,21 @@ def test_a_database_that_has_gone_is_made_anew(serving: Serving) -> None:
 
 def test_an_edit_takes_effect(serving: Serving) -> None:
     """A faulty one does not; a pipeline that is added fires, one taken out does not."""
-    place = serving.root / "pipelines.yaml"
-    place.write_text(SOURCE.replace("interval: 3", "interval: -3"))
+    write(serving.root, often=OFTEN | {"interval": -3})
     said = "the schedules stay as they were"
     assert until(lambda: said in serving.log, SOON)
     assert serving.next_one()
-    place.write_text(SOURCE + LONG.replace("long", "other"))
+    write(serving.root, often=OFTEN, other=OFTEN)
     assert until(lambda: any("other" in run for run in serving.fired()), SOON)
-    place.write_text(SOURCE)
+    write(serving.root, often=OFTEN)
     assert until(lambda: "scheduled now: often\n" in serving.log, SOON)
 
 
 def test_a_scheduled_flow_that_is_killed_holds_up_nothing(
-    start: Callable[[str], Serving],
+    start: Callable[..., Serving],
 ) -> None:
     """The next firing runs; firings that came due meanwhile are passed over."""
-    serving = start(SOURCE.replace("often", "long"))
+    serving = start(long=OFTEN)
     for _ in range(2):
         assert serving.next_one(), serving.log
         os.kill(int(serving.fired()[-1].split()[1]), signal.SIGKILL)
@@ -224,13 +221,9 @@ def test_a_scheduled_flow_that_is_killed_holds_up_nothing(
     assert "Traceback" not in serving.log
 
 
-def test_what_was_missed_is_made_up_once(start: Callable[[str], Serving]) -> None:
+def test_what_was_missed_is_made_up_once(start: Callable[..., Serving]) -> None:
     """Where the schedule asks for it; else it is said to be missed."""
-    daily = "{cron: '0 6 * * *'"
-    lines = SOURCE.replace("{interval: 3", daily) + LONG.replace(
-        "{interval: 2}", f"{daily}}}"
-    )
-    serving = start(lines)
+    serving = start(often=DAILY | {"catch_up": "latest"}, long=DAILY)
     project = Project(serving.root)
 
     def beats() -> bool:
@@ -244,12 +237,7 @@ def test_what_was_missed_is_made_up_once(start: Callable[[str], Serving]) -> Non
     path = project.state / "serve.json"
     left = json.loads(path.read_text())
     path.write_text(json.dumps(left | {"good": "2026-01-01T00:00:00+00:00"}))
-    again = subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(serving.root)],
-        cwd=serving.root,
-        env=os.environ | {"PYTHONPATH": f"{serving.root}{os.pathsep}{ROOT}"},
-        stdout=(serving.root / "serve.log").open("w"),
-    )
+    again = serve(serving.root)
     try:
         assert until(lambda: bool(serving.fired()), SOON), serving.log
         said = "not made up for\n"

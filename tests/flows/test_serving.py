@@ -154,6 +154,14 @@ def test_the_users_other_commands_may_use_the_server(served: Served) -> None:
     assert served_by(served.project.state / "prefect")
 
 
+def test_a_second_serve_is_refused(served: Served) -> None:
+    """The first one goes on; the message names it."""
+    schedules = {"real": NEVER["schedule"]}
+    with pytest.raises(UserError, match=rf"served already .*:{served.port}/api"):
+        serve(served.project, schedules, port=0)
+    assert served_by(served.project.state / "prefect")
+
+
 def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     """Overrides, a new release, another pipeline, project or code are not obeyed.
 

@@ -16,7 +16,7 @@ import yaml
 from curvote.durable import owner_folder
 from curvote.run.project import Project
 from flows import heartbeat, lines, supervisor
-from flows.children import FIRST_WAIT, LONGEST_WAIT, Child
+from flows.children import Child
 from flows.server_launch import Launch
 from flows.server_state import DATABASE, READY
 from flows.supervisor import Supervisor
@@ -146,21 +146,6 @@ def test_a_dead_server_is_started_again_and_the_runner_renewed(
     assert len(watched.said) == 2
 
 
-def test_waits_double_to_a_minute(watched: Watched) -> None:
-    """And begin anew once a child has lived for a while."""
-    child = Child("it", sleeper)
-    waits = []
-    for _ in range(8):
-        child.start()
-        waits.append(child.fell())
-    assert waits[:4] == [FIRST_WAIT, 2, 4, 8]
-    assert waits[-1] == LONGEST_WAIT == 60
-    child.start()
-    child.started -= 1000
-    assert child.fell() == FIRST_WAIT
-    assert watched.said == []
-
-
 def test_a_dead_runner_is_started_again(watched: Watched) -> None:
     """The line names its log."""
     watched.up()
@@ -189,6 +174,21 @@ def test_a_child_that_hangs_is_ended(watched: Watched, who: str) -> None:
     watched.tick()
     assert child.process is None
     assert "for 90 s; it is started again in 1 s" in watched.said[-1]
+
+
+def test_systemd_hears_of_schedules_once(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """READY when they are all registered, the watchdog all the time."""
+    said: list[str] = []
+    monkeypatch.setattr(supervisor.systemd, "notify", said.append)
+    monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+    watched.tick()
+    assert said.count("READY=1") == 0
+    assert said.count("WATCHDOG=1") == 1
+    watched.up()
+    watched.up()
+    assert said.count("READY=1") == 1
 
 
 def test_a_database_that_is_away_is_waited_for(watched: Watched) -> None:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from curvote.chain.lookup import system
-from curvote.chain.stage import Place
 from curvote.datasets import simulated
 from curvote.protocols.mrma.tables import REPORT_VARIANTS
 from curvote.run.execute import execute
 from curvote.run.planner import make_plan
 from curvote.run.project import Project, is_raw
 from curvote.run.store.artifacts import Artifact, folders
+from curvote.run.store.reading import TableFile
 from curvote.run.store.sides import side_of
 from tests import plain
 from tests.declared import SERVER, STAGES, TABLES
@@ -134,13 +135,13 @@ def test_server_stages_read_server_tables_only(
 ) -> None:
     """Train asks for reports and aggregate for votes, and for nothing else."""
     asked: set[str] = set()
-    real = Artifact.columns
+    real = TableFile.columns
 
-    def watched(self: Artifact, table: str, place: Place) -> object:
-        asked.add(table)
-        return real(self, table, place)
+    def watched(self: TableFile, *rows: Any) -> object:
+        asked.add(self.name)
+        return real(self, *rows)
 
-    monkeypatch.setattr(Artifact, "columns", watched)
+    monkeypatch.setattr(TableFile, "columns", watched)
     steps = [s for s in plain.plan(done).steps if s.stage.side == "server"]
     assert {step.stage.name for step in steps} == {"train", "aggregate"}
     for step in steps:

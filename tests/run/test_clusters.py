@@ -145,3 +145,24 @@ def test_a_cluster_gives_the_same_bytes_and_is_left_alone(
             made = plain.run(project, block=1, engine=engine)
         assert plain.hashes(project, made) == expected
         assert theirs.poll() is None
+
+
+def test_a_cluster_that_goes_away_ends_the_stage(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """In one message, at once, and without a traceback; nothing waits for ever."""
+    port = free_port()
+    where = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
+    found = f"tcp://127.0.0.1:{port}"
+    with started("scheduler", *where) as scheduler:
+        assert until(lambda: _listens(port), 60)
+        with (
+            worker(found, PYTHONPATH=os.pathsep.join(sys.path)),
+            Engine("dask", cluster=found) as engine,
+        ):
+            done = engine.run(dying.slow, range(100))
+            next(done)
+            scheduler.kill()
+            with pytest.raises(UserError, match=r"went away.*same command"):
+                list(done)
+    assert "Traceback" not in capfd.readouterr().err

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from curvote.envelope import Invitation, seal
+from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
 from curvote.protocols.checking import check_all
 from curvote.protocols.message import check
@@ -130,6 +130,27 @@ def test_many_writers_wait_for_each_other_and_never_for_ever(url: str) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(take, range(4))) == N
+
+
+def test_a_round_that_two_open_at_once_is_opened_once(url: str) -> None:
+    """The other finds it there, or is told to run again."""
+    invited = issue(REPORTS, N)
+
+    def begin(_: int) -> str:
+        with Intake(NOWHERE) as intake:
+            given = {"pipeline": "far", "needed": 1, "invitations": invited}
+            try:
+                intake.open_round("one-1", task=REPORTS, **given)
+            except UserError as error:
+                return str(error)[-40:]
+            return "opened"
+
+    with ThreadPoolExecutor(4) as pool:
+        told = {*pool.map(begin, range(4))}
+    assert "opened" in told
+    assert all("run again" in each for each in told - {"opened"})
+    with Intake(NOWHERE) as intake:
+        assert intake.round("one-1").issued == N
 
 
 def test_no_row_tells_with_which_it_came(url: str) -> None:

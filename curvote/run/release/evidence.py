@@ -75,18 +75,32 @@ def refuse_other(
     A witness may tell of other ledgers, too: they matter for these ``populations``.
     """
     found = list(unknown(told, ledger))
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     gone = "" if ledger else f"{project.ledger} is gone. "
     if found:
-        raise UserError(f"{gone}{found[0]}{more}. {WAY_OUT}.")
+        raise UserError(f"{gone}{_first(found)}. {WAY_OUT}.")
+    found = list(elsewhere(told, ledger, populations))
+    if found:
+        raise UserError(f"{gone}{_first(found)}. {FOREIGN}. Nothing is released.")
+
+
+def _first(found: Sequence[str]) -> str:
+    return found[0] + (f" (and {len(found) - 1} more)" if len(found) > 1 else "")
+
+
+def elsewhere(
+    traces: Sequence[Trace], ledger: Ledger | None, populations: Container[str]
+) -> Iterator[str]:
+    """Yield what a witness says of these populations and other ledgers, a line each."""
     origin = ledger.origin() if ledger else ""
-    for trace in (t for t in told if _elsewhere(t, origin)):
+    told: set[object] = set()
+    for trace in (t for t in traces if _elsewhere(t, origin)):
         population = (trace.line or {}).get("population")
         restored = ledger and ledger.knows(str(trace.head))
-        if population in populations and not restored:
-            raise UserError(
-                f"{gone}{trace.where}: release {trace.release} of population"
-                f" {population!r} is in another ledger. {FOREIGN}. Nothing is released."
+        if population in populations and not restored and trace.release not in told:
+            told.add(trace.release)
+            yield (
+                f"{trace.where}: release {trace.release} of population {population!r}"
+                " is in another ledger"
             )
 
 

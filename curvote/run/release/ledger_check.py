@@ -22,14 +22,17 @@ def problems(project: Project) -> list[str]:
     confirmed (SHA-256), and every manifest can be read.
     """
     # The store first: a release that is recorded while we look comes too late for it.
-    witnesses = Accounts(project).witnesses
-    torn, told = list(_torn(project)), evidence.traces(project, witnesses)
+    accounts = Accounts(project)
+    torn, told = list(_torn(project)), evidence.traces(project, accounts.witnesses)
+    people = accounts.populations
     ledger = existing(project.ledger)
     if ledger is None:
-        return [*torn, *evidence.unknown(told, None)]
+        others = evidence.elsewhere(told, None, people)
+        return [*torn, *evidence.unknown(told, None), *others]
     with ledger:
         entries = ledger.entries()
         found = [*ledger.problems(), *evidence.unknown(told, ledger)]
+        found += evidence.elsewhere(told, ledger, people)
     found += (line for entry in entries for line in _moved(project, entry))
     return [*found, *torn]
 

@@ -13,6 +13,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from curvote import signed
+from curvote.chain import tasks as forms
 from curvote.envelope import Invitation, issue, issue_each
 from curvote.errors import InternalError, UserError
 from curvote.protocols.judging import judged
@@ -24,6 +26,7 @@ from curvote.run.release.production import minimum, needed, records, round_of
 from curvote.run.store.artifacts import artifact, write_lines, write_text
 from curvote.sealed import new_key, public
 from curvote.server.intake import Intake
+from curvote.server.intake_base import where
 from curvote.server.rounds import Round
 from curvote.signed import ServerKey
 from curvote.task import Asked
@@ -112,6 +115,7 @@ def _open(
 ) -> Published:
     """Open rounds beside those that are ``known``, and publish all of them."""
     tasks = [_task(project, step) for step in new]
+    _refuse_lost(project, _places(project, configured.name, tasks[0])[0], tasks)
     asked = [*zip(new, tasks, strict=True)]
     _, secret = _places(project, configured.name, tasks[0])
     secret.parent.mkdir(parents=True, exist_ok=True)
@@ -133,6 +137,35 @@ def _open(
     places = _places(project, configured.name, tasks[0])
     # Last: only now it is known what to seal to.
     return _sign(project, [*known, *opened]) or _published(*places, opened)
+
+
+def _refuse_lost(project: Project, path: Path, asked: list[Asked]) -> None:
+    """Refuse to open a round anew whose task is published: its intake is gone.
+
+    Another one would take every used invitation again. A task is published last, so
+    its round was there.
+    """
+    try:
+        lost = digests(path.read_bytes()) & {task.digest() for task in asked}
+    except (OSError, UserError):
+        return  # none is published, or one of an earlier version
+    if lost:
+        raise UserError(
+            f"{path} is published, but the intake ({where(project.intake)}) knows no"
+            " such round: it is gone, or another one. Put its latest backup in its"
+            f" place. Only if it is lost for good, delete {path.parent} and ask all"
+            " clients again."
+        )
+
+
+def digests(published: bytes) -> frozenset[str]:
+    """Return the digests of a published task and of what it asks each by name.
+
+    UserError: it is no signed task.
+    """
+    found: Any = forms.read(signed.opened(published).document["task"])
+    parts = [found.only(name) for name in getattr(found, "servers", ())]
+    return frozenset(each.digest() for each in (found, *parts))
 
 
 def _task(project: Project, step: Step) -> Asked:

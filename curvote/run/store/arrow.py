@@ -41,20 +41,27 @@ def to_arrow(
 
     Wrong columns, unequal lengths, NaN, infinities or missing values: InternalError.
     """
-    rows = len(next(iter(columns.values())))
-    absent = set(table.optional) - set(columns)
-    columns = columns | {column: np.full(rows, None) for column in absent}
-    if set(columns) != set(table.columns):
-        raise InternalError(f"{table.name}: {sorted(columns)} are other columns")
-    if place == SHARED and index and not table.shared:
-        raise InternalError(f"{table.name} must name its {index[0]}")
+    return together(table, index, [(place, columns)])
+
+
+def together(
+    table: Table, index: Sequence[str], pieces: Sequence[tuple[Place, Columns]]
+) -> pa.RecordBatch:
+    """Return the rows of several repetitions one after the other, as `to_arrow` does.
+
+    Their columns must be of the same kinds of numbers (`alike`).
+    """
+    every = [_complete(table, index, place, columns) for place, columns in pieces]
+    counts = [len(columns[next(iter(table.columns))]) for columns in every]
     shapes, arrays = [], []
     for number in range(len(index)):
-        at = place[number] if number < len(place) else _NOBODY
-        arrays.append(pa.array(np.full(rows, at)))
+        at = [p[number] if number < len(p) else _NOBODY for p, _ in pieces]
+        arrays.append(pa.array(np.repeat(at, counts)))
     for column, kind in table.columns.items():
-        array, shape = _array(f"{table.name}.{column}", kind, columns[column])
-        _check(table, column, array, rows)
+        parts = [columns[column] for columns in every]
+        values = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        array, shape = _array(f"{table.name}.{column}", kind, values)
+        _check(table, column, array, sum(counts))
         shapes.append(tuple(shape))
         arrays.append(array)
     types = tuple(array.type for array in arrays)
@@ -62,6 +69,29 @@ def to_arrow(
     kinds = tuple(table.columns.values())
     schema = _schema(names, types, kinds, tuple(shapes))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def alike(one: Columns, other: Columns) -> bool:
+    """Say whether the columns of two repetitions hold the same kinds of numbers."""
+    return [(n, v.dtype, v.shape[1:]) for n, v in sorted(one.items())] == [
+        (n, v.dtype, v.shape[1:]) for n, v in sorted(other.items())
+    ]
+
+
+def _complete(
+    table: Table, index: Sequence[str], place: Place, columns: Columns
+) -> Columns:
+    """Return the columns of a repetition with what is optional and not there."""
+    absent = set(table.optional) - set(columns)
+    lengths = {len(values) for values in columns.values()}
+    if len(lengths) > 1:
+        raise InternalError(f"{table.name}: columns of different lengths")
+    columns = columns | {column: np.full(max(lengths), None) for column in absent}
+    if set(columns) != set(table.columns):
+        raise InternalError(f"{table.name}: {sorted(columns)} are other columns")
+    if place == SHARED and index and not table.shared:
+        raise InternalError(f"{table.name} must name its {index[0]}")
+    return columns
 
 
 @lru_cache(maxsize=256)

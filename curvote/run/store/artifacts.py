@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -144,22 +144,25 @@ def folders(project: Project) -> list[Path]:
 
 def sound(project: Project, stage: str, key: str) -> Artifact:
     """Return an artifact that is about to be read; altered or missing: UserError."""
-    found = artifact(project, stage, key)
-    files = sorted(found.path.glob("*"))
-    stamps = tuple((f.name, f.stat().st_mtime_ns, f.stat().st_size) for f in files)
-    problem = _checked(found.path, stamps)
+    path = artifact(project, stage, key).path
+    files = ((file.name, file.stat()) for file in sorted(path.glob("*")))
+    stamps = tuple((name, f.st_mtime_ns, f.st_size) for name, f in files)
+    found, problem = _checked(path, stamps)
     if problem is not None:
         raise UserError(
-            f"artifact {found.path} is {problem}; it is not used. Run the pipeline"
-            " again: it will be computed anew."
+            f"artifact {path} is {problem}; it is not used. Run the pipeline again: it"
+            " will be computed anew."
         )
     return found
 
 
-@cache
-def _checked(path: Path, _stamps: tuple[tuple[str, int, int], ...]) -> str | None:
+@lru_cache(maxsize=256)
+def _checked(
+    path: Path, _stamps: tuple[tuple[str, int, int], ...]
+) -> tuple[Artifact, str | None]:
     """Read each file once, as long as it does not change."""
-    return Artifact(path).problem(content=True)
+    found = Artifact(path)
+    return found, found.problem(content=True)
 
 
 def commit(temporary: Path, target: Path) -> Artifact:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import errno
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -14,25 +13,20 @@ from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
-import pyarrow as pa
-
 from curvote.chain.sharded import made_of
 from curvote.chain.stage import SHARED, Fresh, Here, Place, Rows, from_system
 from curvote.chain.tables import Table
-from curvote.durable import new_file
 from curvote.errors import InternalError
 from curvote.run.engines import Engine
 from curvote.run.places import at
-from curvote.run.store.arrow import to_arrow
 from curvote.run.store.artifacts import stored
+from curvote.run.store.block_files import Files, read
 from curvote.run.store.merging import Batch
 from curvote.run.workers import one_thread
 
 PREFIX: Final = "block-"
-_BUFFER: Final = 1 << 20
 Part = tuple[Place, ...]
-Made = Iterator[tuple[Place, Rows]]
-_PLACE: Final = b"place"
+Pieces = Iterator[tuple[Place, Rows]]
 
 
 @dataclass(frozen=True)
@@ -85,7 +79,7 @@ def compute(job: Job, part: Part) -> None:
     with one_thread():
         if part == (SHARED,) and hasattr(stage, "pieces"):
             every = stage.pieces(inputs, job.params, job.facts)
-            made: Made = ((SHARED, rows) for rows in every)
+            made: Pieces = ((SHARED, rows) for rows in every)
         else:
             heres = [
                 Here(job.stage, place, job.sizes, inputs, job.params, job.facts)
@@ -95,7 +89,7 @@ def compute(job: Job, part: Part) -> None:
         _write(job, part, made)
 
 
-def _made(stage: Any, heres: Sequence[Here]) -> Made:
+def _made(stage: Any, heres: Sequence[Here]) -> Pieces:
     """Yield the tables of each repetition, a part of the rows at a time or whole."""
     if hasattr(stage, "block"):
         yield from zip((here.place for here in heres), stage.block(heres), strict=True)
@@ -105,22 +99,15 @@ def _made(stage: Any, heres: Sequence[Here]) -> Made:
             yield here.place, rows
 
 
-def _write(job: Job, part: Part, made: Made) -> None:
-    """Write a file a table, with a batch for each piece, and show all at once."""
+def _write(job: Job, part: Part, made: Pieces) -> None:
+    """Write a file a table and show all of them at once."""
     target = place_of(Path(job.folder), part)
-    kinds = {table.name: table for table in job.tables}
-    with _appearing(target) as folder, ExitStack() as stack:
-        writers: dict[str, Any] = {}
+    with _appearing(target) as folder, Files(folder, job.tables, job.index) as files:
         for place, tables in made:
             for name, columns in tables.items():
-                batch = to_arrow(kinds[name], job.index, place, columns)
-                if name not in writers:
-                    writers[name] = _writer(stack, _file(folder, name), batch.schema)
-                _append(writers[name], place, batch)
-        if writers.keys() != kinds.keys():
-            raise InternalError(
-                f"{job.module} made {sorted(writers)}, not {sorted(kinds)}"
-            )
+                files.add(name, place, columns)
+        if files.missing:
+            raise InternalError(f"{job.module} did not make {files.missing}")
 
 
 @contextmanager
@@ -140,34 +127,10 @@ def _appearing(target: Path) -> Iterator[Path]:
         shutil.rmtree(temporary)
 
 
-def _file(folder: Path, table: str) -> Path:
-    return folder / f"{table}.arrow"
-
-
-def _writer(stack: ExitStack, file: Path, schema: pa.Schema) -> Any:
-    raw = stack.enter_context(pa.OSFile(str(new_file(file)), "wb"))
-    sink = stack.enter_context(pa.BufferedOutputStream(raw, _BUFFER))
-    return stack.enter_context(pa.ipc.new_stream(sink, schema))
-
-
-def _append(writer: Any, place: Place, batch: pa.RecordBatch) -> None:
-    told = {_PLACE: json.dumps(place).encode()}
-    try:
-        writer.write_batch(batch, custom_metadata=told)
-    except pa.ArrowInvalid as error:
-        raise InternalError(
-            f"the pieces of one block differ in their columns: {error}"
-        ) from error
-
-
 def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
     """Yield what finished blocks hold of a table, in order, one file at a time."""
     for part in parts:
-        file = _file(place_of(folder, part), table)
-        with pa.OSFile(str(file)) as source:  # mapped pages would count as memory
-            stream = pa.ipc.open_stream(source)
-            for batch, told in stream.iter_batches_with_custom_metadata():
-                yield tuple(json.loads(told[_PLACE])), batch
+        yield from read(place_of(folder, part), table)
 
 
 def clear(folder: Path) -> None:

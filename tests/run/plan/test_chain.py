@@ -74,16 +74,21 @@ def _two_runs(project: Project) -> Ran:
     os.environ.pop("PREFECT_API_URL", None)
     prepare(project.root)
     with PrefectServer(project.root) as server:
+        from flows import tracking
         from flows.chain import chain
 
         server.wait()
         sweep()
         given = {"pipeline": "tiny", "project": str(project.root), "workers": 1}
-        ids = [chain(**given), chain(**given)]
+        ids = []
+        for _ in range(2):
+            ids.append(chain(**given))
+            tracking.repair(project)
         with pytest.raises(UserError, match=r"--set aggregate\.cutoff=2: aggregate"):
             chain(**given, overrides=["aggregate.cutoff=2"])
         states = _task_states()
         ids += [chain(**given | {"pipeline": name}) for name in ("real", "far")]
+        tracking.repair(project)
     records = {r.id: r for r in history.load_all(project)}
     first, second, real, far = (records[i] for i in ids)
     return Ran(project, first, second, states, real, far)

@@ -176,7 +176,7 @@ def test_a_kill_before_a_sealed_round_is_open_leaves_no_dead_invitation(
     server.run()
     task, secret = server.published("report")
     before = secret.read_bytes()
-    for file in server.project.state.glob("intake.sqlite*"):
+    for file in [task, *server.project.state.glob("intake.sqlite*")]:
         file.unlink()
     server.run()
     assert secret.read_bytes() != before

@@ -83,7 +83,7 @@ def test_what_a_backup_lacks_is_spent_by_exactly_its_clients(
     assert refused(project, "one", "two", "three")
     result = command(project, "restore", str(file))
     assert result.exit_code == 0, result.output
-    assert result.stdout.count("spent: release") == 2
+    assert result.stdout.count("spent by ") == 2
     assert "60 clients of population simulated" in result.stdout
     assert spent(project) == before
     assert ledger_check.problems(project) == []
@@ -136,7 +136,7 @@ def test_a_deleted_pipeline_costs_everybody_and_who_comes_later(
     project.ledger.unlink()
     result = command(project, "restore", str(file))
     assert result.exit_code == 0, result.output
-    assert "for everybody of population simulated" in result.stdout
+    assert "spent by everybody of population simulated" in result.stdout
     after = spent(project)
     assert after == dict.fromkeys(before, 4 + 3 + 3)
     cohort = REAL | {"seed": 8, "epsilon": 1, "ledger": WIDE}

@@ -1,0 +1,60 @@
+"""A process that is started again, and again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from flows.children import FIRST_WAIT, LONGEST_WAIT, Child
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    """Start a process that does not end with its standard input."""
+    command = [sys.executable, "-S", "-c", "import time; time.sleep(300)"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def test_waits_double_to_a_minute() -> None:
+    """And begin anew once a child has lived for a while."""
+    child = Child("it", sleeper)
+    waits = []
+    for _ in range(8):
+        child.start()
+        waits.append(child.fell())
+    assert waits[:4] == [FIRST_WAIT, 2, 4, 8]
+    assert waits[-1] == LONGEST_WAIT == 60
+    child.start()
+    child.started -= 1000
+    assert child.fell() == FIRST_WAIT
+
+
+def test_one_that_does_not_end_is_killed() -> None:
+    """With all that it started; whoever asks twice does no harm."""
+    child = Child("it", sleeper)
+    assert not child.there()
+    child.start()
+    process = child.process
+    assert process is not None
+    assert child.ended() == ""
+    child.end(0.1)
+    child.end(0.1)
+    assert process.returncode == -9
+    assert not child.there()
+
+
+def test_how_it_ended_is_said_in_words() -> None:
+    """By a signal, or by itself."""
+    child = Child("it", sleeper)
+    child.start()
+    assert child.process is not None
+    child.process.terminate()
+    child.process.wait()
+    assert child.ended() == "was ended by SIGTERM"
+    assert not child.done()
+    child.end(0.0)
+    child.spawn = lambda: subprocess.Popen([sys.executable, "-S", "-c", ""])
+    child.start()
+    assert child.process is not None
+    child.process.wait()
+    assert child.ended() == "ended with exit code 0"
+    assert child.done()
