@@ -132,11 +132,7 @@ def _filled(
         raise too_many(sizes, n, where)
     if groups is None:
         narrow = np.int32 if NARROW <= n <= np.iinfo(np.int32).max else np.int64
-<<<<<<< HEAD
-        order: NDArray[Any] = np.arange(n, dtype=narrow)
-=======
         order: Any = np.arange(n, dtype=narrow)
->>>>>>> main
         rng.shuffle(order)
         return _slices(order, sizes)
     return _whole_groups(rng, groups, sizes)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +38,7 @@ class Clients:
         """Labels of two classes as -1/+1; those of more are a UserError."""
         return signs(self.labels)
 
-    def known(self, rows: Index, judge: NDArray[Any] | None = None) -> Known:
+    def known(self, rows: Index, judge: Index | None = None) -> Known:
         """Return what some clients know; ``judge`` is the candidate of each."""
         own = self.coefficients[rows], self.z[rows], self.labels[rows]
         return Known(*own, judge)
