@@ -126,8 +126,12 @@ def test_an_absent_database_of_mlflow_is_made_and_filled_again(done: Project) ->
     assert command(done, "doctor").returncode == 0
 
 
-def test_prefects_database_of_a_newer_version_is_said(tmp_path: Path) -> None:
+def test_prefects_database_of_a_newer_version_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Before anything ran, in one line."""
+    for name in ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL"):
+        monkeypatch.delenv(name, raising=False)
     server = PrefectServer(tmp_path)
     newer(server.home / "prefect.db")
     with pytest.raises(UserError, match="newer Prefect") as told, server:
