@@ -81,7 +81,13 @@ def test_json_is_one_document(project: Path, runs: list[dict[str, Any]]) -> None
     assert [list(one) for one in rows] == [list(COLUMNS)] * 48
     assert "a run prints" in done.stderr
     assert runs == [
-        {"pipeline": "table-1", "replicates": 500, "seed": 5, "workers": None}
+        {
+            "pipeline": "table-1",
+            "replicates": 500,
+            "seed": 5,
+            "engine": None,
+            "workers": None,
+        }
     ]
 
 

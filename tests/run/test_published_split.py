@@ -13,6 +13,7 @@ from curvote.errors import UserError
 from curvote.reporting.sections.clients import roles_of
 from curvote.reproduce.lookup import file_of
 from curvote.run import results
+from curvote.run.config.source import Absent, raw_files
 from curvote.run.plan.identity import people
 from curvote.run.project import Project
 from tests import phoneme_file, plain
@@ -78,9 +79,10 @@ def test_a_study_tests_on_the_publishers_part_alone(project: Project) -> None:
 
 def test_a_release_asks_nobody_of_the_test_part(project: Project) -> None:
     """Who is asked is who the stages take."""
-    path = project.root / "data" / "raw" / "phoneme.data"
     configured = file_of(project, "release").configured("release", ())
-    found = people(configured, {"phonemes": str(path)})
+    raw = raw_files(project, configured.pipeline, fetch=False)
+    assert not isinstance(raw, Absent)
+    found = people(project, configured, raw)
     assert len(found.senders) > 50
     assert not {*np.unique(found.senders).tolist()} & set_aside(project)
 

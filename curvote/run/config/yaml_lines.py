@@ -49,12 +49,8 @@ def _parsed(text: str) -> tuple[yaml.Node | None, Any]:
 
 
 def _parsed_by(kind: type[yaml.SafeLoader], text: str) -> tuple[yaml.Node | None, Any]:
-    loader = kind(text)
-    try:
-        node: yaml.Node | None = loader.get_single_node()
-        return node, None if node is None else loader.construct_document(node)
-    finally:
-        loader.dispose()
+    """Parse twice: making values of places merges what `<<` names into them."""
+    return yaml.compose(text, Loader=kind), yaml.load(text, Loader=kind)  # noqa: S506
 
 
 def _walk(
