@@ -33,6 +33,7 @@ from curvote.run.store import blocks
 from curvote.run.store.arrow import to_arrow, to_columns
 from curvote.run.store.artifacts import Artifact
 from curvote.run.store.merging import Batch
+from curvote.run.store.reading import forget
 from curvote.run.workers import one_thread
 
 Tell = Callable[[int, int], None]
@@ -96,6 +97,7 @@ def draw(job: blocks.Job, unit: tuple[Place, int]) -> None:
     place, number = unit
     with one_thread():
         made = import_module(job.module).shard(_here(job, place), number)
+    forget()  # nobody reads this shard again
     if not isinstance(made, Scattered):
         raise InternalError(f"{job.module}: shard {number} goes to no buckets")
     batch, sizes = _sorted(job, place, made)
