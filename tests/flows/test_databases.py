@@ -130,7 +130,8 @@ def test_prefects_database_of_a_newer_version_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything ran, in one line."""
-    for name in ("PREFECT_API_URL", "PREFECT_API_DATABASE_CONNECTION_URL"):
+    database = "PREFECT_API_DATABASE_CONNECTION_URL"
+    for name in ("PREFECT_API_URL", "PREFECT_HOME", "CURVOTE_STATE", database):
         monkeypatch.delenv(name, raising=False)
     server = PrefectServer(tmp_path)
     newer(server.home / "prefect.db")

@@ -154,11 +154,11 @@ def test_a_cluster_that_goes_away_ends_the_stage(
     """In one message, at once, and without a traceback; nothing waits for ever."""
     port = free_port()
     where = ("--host", "127.0.0.1", "--port", str(port), "--no-dashboard")
-    found = f"tcp://127.0.0.1:{port}"
-    with started("scheduler", *where) as scheduler:
+    found, paths = f"tcp://127.0.0.1:{port}", os.pathsep.join(sys.path)
+    with started("scheduler", *where, PYTHONPATH=paths) as scheduler:
         assert until(lambda: _listens(port), 60)
         with (
-            worker(found, PYTHONPATH=os.pathsep.join(sys.path)),
+            worker(found, PYTHONPATH=paths),
             Engine("dask", cluster=found) as engine,
         ):
             done = engine.run(dying.slow, range(100))
