@@ -29,8 +29,8 @@ from curvote.run.workers import (
     LESS,
     Function,
     Work,
+    own_versions,
     refuse_others,
-    versions,
     within_memory,
 )
 
@@ -114,7 +114,7 @@ class Engine:
 
     def _on_dask(self, function: Function, handed: Iterator[Any]) -> Iterator[Any]:
         client = self._client
-        expected = () if self.cluster is None else tuple(versions()().items())
+        expected = () if self.cluster is None else own_versions()
         work = Work(function, versions=expected)
         with _in_words(client, self):
             yield from _parallel(work, handed, self.workers, _hearing(client))

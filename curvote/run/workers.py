@@ -45,7 +45,7 @@ class Work:
         """Return the number and the result. UserError: memory, or other versions."""
         if self.parent is not None:
             end_with(self.parent)
-        if self.versions and self.versions != _own_versions():
+        if self.versions and self.versions != own_versions():
             raise UserError(
                 "a worker that joined the cluster has other versions, which could give"
                 f" other bytes; end it. {GOES_ON}"
@@ -145,17 +145,18 @@ def versions() -> Callable[[], dict[str, str]]:
 
 
 @cache
-def _own_versions() -> tuple[tuple[str, str], ...]:
+def own_versions() -> tuple[tuple[str, str], ...]:
+    """Return those of this process, which are read once."""
     return tuple(versions()().items())
 
 
 def refuse_others(client: Any, address: str, root: Path | None) -> None:
     """Refuse workers that might give other bytes, or that do not see the project."""
-    here = versions()()
+    here = own_versions()
     differ = [
         f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
         for worker, there in sorted(client.run(versions()).items())
-        for name, own in here.items()
+        for name, own in here
         if there.get(name, "missing") != own
     ]
     if differ:
