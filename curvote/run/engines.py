@@ -31,6 +31,7 @@ from curvote.run.workers import (
     Work,
     own_versions,
     refuse_others,
+    took_too_much,
     within_memory,
 )
 
@@ -247,9 +248,7 @@ def _in_words(client: Any, engine: Engine) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        told = client.get_events("worker-restart-memory")
-        over = {event["worker"] for _, event in told}
-        if error.last_worker.address in over:
+        if took_too_much(client, error.last_worker.address):
             most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
             raise _given_up(f"it takes more than their memory limit{most}") from None
         raise _given_up(_OUTSIDE) from None

@@ -25,6 +25,8 @@ from curvote.errors import UserError
 Function = Callable[[Any], Any]
 GOES_ON: Final = "Finished blocks are kept: the same command goes on from there."
 LESS: Final = "Use fewer --workers or a smaller --block."
+# How long word of why a worker of dask ended may take after its end, in seconds.
+TOLD: Final = 3
 
 
 @dataclass(frozen=True)
@@ -174,3 +176,14 @@ def refuse_others(client: Any, address: str, root: Path | None) -> None:
                 f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
                 " Mount the project's folder there, under the same path."
             )
+
+
+def took_too_much(client: Any, worker: str) -> bool:
+    """Say whether dask ended a worker for its memory: that is told beside its end."""
+    end = time.monotonic() + TOLD
+    while time.monotonic() < end:
+        told = client.get_events("worker-restart-memory")
+        if any(event["worker"] == worker for _, event in told):
+            return True
+        time.sleep(0.1)
+    return False
