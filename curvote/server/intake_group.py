@@ -39,7 +39,7 @@ class Full(Exception):  # noqa: N818 - what happens to an upload
 
 
 class Unavailable(Exception):  # noqa: N818 - what happens to an upload
-    """The intake's database failed: nothing was accepted; it may be sent again."""
+    """The intake's database failed: what is not known to be accepted is sent again."""
 
 
 @dataclass(eq=False)
@@ -77,7 +77,8 @@ class Group:
         self._lock = threading.Lock()
         self._count = self._bytes = 0
         self._intake: Intake | None = None
-        self._tidied, self._pause, self._came = time.monotonic(), TIDY, False
+        # Whoever was here before may have been killed: its traces go, too.
+        self._tidied, self._pause, self._came = time.monotonic(), TIDY, True
         self.problem = ""
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
 

@@ -19,6 +19,7 @@ from curvote.server import intake_group
 from curvote.server.intake import Intake
 from curvote.server.intake_group import Full, Group, Unavailable
 from tests.envelope_service import answered, invite
+from tests.processes import until
 
 N = 60
 
@@ -195,3 +196,18 @@ def test_a_service_that_stays_leaves_no_trace_of_arrival(
         while journal.stat().st_size:
             pass
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_killed_service_left_is_written_anew(
+    path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next one, though nobody comes to it."""
+    monkeypatch.setattr(intake_group, "TIDY", 0.0)
+    monkeypatch.setattr(intake_group, "PROBE", 0.05)
+    killed = Intake(path)
+    killed.take_batch(sent, check_all)
+    journal = path.with_name(f"{path.name}-wal")
+    assert journal.stat().st_size
+    with taking(path):
+        assert until(lambda: not journal.stat().st_size, 20)
+    killed._base.close()
