@@ -149,6 +149,7 @@ class Group:
     def _take(self, uploads: Sequence[_Upload]) -> None:
         """Take uploads in, a transaction for every so many, and tell each."""
         sent = [(upload, data) for upload in uploads for data in upload.sent]
+        failure: Exception | None = None
         try:
             intake = self._opened()
             for start in range(0, len(sent), BATCH):
@@ -158,15 +159,14 @@ class Group:
                     upload.outcomes.append(outcome)
         except UserError as error:
             self._say(str(error))
-            self._leave()
-            failure: Exception = Unavailable()
+            failure = Unavailable()
         except Exception as error:  # noqa: BLE001 - the thread must go on
-            self._leave()
             failure = InternalError(type(error).__name__)
         else:
             self._say("")
-            failure = Unavailable()
         _tell(uploads, failure)
+        if failure:
+            self._leave()  # last: a database that is kept by others keeps this, too
 
     def _commit(self, intake: Intake, sent: Sequence[bytes]) -> list[Outcome]:
         told = intake.take_batch(sent, self._checks)
@@ -203,7 +203,7 @@ class Group:
                 intake.__exit__(None, None, None)
 
 
-def _tell(uploads: Sequence[_Upload], failure: Exception) -> None:
+def _tell(uploads: Sequence[_Upload], failure: Exception | None) -> None:
     """Tell the outcomes; whoever has not all of them may send all of it again."""
     for upload in uploads:
         if not upload.told.set_running_or_notify_cancel():

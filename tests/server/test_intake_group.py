@@ -172,6 +172,26 @@ def test_a_check_that_breaks_ends_no_service(path: Path, sent: list[bytes]) -> N
         assert group.put(sent[:3]).result(30) == [None] * 3
 
 
+def test_who_waits_is_told_before_the_database_is_left(
+    path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To leave writes, and may wait for whoever else does."""
+    leaving, leave = threading.Event(), Intake.__exit__
+
+    def slow(intake: Intake, *given: Any) -> None:
+        assert leaving.wait(30)
+        leave(intake, *given)
+
+    def breaks(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Intake, "__exit__", slow)
+    with taking(path, breaks) as group:
+        with pytest.raises(InternalError):
+            group.put(sent[:1]).result(10)
+        leaving.set()
+
+
 def test_two_services_accept_each_envelope_once(path: Path, sent: list[bytes]) -> None:
     """All envelopes to both, at the same time."""
     with taking(path) as one, taking(path) as two, ThreadPoolExecutor(2) as pool:
