@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -22,17 +22,8 @@ from flows.stopped import in_words
 from tests import plain
 from tests.processes import until
 
+pytestmark = pytest.mark.usefixtures("own_variables")
 GARBAGE = b"no database any more" * 5000
-
-
-@pytest.fixture(autouse=True)
-def _environment() -> Iterator[None]:
-    before = dict(os.environ)
-    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
-        os.environ.pop(name, None)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:

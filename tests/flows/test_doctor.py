@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,17 +31,8 @@ from tests import plain
 from tests.mlflow_runs import a_classifier
 from tests.tracked_run import make_record, make_rows
 
+pytestmark = pytest.mark.usefixtures("own_variables")
 NOBODY = "pid:999999999@1"
-
-
-@pytest.fixture(autouse=True)
-def _environment() -> Iterator[None]:
-    before = dict(os.environ)
-    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
-        os.environ.pop(name, None)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def doctor(project: Project, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
