@@ -20,7 +20,7 @@ from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
 from flows import lines
-from flows.display import display, tell_choices, tell_published, tell_raw
+from flows.display import display, tell_choices, tell_own, tell_published, tell_raw
 from flows.environment import is_alive, process_tag
 from flows.flow_runs import mark_alive
 from flows.notices import notify
@@ -93,6 +93,7 @@ def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) ->
 def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     """Do the plan; whatever happens, the record says how it ended."""
     tell_raw(plan)
+    tell_own(project, plan)
     tell_choices(plan)
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process

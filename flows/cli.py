@@ -14,8 +14,10 @@ from curvote.mechanisms.registry import MECHANISMS
 from curvote.run.project import Project, find_project
 from flows import (
     cli_audit,
+    cli_check,
     cli_client,
     cli_data,
+    cli_init,
     cli_intake,
     cli_ledger,
     cli_pages,
@@ -227,15 +229,16 @@ def gc(
     """
     from flows.retention import collect, limits_of
 
-    place = _project(project)
+    place, verb = _project(project), "would free" if dry_run else "freed"
     limits = limits_of(place, older)
-    verb = "would free" if dry_run else "freed"
     for pile in collect(place, keep=keep, limits=limits, dry_run=dry_run):
         size, count = pile.bytes / 2**20, len(pile.paths)
         typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
 
 
 for command in (
+    cli_init.init,
+    cli_check.check,
     cli_status.status,
     cli_status.health,
     cli_pages.serve,

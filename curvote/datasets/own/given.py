@@ -32,7 +32,11 @@ def label_text(value: object) -> object:
     return f"{value:.0f}" if whole else str(value) if value is not None else None
 
 
-LabelText = Annotated[str, BeforeValidator(label_text), Field(min_length=1)]
+LabelText = Annotated[
+    str,
+    BeforeValidator(label_text, str | int | float | bool),  # what a schema accepts
+    Field(min_length=1),
+]
 
 
 def kind(path: Path) -> Kind:
@@ -114,6 +118,16 @@ def batches(path: Path, columns: list[str], violations: Violations) -> Iterator[
     read = _parquet if kind(path) == "parquet" else _csv
     with _readable(path):
         yield from read(path, columns, violations)
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the names of the columns of ``path``; UserError: it cannot be read."""
+    with _readable(path):
+        if kind(path) == "csv":
+            return _header(path)
+        import pyarrow.parquet as pq
+
+        return [*pq.read_schema(path).names]
 
 
 @contextmanager
