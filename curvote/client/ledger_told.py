@@ -34,22 +34,32 @@ class Restoring(LedgerReader):
         population: str,
         facts: Facts,
     ) -> None:
-        """Enter a release as spent for these ``clients``, whether they have room."""
+        """Enter a release as spent for these ``clients``, whether they have room.
+
+        Who of them is new to ``population`` is charged for what concerns everybody in
+        it. One that counts already stays as it is.
+        """
+        cohort = Cohort(clients)
         with self._transaction("IMMEDIATE"):
+            if (known := self.entry(release)) and known.counts:
+                return
+            charge_newcomers(self._db, population, cohort)
             about = release, population, Amount.of(budget)
-            _enter_spent(self._db, Release(*about, None, facts), Cohort(clients))
+            _enter_spent(self._db, Release(*about, None, facts), cohort)
 
     def charge_everyone(self, release: str, budget: Budget, population: str) -> None:
         """Enter a release as spent for every client of ``population``.
 
-        Whoever comes later is charged, too: nobody knows whether they were in it.
+        Whoever comes later is charged, too: nobody knows whether they were in it. Told
+        again it costs nobody more.
         """
         amount = Amount.of(budget)
         said = {"population": population, "amount": amount.texts()}
         with self._transaction("IMMEDIATE"):
             name = f"{EVERYONE}{release}"
-            if self.setting(name) is None:
-                _settle_setting(self._db, name, json.dumps(said))
+            if self.setting(name) is not None:
+                return
+            _settle_setting(self._db, name, json.dumps(said))
             known = list(ledger_counting.everybody(self._db, population))
             if known:
                 about = Release(release, population, amount, None, _FACTS)
