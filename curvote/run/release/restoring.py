@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from curvote.client.ledger import Ledger, existing
-from curvote.client.ledger_backup import checked_copy
+from curvote.client.ledger_backup import checked_copy, make_whole
 from curvote.client.ledger_told import Restoring
 from curvote.durable import owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
@@ -54,6 +54,7 @@ def restore(project: Project, file: Path) -> Restored:
     ):
         told, entered = _told(project, file, made, accounts)
         _enter(made, entered, told, accounts)
+        make_whole(made)
         aside = _put(made, project.ledger)
     with in_place(project), Ledger(project.ledger) as ledger:
         releases_log.catch_up(project, ledger, accounts.witnesses)
@@ -196,6 +197,7 @@ def _put(made: Path, ledger: Path) -> Path | None:
         for end in ("-wal", "-shm"):
             if os.path.lexists(f"{ledger}{end}"):
                 Path(f"{ledger}{end}").rename(f"{aside}{end}")
+        sync_folder(ledger.parent)  # its journal is never played back into another
     made.replace(ledger)
     sync_folder(ledger.parent)
     return aside
