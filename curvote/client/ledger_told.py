@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Final
 
 from curvote.client import ledger_chain, ledger_counting, ledger_rows
@@ -64,6 +65,13 @@ class Restoring(LedgerReader):
             if known:
                 about = Release(release, population, amount, None, _FACTS)
                 _enter_spent(self._db, about, Cohort(known))
+
+    def keep_caps(self, caps: Mapping[str, Budget]) -> None:
+        """Set the caps of populations that have none here: a cap is set once."""
+        with self._transaction("IMMEDIATE"):
+            for population in sorted(caps.keys() - ledger_chain.caps(self._db)):
+                amount = Amount.of(caps[population])
+                ledger_rows.set_cap(self._db, population, amount)
 
     def spend(self, release: str) -> None:
         """Let a reserved release count for ever."""
