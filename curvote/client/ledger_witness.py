@@ -67,7 +67,8 @@ class Witness:
         return added
 
     def _append(self, stream: Any, ledger: LedgerReader) -> int:
-        there, moves = stream.readall(), ledger.movements()
+        there = stream.readall()  # first: the ledger knows by then what others add
+        moves = ledger.movements()
         lines = list(self._read(there))
         known = {line["head"] for line in lines}
         about = {"format": FORMAT, "ledger": ledger.origin()}
