@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from benchmarks.history import KEPT, ROOT, Entry, entries
 
 FIGURE = ROOT / "docs" / "benchmarks.png"
-ACROSS, MOST_NAMES = 4, 6
+ACROSS = 2
 
 
 def draw() -> None:
@@ -23,7 +23,7 @@ def draw() -> None:
         return
     down = -(-len(found) // ACROSS)
     with mpl.rc_context({"font.size": 7}):
-        figure = Figure(figsize=(3 * ACROSS, 2.3 * down), layout="constrained")
+        figure = Figure(figsize=(5 * ACROSS, 1.8 * down), layout="constrained")
         panels = figure.subplots(down, ACROSS, squeeze=False).flat
         for axes, (name, lines) in zip(panels, found.items(), strict=False):
             panel(axes, name, lines)
@@ -50,5 +50,4 @@ def panel(axes: Axes, name: str, lines: list[Entry]) -> None:
     if min(values) > 0 and max(values) > 10 * min(values):
         axes.set_yscale("log")
     axes.set_ylim(bottom=None if axes.get_yscale() == "log" else min(0, *values))
-    if len(names) <= MOST_NAMES:
-        axes.legend(fontsize=5, frameon=False)
+    axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
