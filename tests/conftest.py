@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +38,17 @@ def blank_figures() -> Iterator[None]:
     """Let pages hold blank drawings, where a test looks at their words."""
     with drawings.left_blank():
         yield
+
+
+@pytest.fixture
+def own_variables() -> Iterator[None]:
+    """Name no server and no state folder; put the environment back at the end."""
+    before = dict(os.environ)
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
+        os.environ.pop(name, None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture

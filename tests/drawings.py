@@ -22,7 +22,5 @@ BLANK = {
 def left_blank() -> Iterator[None]:
     """Let `figures.saved` return a blank drawing."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            "curvote.reporting.figures.saved", lambda _, kind: BLANK[kind]
-        )
+        patch.setattr("curvote.reporting.figures.saved", lambda _, kind: BLANK[kind])
         yield

@@ -20,8 +20,7 @@ from curvote.labels.task import Task
 from curvote.mechanisms import binary_rr, laplace, names
 from curvote.mechanisms.exact import DiscreteLaplace
 
-# Enough draws for nearly every fault at the audit's own seed and at others; `make faults`
-# takes those of FULL.
+# Enough draws to catch nearly every fault; `make faults` takes those of FULL.
 SAMPLES, FULL = 4000, 15_000
 FEW_RUNS = 40  # of a small table, whose twins are caught by words and orders
 # The checks that each fault was made for; other checks may see it too.

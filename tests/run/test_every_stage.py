@@ -1,4 +1,4 @@
-"""Every stage of every system, run once: its key, and what stands on a server's side."""
+"""Every stage of every system, run once: its key, and what a server's side holds."""
 
 from __future__ import annotations
 
