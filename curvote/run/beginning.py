@@ -68,5 +68,5 @@ def _starter(folder: Path, form: Form | None, file: Path | None) -> tuple[str, s
 def _from(folder: Path, file: Path) -> str:
     """Return the file's path as pipelines.yaml takes it: from its own folder."""
     root, path = folder.resolve(), file.resolve()
-    below = path.is_relative_to(root)
-    return os.path.relpath(path, root) if below else str(path)
+    near = path.is_relative_to(root.parent)
+    return os.path.relpath(path, root) if near else str(path)

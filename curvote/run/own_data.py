@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from curvote.datasets.lookup import chosen
+from curvote.datasets.lookup import chosen, remote
 from curvote.errors import UserError
 from curvote.protocols.roles import too_many
 from curvote.run.config.file import Configured
@@ -24,7 +24,7 @@ def examined(project: Project, configured: Configured) -> Examined | None:
             the pipeline asks for.
     """
     source = configured.pipeline.source
-    if not given(source):
+    if not given(source) or remote(source):
         return None
     (name,) = files_of(configured.pipeline)
     path = project.root / Path(name)

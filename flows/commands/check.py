@@ -44,7 +44,7 @@ def _print(pipeline: str, found: Examined) -> None:
     from curvote.flows.output.tables import print_rows
 
     title = escape(found.path.name)
-    facts = [{"": key, title: escape(text or "none")} for key, text in _facts(found)]
+    facts = [{"": key, title: escape(text)} for key, text in _facts(found)]
     print_rows(facts, ("", title))
     print()
     rows = [
@@ -71,8 +71,10 @@ def _facts(found: Examined) -> Iterator[tuple[str, str]]:
     total = max(found.clients, 1)
     for name, n in found.classes.items():
         yield f"  {name}", f"{n:,} ({100 * n / total:.1f} %)"
-    yield "repeats", f"{found.repeats:,}, {found.repeats_are}" * bool(found.repeats)
+    if found.repeats:
+        yield "repeats", f"{found.repeats:,}, {found.repeats_are}"
     for why, n in found.left_out.items():
-        yield "left out", f"{n:,}: {why}" * bool(n)
+        if n:
+            yield "left out", f"{n:,}: {why}"
     if found.filled:
         yield "filled", f"{found.filled:,} with the public centre"

@@ -32,7 +32,17 @@ def examined(parameters: Parameters, path: Path) -> Examined:
         repeats_are="kept" if kept else "left out",
         left_out={"a value is missing": taken - clients},
         filled=sum(missing.values()) if fills else 0,
+        more=() if kept or not parameters.id else _equal(found.rows - found.distinct),
     )
+
+
+def _equal(n: int) -> tuple[str, ...]:
+    """Return what to think of rows left out for an equal one of another id."""
+    said = (
+        f"{n:,} rows equal an earlier one, though their ids differ. If these are other"
+        " people, as where columns are coarse, write duplicates: keep."
+    )
+    return (said,) if n else ()
 
 
 def columns(
