@@ -43,6 +43,7 @@ class Cap(Strict):
 class Accounts(Strict):
     """What the ledger allows; pipelines of one ``population`` share their clients.
 
+    Without one it is called as its source; a second file of one's own by its path.
     ``witness`` is an append-only file outside the project: it tells a ledger that was
     put back together with the whole folder.
     """
