@@ -26,7 +26,7 @@ def init(
 
     Nothing that is called public is taken from the file, and nothing is overwritten.
     """
-    from curvote.datasets.own.starter import TO_STATE
+    from curvote.datasets.own.open_places import TO_STATE
     from curvote.run.beginning import begin
 
     if table and curves:

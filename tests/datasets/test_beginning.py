@@ -10,7 +10,8 @@ import pandas as pd
 import pytest
 import yaml
 
-from curvote.datasets.own.starter import TO_STATE, word
+from curvote.datasets.own.open_places import TO_STATE
+from curvote.datasets.own.starter import word
 from curvote.errors import UserError
 from curvote.run.beginning import begin
 from curvote.run.config.file import PipelinesFile

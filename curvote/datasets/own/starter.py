@@ -12,8 +12,8 @@ from pathlib import PurePath
 from typing import Final
 
 from curvote.datasets.own.columns import Layout, runs
+from curvote.datasets.own.open_places import TO_STATE
 
-TO_STATE: Final = "TO_STATE"
 # Names that say what a column is, the plainest first.
 _LABELS = ("label", "class", "outcome", "target", "diagnosis", "disease", "group", "y")
 _IDS = ("id", "person", "patient", "client", "subject", "participant", "wearer", "who")

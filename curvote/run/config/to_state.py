@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from curvote.datasets.own.starter import TO_STATE
+from curvote.datasets.own.open_places import TO_STATE
 from curvote.errors import Problem, UserError, Where
 
 # What to write, by the key that holds the mark; the innermost key that is here counts.
