@@ -13,6 +13,8 @@ from curvote.run.project import find_project
 if TYPE_CHECKING:
     from curvote.datasets.own.examined import Examined
 
+MOST_COLUMNS = 40  # of a wide table those that lie outside most
+
 
 def check(
     pipeline: Pipeline, as_json: Json = False, project: ProjectOption = None
@@ -47,6 +49,8 @@ def _print(pipeline: str, found: Examined) -> None:
     facts = [{"": key, title: escape(text)} for key, text in _facts(found)]
     print_rows(facts, ("", title))
     print()
+    odd = sorted(found.columns, key=lambda c: (c.outside, c.missing), reverse=True)
+    shown = found.columns if len(odd) <= MOST_COLUMNS else odd[:MOST_COLUMNS]
     rows = [
         {
             "column": escape(column.name),
@@ -56,9 +60,11 @@ def _print(pipeline: str, found: Examined) -> None:
             "above": f"{column.above:,}",
             "outside": f"{100 * column.share:.2f} %",
         }
-        for column in found.columns
+        for column in shown
     ]
     print_rows(rows, list(rows[0]))
+    if len(rows) < len(odd):
+        typer.echo(f"and {len(odd) - len(rows)} columns more: --json has all.")
     print()
     for remark in found.remarks():
         typer.echo(f"look: {remark}")

@@ -100,6 +100,14 @@ def test_all_that_is_wrong_is_still_an_error(tmp_path: Path) -> None:
         card(tmp_path, ROWS.assign(age=["x", *ROWS.age[1:]]))
 
 
+def test_a_file_with_semicolons_is_recognised(tmp_path: Path) -> None:
+    """What is wrong is said, not that columns are not there."""
+    ROWS.to_csv(tmp_path / "people.csv", index=False, sep=";")
+    parameters = table.Parameters.model_validate(GIVEN)
+    with pytest.raises(UserError, match="its fields are parted by semicolons"):
+        table.examined(parameters, {"path": tmp_path / "people.csv"})
+
+
 def test_curves_are_counted_by_client(tmp_path: Path) -> None:
     """Those left out for gaps, values outside, flat curves and equal ones."""
     hours = np.arange(0, 25, 2.0)

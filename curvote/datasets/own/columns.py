@@ -13,7 +13,12 @@ from typing import Any, Literal
 import numpy as np
 
 from curvote.datasets.own import arrow_cells as cells
-from curvote.datasets.own.given import Violations, batches, names_in
+from curvote.datasets.own.given import (
+    Violations,
+    batches,
+    names_in,
+    refuse_other_separator,
+)
 from curvote.datasets.own.table_rows import MARKS
 from curvote.errors import UserError
 
@@ -67,10 +72,9 @@ def runs(path: Path, column: str) -> int:
 
 
 def _check_names(path: Path, names: list[str]) -> None:
+    refuse_other_separator(path, names)
     if len(names) == 1:
-        raise UserError(
-            f"{path} has one column, {names[0]!r}: columns of CSV are parted by commas."
-        )
+        raise UserError(f"{path} has one column, {names[0]!r}: a label needs another.")
     wrong = sorted({name for name in names if not name or names.count(name) > 1})
     if wrong:
         said = ", ".join(repr(name) for name in wrong)

@@ -16,6 +16,7 @@ EXAMPLES = 10
 _ROWS = 2**17
 _BYTES = 2**22
 Kind = Literal["csv", "parquet"]
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _KINDS: dict[str, Kind] = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -52,6 +53,7 @@ def kind(path: Path) -> Kind:
 
 def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> None:
     """Raise a UserError that lists every wanted column that is not there just once."""
+    refuse_other_separator(path, found)
     problems = [
         f"{path} has no column {name!r}.{did_you_mean(name, found)}"
         if name not in found
@@ -61,6 +63,17 @@ def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> No
     ]
     if problems:
         raise UserError.several(Problem(text) for text in problems)
+
+
+def refuse_other_separator(path: Path, found: Sequence[str]) -> None:
+    """Refuse (UserError) a CSV whose only column looks like several of another form."""
+    kept = next((f for f in _OTHER_SEPARATORS if len(found) == 1 and f in found[0]), "")
+    if kept and kind(path) == "csv":
+        raise UserError(
+            f"{path} has one column, {found[0]!r}: its fields are parted by"
+            f" {_OTHER_SEPARATORS[kept]}. Export it with commas and decimal points, or"
+            " as Parquet."
+        )
 
 
 class Violations:
