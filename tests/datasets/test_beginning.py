@@ -68,6 +68,24 @@ def test_a_name_is_a_text_to_yaml(text: str) -> None:
     assert yaml.safe_load(f"x: [{word(text)}]") == {"x": [text]}
 
 
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("Länder & co.csv", "lander-co"), ("2026.csv", "my-2026"), ("no.csv", "my-no")],
+)
+def test_a_pipeline_is_called_as_its_file(tmp_path: Path, file: str, name: str) -> None:
+    """In letters that every shell and folder takes."""
+    text = started(tmp_path / "a", people(), file)
+    assert [*yaml.safe_load(text)["pipelines"]] == [name]
+
+
+def test_a_word_among_numbers_makes_no_categories(tmp_path: Path) -> None:
+    """What is no number there is named by `check`, with its row."""
+    made = people().astype({"age": object})
+    made.loc[3, "age"] = "n/a"
+    source = yaml.safe_load(started(tmp_path / "a", made))["pipelines"]["people"]
+    assert "age" in source["source"]["bounds"]
+
+
 def test_every_mark_is_named_in_one_pass(tmp_path: Path) -> None:
     """With its line, its columns, and what to write."""
     started(tmp_path / "a", people())

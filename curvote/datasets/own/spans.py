@@ -23,16 +23,18 @@ class Spans:
 
     def add(self, values: Floats, absent: NDArray[np.bool_] | None = None) -> None:
         """Take values (m, p), without those that are ``absent`` (m, p)."""
-        there = np.ones(values.shape, bool) if absent is None else ~absent
-        self.values += there.sum(axis=0)
-        self.below += ((values < self.lower) & there).sum(axis=0)
-        self.above += ((values > self.upper) & there).sum(axis=0)
-        least = values.min(axis=0, initial=np.inf, where=there)
-        most = values.max(axis=0, initial=-np.inf, where=there)
-        self.least, self.most = (
-            np.minimum(self.least, least),
-            np.maximum(self.most, most),
-        )
+        self.values += len(values)
+        if absent is not None and absent.any():
+            values = np.where(absent, np.nan, values)
+            self.values -= absent.sum(axis=0)
+        least = np.fmin.reduce(values, axis=0, initial=np.inf)
+        most = np.fmax.reduce(values, axis=0, initial=-np.inf)
+        if (least < self.lower).any():
+            self.below += (values < self.lower).sum(axis=0)
+        if (most > self.upper).any():
+            self.above += (values > self.upper).sum(axis=0)
+        self.least = np.fmin(self.least, least)
+        self.most = np.fmax(self.most, most)
 
     @property
     def outside(self) -> Integers:

@@ -10,6 +10,7 @@ import json
 import re
 from pathlib import PurePath
 from typing import Final
+from unicodedata import normalize
 
 from curvote.datasets.own.columns import Layout, runs
 from curvote.datasets.own.open_places import TO_STATE
@@ -133,7 +134,8 @@ def word(text: str) -> str:
 
 def _name(path: str) -> str:
     """Return the name of a pipeline: the file's, without its ending."""
-    stem = PurePath(path).name.partition(".")[0]
+    stem = normalize("NFKD", PurePath(path).name.partition(".")[0])
+    stem = stem.encode("ascii", "ignore").decode()
     made = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-").lower()
     return made if re.match(r"[a-z]", made) and made not in _NO_TEXT else f"my-{made}"
 
