@@ -72,6 +72,9 @@ def test_a_worker_killed_twice_changes_no_byte(
     assert plain.hashes(project, made) == expected
 
 
+@pytest.mark.parametrize(
+    "engine", ["local", pytest.param("dask", marks=pytest.mark.faults)], indirect=True
+)
 def test_a_block_that_ends_each_worker_is_given_up(engine: Engine) -> None:
     """After a stated number of times, in one message; the others were done."""
     seen = []
