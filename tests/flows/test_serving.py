@@ -23,12 +23,12 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from curvote.errors import UserError
+from curvote.flows.environment import SERVED, no_idle_workers
+from curvote.flows.server.access import leave_secret, read_secret
+from curvote.flows.server.launch import listen
+from curvote.flows.server.private import PrefectServer, served_by
+from curvote.flows.serving.serve import serve
 from curvote.run.project import Project
-from flows.access import leave_secret, read_secret
-from flows.environment import SERVED, no_idle_workers
-from flows.server import PrefectServer, served_by
-from flows.server_launch import listen
-from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
 from tests.served import LONG_ENOUGH, Headers, Served, up
@@ -48,7 +48,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with log.open("w") as file:
         serving = subprocess.Popen(
-            [sys.executable, "-m", "flows", "serve", "--port", "0"],
+            [sys.executable, "-m", "curvote.flows", "serve", "--port", "0"],
             cwd=root,
             env=environment | {"PYTHONPATH": str(ROOT)},
             stdout=file,
@@ -221,7 +221,7 @@ def test_neither_another_project_nor_an_unscheduled_pipeline_runs(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever orders it: the served project is in the environment of the run."""
-    from flows import scheduled
+    from curvote.flows.serving import scheduled
 
     monkeypatch.setenv(SERVED, str(project.root))
     with pytest.raises(UserError, match=r"'/' is not served here"):
