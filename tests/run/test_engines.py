@@ -84,6 +84,7 @@ def test_a_block_that_ends_each_worker_is_given_up(engine: Engine) -> None:
     assert "--workers" in str(told.value)
 
 
+@pytest.mark.faults  # what tells such an end from others is tried below
 def test_a_worker_over_its_memory_limit_is_replaced_then_said() -> None:
     """It takes no more than it may, and the message says that it was memory."""
     with (
