@@ -50,6 +50,14 @@ def source_hash(name: str) -> str:
     return f"sha256-{base64.b64encode(digest).decode()}"
 
 
+def stamp() -> None:
+    """Write the hashes of script and style into the page's rules."""
+    text = PAGE.read_text("utf-8")
+    for name in ("script", "style"):
+        text = re.sub(f"{name}-src '[^']*'", f"{name}-src '{source_hash(name)}'", text)
+    PAGE.write_text(text, encoding="utf-8")
+
+
 def run(folder: Path, code: str, given: Any = None) -> Any:
     """Return what the function body ``code`` returns; it may name what is ``given``."""
     file = folder / "client.js"
@@ -73,3 +81,7 @@ def refusal(folder: Path, code: str, given: Any = None) -> str | None:
     told = run(folder, caught, given)
     assert told is None or told[1], f"no refusal but a mistake: {told}"
     return None if told is None else str(told[0])
+
+
+if __name__ == "__main__":
+    stamp()

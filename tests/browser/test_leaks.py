@@ -14,7 +14,10 @@ from tests.vectors.envelope import curve
 
 
 def test_its_rules_name_its_own_script_and_style() -> None:
-    """What else a page could run, fetch or send, the browser refuses."""
+    """What else a page could run, fetch or send, the browser refuses.
+
+    After a change of the page `python -m tests.browser.script` writes them anew.
+    """
     (rules,) = re.findall(
         r'Content-Security-Policy" content="([^"]*)"', PAGE.read_text("utf-8")
     )
