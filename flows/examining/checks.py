@@ -6,10 +6,17 @@ import sqlite3
 from collections.abc import Iterator
 
 from curvote.errors import UserError
+from curvote.flows.examining import (
+    databases,
+    machine,
+    mending,
+    released,
+    stored,
+    versions,
+)
+from curvote.flows.examining.finding import Check, Finding
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
-from flows.examining import databases, machine, mending, released, stored, versions
-from flows.examining.finding import Check, Finding
 
 
 def pipelines(project: Project) -> Iterator[Finding]:
@@ -29,6 +36,7 @@ CHECKS: dict[str, Check] = {
     "stale runs": stored.runs,
     "run records": stored.records,
     "locks": stored.locks,
+    "object store": stored.object_store,
     "artifacts": stored.artifacts,
     "ledger": released.ledger,
     "reservations": released.reservations,

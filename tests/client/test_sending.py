@@ -17,8 +17,8 @@ from curvote.client import sending
 from curvote.client.sending import NotSent, send
 from curvote.envelope import issue
 from curvote.errors import UserError
+from curvote.flows.commands import client as cli_client
 from curvote.server.intake import Intake
-from flows import cli_client
 from tests.envelope_service import project, serving
 from tests.rounds import REPORTS, signed
 
@@ -102,7 +102,12 @@ def test_hope_ends_and_the_envelope_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "host", "ftp://host", "http://host", "https://", "http://localhost:x"]
+    "url",
+    [
+        *("", "host", "ftp://host", "http://host", "https://", "http://localhost:x"),
+        *("https://host/a b", "https://host/\u00e9", "https://a..b/", "https://.host"),
+        f"https://{'a' * 64}.org",
+    ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     """Nor is one on whose way others could read."""

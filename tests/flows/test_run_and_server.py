@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows.server.private import PrefectServer
 from curvote.run import history
 from curvote.run.project import Project
-from flows.server import PrefectServer
 from tests import plain
 from tests.processes import processes_of, until
 
@@ -24,9 +24,18 @@ def server_of(root: Path) -> int | None:
     """Return the process of the server that works for a project."""
     for pid in processes_of(root):
         line = Path(f"/proc/{pid}/cmdline")
-        if line.exists() and "flows.server_process" in line.read_text():
+        if line.exists() and "curvote.flows.server.process" in line.read_text():
             return pid
     return None
+
+
+def kill_server(project: Project, stored: int) -> None:
+    """Kill the server once so many artifacts are begun; wait until there is another."""
+    assert until(lambda: len([*project.clients.glob("*/*")]) >= stored, LONG_ENOUGH)
+    pid = server_of(project.root)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert until(lambda: server_of(project.root) not in {None, pid}, 60)
 
 
 @pytest.mark.faults
@@ -35,19 +44,14 @@ def test_a_run_goes_on_when_its_server_dies(tmp_path: Path) -> None:
     project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 200})
     words = ["run", "tiny", "--workers", "1", "--block", "5"]
     running = subprocess.Popen(
-        [sys.executable, "-m", "flows", *words, "--project", str(project.root)],
+        [sys.executable, "-m", "curvote.flows", *words, "--project", str(project.root)],
         env={k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"},
         stderr=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         text=True,
     )
     for number in range(1, 3):
-        begun = lambda: len([*project.clients.glob("*/*")]) >= number  # noqa: B023, E731
-        assert until(begun, LONG_ENOUGH)
-        pid = server_of(project.root)
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        assert until(lambda: server_of(project.root) not in {None, pid}, 60)  # noqa: B023
+        kill_server(project, number)
     _, told = running.communicate(timeout=LONG_ENOUGH)
     assert running.returncode == 0, told
     said = "Prefect's server was ended by SIGKILL; it is started again"

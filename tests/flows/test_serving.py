@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 from joblib import Parallel, delayed
@@ -21,12 +22,12 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from curvote.errors import UserError
+from curvote.flows.environment import SERVED, no_idle_workers
+from curvote.flows.server.access import leave_secret, read_secret
+from curvote.flows.server.launch import listen
+from curvote.flows.server.private import PrefectServer, served_by
+from curvote.flows.serving.serve import serve
 from curvote.run.project import Project
-from flows.access import leave_secret, read_secret
-from flows.environment import no_idle_workers
-from flows.server import PrefectServer, served_by
-from flows.server_launch import listen
-from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
 from tests.served import LONG_ENOUGH, Headers, Served, up
@@ -46,7 +47,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with log.open("w") as file:
         serving = subprocess.Popen(
-            [sys.executable, "-m", "flows", "serve", "--port", "0"],
+            [sys.executable, "-m", "curvote.flows", "serve", "--port", "0"],
             cwd=root,
             env=environment | {"PYTHONPATH": str(ROOT)},
             stdout=file,
@@ -162,7 +163,16 @@ def test_a_second_serve_is_refused(served: Served) -> None:
     assert served_by(served.project.state / "prefect")
 
 
-def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
+def ordered(served: Served, place: str, order: dict[str, Any]) -> str:
+    """Give an order with the secret; return its run."""
+    given = f"{place}/create_flow_run", order, served.logged_in()
+    status, _, run = served.ask("POST", *given)
+    assert status == 201, run
+    return str(run["id"])
+
+
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.faults)])
+def test_an_order_names_a_served_pipeline_and_no_more(served: Served, n: int) -> None:
     """Overrides, a new release, another pipeline, project or code are not obeyed.
 
     The last order is a plain one, given after its deployment was told to run other
@@ -171,23 +181,21 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     (deployment,) = served.deployments()
     here = {"pipeline": "real", "project": str(served.project.root)}
     greedy = {"overrides": ["epsilon=100000"], "new_release": True}
-    orders = [
-        {"parameters": here | greedy},
+    refused: list[dict[str, Any]] = [
         {"parameters": here | greedy, "enforce_parameter_schema": False},
         {"parameters": here | {"pipeline": "tiny"}},
         {"parameters": here | {"project": "/"}},
+        {"parameters": here | greedy},
+    ]
+    orders = [
+        *refused[:n],
         {"parameters": here, "job_variables": {"env": {"CURVOTE_SERVED": "/"}}},
     ]
     place = f"/deployments/{deployment['id']}"
     steps = [{"prefect.deployments.steps.run_shell_script": {"script": "touch owned"}}]
     other = {"pull_steps": steps, "entrypoint": "os.getcwd", "path": "/"}
     assert served.ask("PATCH", place, other, served.logged_in())[0] == 204
-    runs = []
-    for order in orders:
-        given = f"{place}/create_flow_run", order, served.logged_in()
-        status, _, run = served.ask("POST", *given)
-        assert status == 201, run
-        runs.append(run["id"])
+    runs = [ordered(served, place, order) for order in orders]
 
     def states() -> list[str]:
         known = served.logged_in()
@@ -204,6 +212,15 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     assert {entry.budget.epsilon for entry in entries} == {4}
     assert {entry.facts["number"] for entry in entries} == {1}
     assert not list(served.project.root.rglob("owned"))
+
+
+def test_another_project_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by this process, whose project is in its environment."""
+    from curvote.flows.serving import scheduled
+
+    monkeypatch.setenv(SERVED, "/here")
+    with pytest.raises(UserError, match=r"'/' is not served here; /here is"):
+        scheduled._check("real", "/")
 
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from curvote.chain.measure import SCORES
 from curvote.errors import UserError
+from curvote.flows.output.tables import print_scores
+from curvote.flows.tracking.cells import by_cell, scores_of
 from curvote.protocols import by_class
 from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.scores import score_rows
@@ -22,8 +24,6 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import RunView, views
 from curvote.run.summary import summary
-from flows.cells import by_cell, scores_of
-from flows.tables import print_scores
 from tests import plain
 
 SOURCE = {"name": "simulated-classes", "n_classes": 4, "d": 3, "distance": 5.0}
@@ -123,6 +123,7 @@ def test_rows_of_each_class_are_listed_and_logged(
     assert "class 3" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_the_page_has_a_section_of_classes(
     done: tuple[Project, RunRecord], tmp_path: Path
 ) -> None:
