@@ -82,6 +82,20 @@ def test_it_sees_curves_as_the_reference_does(tmp_path: Path) -> None:
         assert np.allclose(told["z"], wanted.z[0], rtol=1e-12, atol=near / wide)
 
 
+@needs_node
+def test_a_decision_of_nothing_says_the_first_class(tmp_path: Path) -> None:
+    """As the reference has it: only what is above 0 says the second."""
+    code = """
+    const known = { z: [0, 0], coefficients: [1, -1] };
+    const task = (judge, shift) => ({ encoding: { judge },
+      candidates: { coef: [[9, 9], [1, 1]], intercept: [9, shift] } });
+    return [["rescaled", 0], ["coefficients", 0], ["rescaled", 1e-300]].map(
+      ([judge, shift]) => [0, 1].map(
+        (place) => right(task(judge, shift), 1, known, place)));
+    """
+    assert run(tmp_path, code) == [[True, False], [True, False], [False, True]]
+
+
 def _odd(values: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
     far, gap = values.copy(), values.copy()
     far[:2], gap[1] = (np.inf, -1e300), np.nan

@@ -46,7 +46,7 @@ def test_the_same_words_give_the_same_noise(
 ) -> None:
     """Whatever the epsilon and the values, and where 64 bits decide nothing, too."""
     rng, given = np.random.default_rng(4), []
-    for seed, epsilon in enumerate(np.exp(rng.uniform(-13, 8, 60)).tolist()):
+    for seed, epsilon in enumerate(np.exp(rng.uniform(-13, 21, 60)).tolist()):
         words, values = source(seed), rng.uniform(-1.3, 1.3, rng.integers(1, 40))
         values[rng.random(values.size) < 0.2] = (2 * seed + 1) * 2.0**-21
         noised = Laplace(epsilon=epsilon).randomize(values, words).tolist()
@@ -77,6 +77,14 @@ def test_bounds_on_the_exponential_bracket_it(tmp_path: Path) -> None:
         assert int(low) <= wanted[1], case
         assert wanted[0] <= int(high), case
         assert int(high) - int(low) <= 3, case
+
+
+def test_the_threshold_of_a_bit_is_its_first_word_that_turns_it(tmp_path: Path) -> None:
+    """As in the Python channel, to the word."""
+    kept = BinaryRR(epsilon=1.5).threshold
+    given = [f"{word:016x}" for word in (0, kept - 1, kept, 2**64 - 1)]
+    code = "const words = tape(given); return given.map(() => respond(1, 1.5, words))"
+    assert run(tmp_path, code, given) == [1, 1, -1, -1]
 
 
 def test_words_of_the_system_are_fresh(tmp_path: Path) -> None:

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from curvote import jws, sealed
+from curvote.signed import _header
+from curvote.strict_json import canonical
 from tests.browser.script import needs_node, refusal, run
 from tests.browser.tasks import TASKS, Server, bent, identity_rows, signed
+from tests.vectors.envelope import KEY
 
 pytestmark = needs_node
 
@@ -103,6 +106,10 @@ def test_a_task_that_somebody_altered_is_refused(tmp_path: Path) -> None:
 
 def test_a_document_in_another_form_is_refused(tmp_path: Path) -> None:
     """Also where its server signed it: nobody reads a key twice."""
+    text = canonical({"task": TASKS["report"].to_json(), "seal_to": None})
+    for other in (text + b" ", text.replace(b'"number":1', b'"number":2,"number":1')):
+        line = jws.made(_header(KEY._public), other, KEY._key.sign).decode()
+        assert "one form" in (refusal(tmp_path, "await opened(given)", line) or "")
     forms = [
         '{"a":1,"a":2}',
         '{"b":1,"a":2}',

@@ -99,7 +99,8 @@ def test_the_browsers_client_has_the_published_integers(tmp_path: Path) -> None:
     return {
       shares: parts.map(({ epsilon, d }) => ({ epsilon, d,
         ...shares({ epsilon, label_share: "equal", encoding: { size: d } }) })),
-      kept: constants.map(({ epsilon }) => threshold(epsilon).toString(16)),
+      constants: constants.map(({ epsilon }) => ({ epsilon, ...integers(epsilon),
+        threshold: threshold(epsilon).toString(16) })),
       draws: draws.map(({ values, epsilon, words }) => {
         const all = tape(words), noised = laplace(values, epsilon, all);
         return { noised, left: all.left.length };
@@ -108,6 +109,10 @@ def test_the_browsers_client_has_the_published_integers(tmp_path: Path) -> None:
     """
     told = run(tmp_path, code, VECTORS)
     assert told["shares"] == VECTORS["shares"]
-    assert told["kept"] == [each["threshold"] for each in VECTORS["constants"]]
+    integers = [
+        {k: v if k in {"epsilon", "threshold"} else int(v) for k, v in each.items()}
+        for each in told["constants"]
+    ]
+    assert integers == VECTORS["constants"]
     wanted = [{"noised": each["noised"], "left": 0} for each in VECTORS["draws"]]
     assert told["draws"] == wanted
