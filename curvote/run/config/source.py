@@ -97,7 +97,7 @@ def own_file(project: Project, pipeline: Pipeline) -> Path | None:
     if not given(pipeline.source):
         return None
     _, parameters = chosen(pipeline.source)
-    place = project.root / parameters.path
+    place: Path = project.root / parameters.path
     if not place.is_file():
         raise UserError(f"no file {place}.", where=("source", "path"))
     return place
