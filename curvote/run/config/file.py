@@ -87,8 +87,12 @@ class PipelinesFile:
         What a run does when it fails is not among it: that is read when it fails.
         """
         found = {name: self.configured(name).pipeline.schedule for name in self.names()}
-        when = {"exclude_none": True, "exclude": {"retries", "retry_delay"}}
-        return {n: s.model_dump(**when) for n, s in found.items() if s}
+        left_out = {"retries", "retry_delay"}
+        return {
+            name: schedule.model_dump(exclude_none=True, exclude=left_out)
+            for name, schedule in found.items()
+            if schedule
+        }
 
     def configured(
         self, name: str, overrides: Sequence[str] = (), **fixed: Any
