@@ -32,6 +32,12 @@ class PerCoordinate(VectorMechanism):
         self.tight = self.scalar.tight
         self.low, self.high = self.scalar.low, self.scalar.high
         self.unit_scale = self.scalar.unit_scale
+        self._params = params
+
+    def __repr__(self) -> str:
+        given = {"d": self.d, "epsilon": self.epsilon, **self._params}
+        said = [f"{name}={value!r}" for name, value in given.items()]
+        return f"per_coordinate({', '.join([repr(self.name), *said])})"
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""
