@@ -25,7 +25,7 @@ def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def _names(package: str, modules: Mapping[str, str]) -> list[str]:
-    """Return what the package exports, its modules so far, and what Python put there."""
+    """Return what a package exports, its modules so far, and what Python put there."""
     own = {
         name
         for name, value in vars(sys.modules[package]).items()

@@ -19,6 +19,7 @@ from curvote.protocols.direct_one_of import combine as one_of
 from curvote.protocols.direct_two import combine, whiten
 from curvote.protocols.message import Known, Message, messages
 from curvote.protocols.stages.stated import public
+from curvote.random_state import RandomState
 from curvote.representation.encoding import Encoded
 from curvote.task import Task
 
@@ -110,7 +111,7 @@ class DirectClassifier(BothSides):
         coordinates: str = "orthonormal",
         arm: str = AUTO,
         intercept: float | str = AUTO,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.basis = basis
         self.n_basis = n_basis
@@ -133,7 +134,7 @@ class DirectClassifier(BothSides):
         self.arm_ = str(rule.arm) if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason
         self.task_ = self._task(stated)
-        rng, noise = self._draws()
+        rng, noise = self._draws(n)
         own = Known(encoded.coefficients, encoded.z, labels)
         return line_in(self._decoded(_Crowd(own, rng.permutation(n), noise)))
 

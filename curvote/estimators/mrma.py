@@ -17,6 +17,7 @@ from curvote.protocols.mrma.aggregate import ensemble
 from curvote.protocols.mrma.messages import MESSAGES
 from curvote.protocols.mrma.tables import variant
 from curvote.protocols.mrma.train import fitted, problem, weak_table
+from curvote.random_state import RandomState
 from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoded
 from curvote.representation.rescale import UNBOUNDED
@@ -106,7 +107,7 @@ class MRMAClassifier(BothSides):
         train_share: float = 1 / 6,
         cutoff: float = 0.8,
         when_none_pass: str = "soft",
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.basis = basis
         self.n_basis = n_basis
@@ -133,7 +134,7 @@ class MRMAClassifier(BothSides):
         self.task_ = replace(
             stated, mechanism=self.mechanism, label_share=self.label_share
         )
-        rng, entropy = self._draws()
+        rng, entropy = self._draws(len(labels))
         everybody = Known(encoded.coefficients, encoded.z, labels)
         order, n_train = rng.permutation(len(labels)), self._n_train(len(labels))
         train, voters = everybody.of(order[:n_train]), everybody.of(order[n_train:])

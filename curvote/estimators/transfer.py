@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.classes import Classes
+from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
 from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.privacy import Budget
+from curvote.random_state import RandomState, seeds
 from curvote.transfer import rules
 from curvote.transfer.choosing import choose
 from curvote.transfer.combination import combine
@@ -32,7 +34,7 @@ AUTO = "auto"
 OF_TWO = "kernel"
 
 
-class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
+class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
     """A classifier for one of several servers, from one noised release of each.
 
     `fit` plays all servers and the target: each server's rows become one release, which
@@ -71,7 +73,7 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
     task_ : the `curvote.transfer.task.Task`, with the form taken and its parameters;
         class k is called by the text of ``classes_[k]``
     reason_ : why ``auto`` took this form, None where one was named
-    releases_ : list of `curvote.transfer.releasing.Release`, one of each server
+    sent_ : list of `curvote.transfer.releasing.Release`, one of each server
     model_ : the `curvote.transfer.model.Model`; ``model_.servers`` has each server's
         weight and agreement with the target, ``model_.inside`` says that a server's
         ``own`` records stand in it without noise
@@ -111,7 +113,7 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         weights: str | Mapping[str, float] = "aligned",
         decide: str = "balanced",
         bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1, 1),
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -129,12 +131,15 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: ArrayLike, server: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, server: ArrayLike | None = None, **refused: Any
+    ) -> Self:
         """Draw and combine the releases on X (n, d), labels y (n,) and servers (n,).
 
         Without ``server`` all rows are one server's. Each call draws anew: ``spent_``
-        says what a row of all of them has spent.
+        says what a row of all of them has spent. A ``sample_weight`` is a UserError.
         """
+        refuse_weights(self, refused)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -143,10 +148,10 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         stated = self._stated(tables, _texts(classes))
         spends = tables.budgets(stated)
         self.task_, self.reason_ = self._formed(stated, tables.sizes, target)
-        weights = self._checked_weights()
-        self._count(spends)
-        self.releases_ = tables.released(self.task_, self._entropy)
-        self.model_ = combine(self.task_, self.releases_, target, weights, self.decide)
+        weights, seed = self._checked_weights(), seeds(self.random_state)
+        self._count_servers(spends, tables.noised(stated))
+        self.sent_ = tables.released(self.task_, lambda: _entropy(seed))
+        self.model_ = combine(self.task_, self.sent_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
         return self
 
@@ -196,25 +201,21 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
     def _checked_weights(self) -> str | dict[str, float]:
         """Return the weights; what `combine` would refuse spends nothing."""
         validate.one_of(DECIDE, decide=self.decide)
-        if self.random_state is not None:
-            validate.at_least(0, random_state=self.random_state)
         if isinstance(self.weights, str):
             rules.fixed(form(self.task_.release), self.weights)
             return self.weights
         return {str(name): weight for name, weight in self.weights.items()}
 
-    def _count(self, now: dict[str, Budget]) -> None:
-        """Add what this fit spends; to be called before anything is drawn."""
+    def _count_servers(self, now: dict[str, Budget], noised: NDArray[np.int64]) -> None:
+        """Add what this fit spends at each server, and count its rows."""
         before: dict[str, Budget] = getattr(self, "spent_", {})
         added = {name: before[name] + now[name] for name in before.keys() & now}
         self.spent_ = before | now | added
-        # One fit with known noise is enough to know the record.
-        self.private_ = getattr(self, "private_", True) and self.random_state is None
+        self._count(noised)
 
-    def _entropy(self) -> Entropy:
-        if self.random_state is None:
-            return SystemEntropy()
-        return SeededEntropy(np.random.SeedSequence(self.random_state))
+
+def _entropy(seed: np.random.SeedSequence | None) -> Entropy:
+    return SystemEntropy() if seed is None else SeededEntropy(seed)
 
 
 def _target(wanted: Any, sizes: Mapping[str, int]) -> str:

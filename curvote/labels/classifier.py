@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from curvote import validate
+from curvote.counted import refuse_weights
 from curvote.labels import calibration
 from curvote.labels.asking import AsksLabels
 from curvote.labels.codes import Codes
@@ -21,6 +22,7 @@ from curvote.labels.learners.making import make
 from curvote.labels.left_out import LeftOut, left_out
 from curvote.labels.predicted import Predicted
 from curvote.labels.records import known, learned
+from curvote.random_state import RandomState, checked
 from curvote.validate import FloatArray
 
 
@@ -110,7 +112,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None = None,
         decide: str = "accuracy",
         calibrate: bool = True,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
@@ -126,12 +128,14 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any, unlabelled: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Learn from records X (n, d) and their plain labels (n,) or `Codes` (n,).
 
         ``unlabelled`` (u, d) are further public records, for learners of graphs. Each
-        call with plain labels asks every label again: see ``spent_``.
+        call with plain labels asks every label again: see ``spent_``. A
+        ``sample_weight`` is a UserError.
         """
+        refuse_weights(self, refused)
         told = self._learn(X, y, unlabelled)
         if self.calibrate or self.decide == BALANCED:
             self._judge(told)
@@ -174,8 +178,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
 
     def _check(self) -> None:
         validate.one_of(DECIDE, decide=self.decide)
-        if self.random_state is not None:
-            validate.at_least(0, random_state=self.random_state)
+        checked(self.random_state)
         make(self.estimator)
 
     def _learn(self, X: Any, y: Any, unlabelled: Any) -> Told:

@@ -14,11 +14,10 @@ from curvote.labels.codes import Codes
 from curvote.labels.encoders import AUTO, concrete, stated
 from curvote.labels.places import places_of
 from curvote.mechanisms import make
+from curvote.random_state import RandomState, checked
 from curvote.validate import FloatArray
 
-RandomState = (
-    int | np.integer | np.random.RandomState | np.random.Generator | Entropy | None
-)
+Noise = RandomState | Entropy
 
 
 def encode(
@@ -26,7 +25,7 @@ def encode(
     classes: ArrayLike | None = None,
     epsilon: float = 1.0,
     encoder: str = AUTO,
-    random_state: RandomState = None,
+    random_state: Noise = None,
     *,
     prior: ArrayLike | None = None,
 ) -> Codes:
@@ -53,10 +52,11 @@ def _prior(prior: ArrayLike, encoder: str) -> FloatArray:
     return validate.finite(prior=prior)
 
 
-def entropy_of(random_state: RandomState) -> Entropy:
+def entropy_of(random_state: Noise) -> Entropy:
     """Return where noise comes from: None is the operating system, else a seed.
 
-    A seed is a whole number >= 0, or drawn from numpy's generators.
+    A seed is a whole number >= 0, or drawn from numpy's generators. An `Entropy` is
+    taken as it is; anything else is a UserError.
     """
     if random_state is None:
         return SystemEntropy()
@@ -64,9 +64,9 @@ def entropy_of(random_state: RandomState) -> Entropy:
         return SeededEntropy(int(random_state.randint(1 << 31)))
     if isinstance(random_state, np.random.Generator):
         return SeededEntropy(int(random_state.integers(1 << 62)))
-    if isinstance(random_state, int | np.integer):
-        return SeededEntropy(validate.at_least(0, random_state=int(random_state)))
-    return random_state
+    if hasattr(random_state, "words"):
+        return random_state
+    return SeededEntropy(checked(random_state))
 
 
 def shares(codes: Codes) -> tuple[FloatArray, FloatArray]:

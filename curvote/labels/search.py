@@ -13,6 +13,7 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from curvote import validate
+from curvote.counted import refuse_weights
 from curvote.errors import UserError
 from curvote.labels.asking import AsksLabels
 from curvote.labels.choosing import LIKELIHOOD, Judged, Params, Part, judged
@@ -24,6 +25,7 @@ from curvote.labels.holding import held_out, refuse_few
 from curvote.labels.records import known, learned
 from curvote.labels.score import Score
 from curvote.labels.scoring import SCORINGS, Scoring, private_score
+from curvote.random_state import RandomState, checked, seeds
 from curvote.validate import FloatArray
 
 # For a classifier of estimator "auto", the simplest first.
@@ -106,7 +108,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         grid: Grid | None = None,
         holdout: float = 0.2,
         scoring: Scoring = LIKELIHOOD,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.grid = grid
@@ -120,11 +122,13 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any, unlabelled: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Choose by records X (n, d) and `Codes` (n,), or plain labels asked for once.
 
-        ``unlabelled`` (u, d) are further public records, for learners of graphs.
+        ``unlabelled`` (u, d) are further public records, for learners of graphs. A
+        ``sample_weight`` is a UserError.
         """
+        refuse_weights(self, refused)
         records = learned(self, X)
         base = PrivateLabelClassifier() if self.estimator is None else self.estimator
         tried = _members(_grid(self.grid, base))
@@ -160,8 +164,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         validate.fraction(holdout=self.holdout)
         if not callable(self.scoring):
             validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
-        if self.random_state is not None:
-            validate.at_least(0, random_state=self.random_state)
+        checked(self.random_state)
 
     def _refuse(self, stated: Any, n: int, k: int) -> None:
         """Refuse a share held out that says nothing, before labels are asked."""
@@ -190,7 +193,11 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
 
 def _candidates(base: Any, tried: list[Params], rng: np.random.Generator) -> list[Any]:
     """Return the candidates, all with one seed: they are given codes, no labels."""
-    seed = int(rng.integers(2**31)) if base.random_state is None else base.random_state
+    seed = base.random_state
+    if not isinstance(seed, int | np.integer):
+        own = seeds(seed)
+        drawn = rng if own is None else np.random.default_rng(own)
+        seed = int(drawn.integers(2**31))
     made = [clone(base).set_params(**clone(each, safe=False)) for each in tried]
     return [model.set_params(random_state=seed) for model in made]
 

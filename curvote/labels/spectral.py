@@ -129,7 +129,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
 def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
     """Return the distinct k-means centres of a sample of the records."""
-    rng = check_random_state(random_state)
+    rng = check_random_state(_legacy(random_state))
     most = _PER_ANCHOR * count
     some = X if len(X) <= most else X[rng.choice(len(X), most, replace=False)]
     means = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=rng)
@@ -137,6 +137,13 @@ def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
         # Fewer distinct records than centres: the distinct ones are the centres.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.unique(means.fit(some).cluster_centers_, axis=0)
+
+
+def _legacy(random_state: Any) -> Any:
+    """Return what k-means takes: of a Generator, a seed drawn from it."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 32))
+    return random_state
 
 
 def _largest(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:

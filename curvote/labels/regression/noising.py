@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvote import validate
-from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.labels.encoding import entropy_of
+from curvote.labels.encoding import Noise, entropy_of
 from curvote.labels.regression import prior as priors
 from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete, on_bins
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
@@ -24,7 +23,7 @@ def noise_targets(
     bounds: tuple[float, float],
     epsilon: float = 1.0,
     randomizer: str = AUTO,
-    random_state: int | Entropy | None = None,
+    random_state: Noise = None,
     *,
     prior: ArrayLike | None = None,
 ) -> NoisedTargets:

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.counted import Counted, every, refuse_weights
+from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.labels.regression.learners import made
 from curvote.labels.regression.noising import checked_labels, noise_targets
@@ -18,10 +19,11 @@ from curvote.labels.regression.prior import histogram, reported, stated
 from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
 from curvote.privacy import Budget
+from curvote.random_state import RandomState, sources
 from curvote.validate import FloatArray
 
 
-class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
+class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
     """Learns a number from public features and one noised label of each record.
 
     `fit` on plain labels plays the clients: each label is released once, with all of
@@ -81,6 +83,8 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
     [60.] epsilon 2
     """
 
+    instead = "Draw NoisedTargets once, by noise_targets, and tune on these."
+
     def __init__(
         self,
         estimator: Any = "ridge",
@@ -90,7 +94,7 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         *,
         prior: ArrayLike | None = None,
         share: float = 0.2,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
@@ -106,13 +110,14 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: ArrayLike | NoisedTargets) -> Self:
+    def fit(self, X: Any, y: ArrayLike | NoisedTargets, **refused: Any) -> Self:
         """Learn from features X (n, d) and labels, or noised labels, (n,).
 
         Plain labels are noised anew by each call. Noised ones of other bounds, epsilon
-        or randomizer than the model's are a UserError.
+        or randomizer than the model's are a UserError, as is a ``sample_weight``.
         """
-        rng, entropy = self._sources()
+        refuse_weights(self, refused)
+        rng, entropy = sources(self.random_state)
         if isinstance(y, NoisedTargets):
             X = validate_data(self, X, dtype=np.float64)
             rows, targets = np.arange(len(X)), self._checked(y, len(X))
@@ -143,7 +148,7 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         name = concrete(self.randomizer, validate.positive(epsilon=self.epsilon))
         bounds, share = checked_bounds(self.bounds), validate.fraction(share=self.share)
         prior = None if self.prior is None else stated(self.prior)
-        self._count()
+        self._spend(Budget(self.epsilon), every(len(y)))
         rows = np.arange(len(y))
         if name == ON_BINS and prior is None:
             order = rng.permutation(len(y))
@@ -170,18 +175,3 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
                     f" the model {value!r}."
                 )
         return targets
-
-    def _count(self) -> None:
-        """Add what this fit spends; to be called before anything is drawn."""
-        now, before = Budget(self.epsilon), getattr(self, "spent_", None)
-        self.spent_ = now if before is None else before + now
-        # One fit with known noise is enough to know the label.
-        self.private_ = getattr(self, "private_", True) and self.random_state is None
-
-    def _sources(self) -> tuple[np.random.Generator, Entropy]:
-        """Return what splits and learns, and where noise comes from."""
-        if self.random_state is None:
-            return np.random.default_rng(), SystemEntropy()
-        validate.at_least(0, random_state=self.random_state)
-        split, noise = np.random.SeedSequence(self.random_state).spawn(2)
-        return np.random.default_rng(split), SeededEntropy(noise)
