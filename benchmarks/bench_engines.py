@@ -31,7 +31,7 @@ import psutil
 import yaml
 from joblib.externals.loky import get_reusable_executor
 
-from benchmarks import bench_scale
+from benchmarks import scale_tasks
 from benchmarks.history import record
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.run.config.file import PipelinesFile
@@ -160,7 +160,7 @@ def released(base: Path, folder: Path, artifacts: str | None = None) -> Project:
 def encoded(base: Path) -> Path:
     """Write 300,000 clients and read them: what comes before a release."""
     base.mkdir()
-    bench_scale.write(base, CLIENTS)
+    scale_tasks.write(base, CLIENTS)
     for step in planned(Project(base), "report").steps:
         if step.stage.name in {"ingest", "project"}:
             execute(Project(base), step)

@@ -178,20 +178,20 @@ def pause(ids: Sequence[UUID]) -> None:
                 client.pause_deployment(one)
 
 
-async def pass_over() -> dict[str, int]:
-    """Delete all but the latest of the late runs of each deployment; count them."""
+async def pass_over(ids: Sequence[UUID]) -> dict[str, int]:
+    """Delete all but the latest of the late runs of each of these; count them."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
     late: dict[str, list[FlowRun]] = defaultdict(list)
     async with get_client() as client:
         found = await client.read_flow_runs(
-            flow_run_filter=_late(None),
+            flow_run_filter=_late(ids),
             sort=FlowRunSort.EXPECTED_START_TIME_ASC,
             limit=_PAGE,
         )
         for run in found:
-            if run.auto_scheduled and _TAG in run.tags:
+            if run.auto_scheduled:
                 late[str(run.parameters.get("pipeline"))].append(run)
         for runs in late.values():
             for run in runs[:-1]:
@@ -199,15 +199,15 @@ async def pass_over() -> dict[str, int]:
     return {name: len(runs) - 1 for name, runs in late.items() if len(runs) > 1}
 
 
-def _late(ids: Sequence[UUID] | None) -> FlowRunFilter:
+def _late(ids: Sequence[UUID]) -> FlowRunFilter:
     due = {"before_": _now() - _SOON}
     return _filter(ids, expected_start_time=due, state=_WAITING)
 
 
-def _filter(ids: Sequence[UUID] | None, **conditions: Any) -> FlowRunFilter:
+def _filter(ids: Sequence[UUID], **conditions: Any) -> FlowRunFilter:
     from prefect.client.schemas.filters import FlowRunFilter
 
-    own = {} if ids is None else {"deployment_id": {"any_": list(ids)}}
+    own = {"deployment_id": {"any_": list(ids)}}
     return FlowRunFilter.model_validate(own | conditions)
 
 

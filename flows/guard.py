@@ -39,4 +39,8 @@ def _guard(child: Child, over: threading.Event) -> None:
         lines.say(f"{child.called} {how}; it is started again", "warning")
         if over.wait(wait):
             return
-        child.start()
+        try:
+            child.start()
+        except OSError as error:  # no space for its log, or no more processes
+            lines.say(f"{child.called} is given up: {error.strerror}", "error")
+            return

@@ -22,7 +22,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from curvote.errors import InternalError
-from curvote.server.intake_group import Full, Group, Outcome, Unavailable
+from curvote.server.intake_group import Full, Group, Unavailable
 from flows.intake_metrics import Metrics
 from flows.intake_problems import (
     BROKEN,
@@ -48,6 +48,8 @@ MOST_READ: Final = 2**27
 READING: Final = 30.0
 # New uploads are sent away for so long before connections are closed (seconds).
 DRAINING: Final = 1.0
+# How many wait is said so often (seconds).
+COUNTING: Final = 1.0
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
 
 
@@ -161,17 +163,28 @@ class Service:
 
     async def page(self, request: Request) -> Response:
         """Return what was counted."""
-        self.metrics.state(waiting=self.group.waiting, ready=self.ready)
+        self._count()
         kind = "text/plain; version=0.0.4; charset=utf-8"
         return Response(self.metrics.page(), media_type=kind)
+
+    def _count(self) -> None:
+        self.metrics.state(waiting=self.group.waiting, ready=self.ready)
+
+    async def _keep_counting(self) -> None:
+        """Say how it is now and then: another process may be asked for it."""
+        while True:
+            self._count()
+            await asyncio.sleep(COUNTING)
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         self.group.start()
         restore = self._drain_on_signals()
+        counting = asyncio.create_task(self._keep_counting())
         try:
             yield
         finally:
+            counting.cancel()
             restore()
             await asyncio.to_thread(self.group.stop, 60.0)
 
@@ -243,6 +256,3 @@ async def _unknown(request: Request, error: Exception) -> Response:
 
 async def _broken(request: Request, error: Exception) -> Response:
     return BROKEN.response
-
-
-__all__ = ["Outcome", "Service"]

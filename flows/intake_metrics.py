@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections import Counter as Counts
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from prometheus_client import (
@@ -21,6 +22,7 @@ from prometheus_client import (
 )
 
 from curvote.server.admission import REASONS, USED, Refused
+from flows.environment import is_alive
 
 # Names the folder; the library reads it when it is imported.
 FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -68,6 +70,10 @@ class Metrics:
         """Return the counts of all processes as Prometheus reads them."""
         if FOLDER not in os.environ:
             return generate_latest(self._own)
+        for path in Path(os.environ[FOLDER]).glob("gauge_live*.db"):
+            pid = path.stem.rpartition("_")[2]
+            if not is_alive(f"pid:{pid}"):
+                multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
         every = CollectorRegistry()
         multiprocess.MultiProcessCollector(every)  # type: ignore[no-untyped-call]
         return generate_latest(every)

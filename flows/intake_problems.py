@@ -64,7 +64,7 @@ class Problem(Exception):  # noqa: N818 - an answer
 DRAINS: Final = Problem(503, "draining", "the service is about to end", wait=5)
 FULL: Final = Problem(429, "queue-full", "too many envelopes wait already", wait=2)
 FAILED: Final = Problem(
-    503, "unavailable", "the intake cannot be written now: nothing was accepted", wait=5
+    503, "unavailable", "the intake cannot be written now: send all again", wait=5
 )
 BROKEN: Final = Problem(500, "internal-error", "the service broke: nothing is certain")
 SLOW: Final = Problem(408, "too-slow", "the request took too long to come")

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -39,7 +39,7 @@ def serve(project: Project, pipeline: str, host: str, port: int, workers: int) -
 
     with Intake(project.intake):
         pass  # what is wrong with it is said now
-    with _listening(host, port) as listener, _counting(project.state):
+    with _listening(host, port) as listener, _counting(project.state, workers):
         os.environ[_WHAT] = json.dumps([str(project.root), pipeline])
         name, taken = listener.getsockname()[:2]
         shown = f"[{name}]" if ":" in name else name
@@ -106,8 +106,12 @@ def app() -> Starlette:
 
 
 def say(text: str) -> None:
-    """Write a line of the log: about the service, never about a request."""
-    print(f"curvote intake: {text}", file=sys.stderr, flush=True)
+    """Write a line of the log: about the service, never about a request.
+
+    One that cannot be written, on a full disk, stops nobody.
+    """
+    with suppress(OSError):
+        print(f"curvote intake: {text}", file=sys.stderr, flush=True)
 
 
 class _Plain(logging.Handler):
@@ -115,7 +119,8 @@ class _Plain(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         kind = record.exc_info[0] if record.exc_info else None
-        say(f"{record.msg}{f' ({kind.__name__})' if kind else ''}")
+        first = str(record.msg).partition("\n")[0]  # then connections are described
+        say(f"{first}{f' ({kind.__name__})' if kind else ''}")
 
 
 def _plain_log() -> None:
@@ -158,35 +163,40 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
 
 
 @contextmanager
-def _counting(state: Path) -> Iterator[None]:
-    """Give the workers a folder to count in, which no worker's end takes away.
+def _counting(state: Path, workers: int) -> Iterator[None]:
+    """Give several workers a folder to count in, which no worker's end takes away.
 
-    Its lock says that its service lives; those of killed ones are deleted.
+    Its lock says that its service lives; those of killed ones are deleted. Services
+    that begin at once do this one after the other.
     """
     state.mkdir(parents=True, exist_ok=True)
-    for left in state.glob(f"{_COUNTS}*"):
-        with _locked(left) as mine:
-            if mine:
-                shutil.rmtree(left, ignore_errors=True)
-    with tempfile.TemporaryDirectory(prefix=_COUNTS, dir=state) as folder:
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # read when it is imported
-        with _locked(Path(folder)):
-            yield
+    with ExitStack() as counting:
+        with _locked(state, fcntl.LOCK_EX):
+            for left in state.glob(f"{_COUNTS}*"):
+                with suppress(FileNotFoundError), _locked(left) as mine:
+                    if mine:
+                        shutil.rmtree(left, ignore_errors=True)
+            if workers > 1:
+                made = tempfile.TemporaryDirectory(prefix=_COUNTS, dir=state)
+                folder = counting.enter_context(made)
+                counting.enter_context(_locked(Path(folder)))
+                os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder  # read when imported
+        yield
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[bool]:
-    """Lock a folder, and say whether nobody else has."""
+def _locked(folder: Path, kind: int = fcntl.LOCK_EX | fcntl.LOCK_NB) -> Iterator[bool]:
+    """Lock a folder, and say whether nobody else has; or wait for it."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        yield _lock(handle)
+        yield _lock(handle, kind)
     finally:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool:
+def _lock(handle: int, kind: int) -> bool:
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(handle, kind)
     except BlockingIOError:
         return False
     return True

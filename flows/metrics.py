@@ -48,11 +48,7 @@ class Figures:
                 yield from list(part())
 
     def _runs(self) -> Iterator[Metric]:
-        from prometheus_client.core import CounterMetricFamily
-
-        total = CounterMetricFamily(
-            "curvote_runs", "Runs on record.", labels=["pipeline", "status"]
-        )
+        total = _gauge("runs", "Runs on record.", "pipeline", "status")
         success = _gauge("last_success_timestamp_seconds", "End of the last success.")
         for name in records.pipelines(self.project):
             for status in _STATUSES:
@@ -65,10 +61,11 @@ class Figures:
 
     def _stage(self) -> Iterator[Metric]:
         """Tell how far a run of this process is."""
+        now = dict(pace.current)  # the run goes on meanwhile
         for what, said in pace.FIGURES.items():
             gauge = _gauge(f"run_{what}", said, "stage")
-            if what in pace.current:
-                gauge.add_metric([str(pace.current["stage"])], pace.current[what])
+            if what in now:
+                gauge.add_metric([str(now["stage"])], now[what])
             yield gauge
 
     def _serve(self) -> Iterator[Metric]:
@@ -86,7 +83,7 @@ class Figures:
             ("missed_firings", "Firings that nothing ran.", "pipeline"),
         ):
             counter = CounterMetricFamily(f"curvote_{name}", said, labels=[label])
-            for (what, of), count in self.counted.items():
+            for (what, of), count in dict(self.counted).items():
                 if what == name:
                     counter.add_metric([of], count)
             yield counter

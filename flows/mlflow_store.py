@@ -34,8 +34,7 @@ def _check(project: Project, uri: str) -> None:
     problem = MLFLOW.problem(project)
     if problem:
         raise UserError("; ".join(MLFLOW.words(project, problem)) + ".")
-    lost = None if uri.startswith(("sqlite:", "file:", "/")) else unanswered(uri)
-    if lost:
+    if lost := unanswered(uri):
         raise UserError(f"MLflow's {lost}.")
     if uri.startswith(("postgresql:", "postgres:")) and not find_spec("psycopg2"):
         raise UserError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
@@ -15,6 +14,7 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.config.runtime import seconds
 from curvote.run.garbage import Limits, Pile
 from curvote.run.project import Project
+from flows import lines
 
 _DAY = 86_400.0
 _FIRINGS = 60  # of a cron line: weekdays, month ends and years' turns are among them
@@ -120,7 +120,7 @@ def _with_mlflow(project: Project, records: Pile, dry_run: bool) -> list[Pile]:
         gone = forget(project, logged, dry_run=dry_run)
     except Exception as error:  # noqa: BLE001  whatever MLflow does, all else may go
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        print(f"warning: MLflow keeps its runs ({reason[0]})", file=sys.stderr)
+        lines.say(f"warning: MLflow keeps its runs ({reason[0]})", "warning")
         stay = set(logged.values())
         return [Pile.of("records", (p for p in records.paths if p not in stay))]
     stay = {path for run, path in logged.items() if run not in gone.runs}
@@ -138,7 +138,7 @@ def sweep(project: Project) -> None:
         if limits != Limits() and _is_due(project.state / "swept"):
             collect(project, limits=limits, asked=False)
     except (UserError, OSError) as error:
-        print(f"warning: nothing was cleared: {error}", file=sys.stderr, flush=True)
+        lines.say(f"warning: nothing was cleared: {error}", "warning")
 
 
 def _is_due(stamp: Path) -> bool:

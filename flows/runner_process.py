@@ -169,7 +169,7 @@ class _Work:
     async def _pass_over(self) -> None:
         """Let one firing of a pipeline wait, not all that come due in a long run."""
         with contextlib.suppress(Exception):  # the next look may succeed
-            self.passed.update(await deployments.pass_over())
+            self.passed.update(await deployments.pass_over(self.ids))
 
     def _tell_passed(self) -> None:
         for name, count in self.passed.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 from curvote.errors import InternalError
@@ -12,7 +13,7 @@ from curvote.run.project import Project
 from flows import lines
 from flows.environment import imports
 from flows.flow_runs import sweep
-from flows.notices import telling
+from flows.notices import notify, telling
 from flows.server import PrefectServer
 from flows.stopped import in_words, watching
 from flows.terminal import from_here, interruptible
@@ -50,7 +51,8 @@ def _run(
             server.wait()
             sweep()
             stated = {name: value for name, value in given.items() if value is not None}
-            with nullcontext() if server.is_ours else watching(server.url):
+            gone = partial(notify, project, "failed", pipeline)
+            with nullcontext() if server.is_ours else watching(server.url, gone):
                 run_id = str(chain(project=str(project.root), **stated))
             rows = tell(project, run_id)
         tracking.repair(project, {run_id: rows} if rows else {})

@@ -7,9 +7,10 @@ import fcntl
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import IO, Any
 
 from curvote.errors import UserError
@@ -20,7 +21,7 @@ from flows.children import Child, runner_of
 from flows.environment import SERVED, variable
 from flows.firing import check, in_words
 from flows.server import PrefectServer, served_by
-from flows.supervisor import Supervisor
+from flows.supervisor import Schedules, Supervisor
 from flows.told import Told
 
 FLOW = "flows.scheduled:scheduled"
@@ -32,7 +33,7 @@ _RUNNER_ENDS, _SERVER_ENDS = 4.0, 2.5
 
 def serve(
     project: Project,
-    schedules: Mapping[str, Mapping[str, Any]],
+    schedules: Schedules,
     flow: str = FLOW,
     *,
     port: int,
@@ -59,25 +60,33 @@ def serve(
     server = PrefectServer(root, port=port, kept=_kept(project))
     with _sole(server), server, variable(SERVED, str(root)):
         check(schedules)  # imports Prefect, while the server starts
-        child = server.up()
-        with _pipe(project) as pipe:
-            _announce(server)
-            for name, settings in schedules.items():
-                _say(in_words(settings), pipeline=name)
-            runner = runner_of(server.home, pipe.variables() | _SEEN)
-            _watch(
-                Supervisor(
-                    project,
-                    server.url,
-                    {name: dict(each) for name, each in schedules.items()},
-                    flow,
-                    server.launch,
-                    child,
-                    runner,
-                    pipe,
-                    _told(project, metrics_port),
-                )
-            )
+        told = _told(project, metrics_port)
+        with _supervisor(project, schedules, flow, server, told) as supervisor:
+            _announce(server, schedules)
+            _watch(supervisor)
+
+
+@contextlib.contextmanager
+def _supervisor(
+    project: Project, schedules: Schedules, flow: str, server: PrefectServer, told: Told
+) -> Iterator[Supervisor]:
+    """Yield what watches the server, once that is up, and the runner to come."""
+    child, pipe = server.up(), lines.Pipe(project.state / "serve.pipe")
+    runner = runner_of(server.home, pipe.variables() | _SEEN)
+    try:
+        yield Supervisor(
+            project=project,
+            url=server.url,
+            schedules=schedules,
+            flow=flow,
+            launch=server.launch,
+            server=child,
+            runner=runner,
+            pipe=pipe,
+            told=told,
+        )
+    finally:
+        pipe.close()
 
 
 def _watch(supervisor: Supervisor) -> None:
@@ -123,7 +132,9 @@ def _told(project: Project, metrics_port: int | None) -> Told:
 
     def missed(name: str, fact: dict[str, Any]) -> None:
         figures.count("missed_firings", name, fact["count"])
-        tell_missed(project, _say, name, fact)
+        given = project, _say, name, fact
+        # Whoever is told may take long; schedules do not wait for it.
+        Thread(target=tell_missed, args=given, daemon=True).start()
 
     restarted = partial(figures.count, "serve_restarts")
     return Told(line=_show, missed=missed, restarted=restarted)
@@ -134,32 +145,25 @@ def _show(line: dict[str, Any]) -> None:
     name = line.get("pipeline")
     if name and not lines.is_json():
         line = line | {"message": f"{name}: {line['message']}"}
-    lines.show(line, sys.stdout)
+    with contextlib.suppress(OSError):  # a full disk under the log ends no schedule
+        lines.show(line, sys.stdout)
 
 
 def _say(text: str, level: str = "info", pipeline: str | None = None) -> None:
     _show(lines.line(text, level, pipeline=pipeline))
 
 
-@contextlib.contextmanager
-def _pipe(project: Project) -> Iterator[lines.Pipe]:
-    pipe = lines.Pipe(project.state / "serve.pipe")
-    try:
-        yield pipe
-    finally:
-        pipe.close()
+def _announce(server: PrefectServer, schedules: Schedules) -> None:
+    if server.is_ours:
+        server.announce()
+        pages, file = server.url.removesuffix("/api"), server.secret_file
+        how = f"log in with the line in {file}, which each start makes anew"
+        _say(f"Prefect: {pages} ({how})")
+    for name, settings in schedules.items():
+        _say(in_words(settings), pipeline=name)
 
 
-def _announce(server: PrefectServer) -> None:
-    if not server.is_ours:
-        return
-    server.announce()
-    pages, file = server.url.removesuffix("/api"), server.secret_file
-    how = f"log in with the line in {file}, which each start makes anew"
-    _say(f"Prefect: {pages} ({how})")
-
-
-def _refuse_none(schedules: Mapping[str, Mapping[str, Any]]) -> None:
+def _refuse_none(schedules: Schedules) -> None:
     if not schedules:
         raise UserError(
             "No pipeline has a schedule; add one in pipelines.yaml, for example"

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import socket
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from urllib.parse import urlsplit
 
 from curvote.errors import InternalError, UserError
 from curvote.run.project import Project
+from flows import lines
 from flows.examining.databases import PREFECT, Database, unanswered
 from flows.examining.machine import scarce
 
@@ -64,41 +62,31 @@ def cause(
 
 
 @contextmanager
-def watching(url: str) -> Iterator[None]:
+def watching(url: str, ending: Callable[[], None]) -> Iterator[None]:
     """End this process where a server of the user's has gone: Prefect tries for hours.
 
     Nothing is lost by that, as by a kill: the store holds whole artifacts only. Our
-    own server is started again.
+    own server is started again. ``ending`` is done before.
     """
     over = threading.Event()
-    threading.Thread(target=_watch, args=(url, over), daemon=True).start()
+    threading.Thread(target=_watch, args=(url, over, ending), daemon=True).start()
     try:
         yield
     finally:
         over.set()
 
 
-def _watch(url: str, over: threading.Event) -> None:
+def _watch(url: str, over: threading.Event, ending: Callable[[], None]) -> None:
     missed = 0
     while not over.wait(LOOK_SECONDS):
-        missed = missed + 1 if _gone(url) else 0
-        if missed >= MISSES and not over.is_set():
-            words = _lost(str(unanswered(url)))
-            print(f"curvote: {words}", file=sys.stderr, flush=True)
-            os._exit(2)
-
-
-def _gone(url: str) -> bool:
-    """Say whether nothing listens; one that is busy is waited for."""
-    address = urlsplit(url)
-    where = address.hostname or "", address.port or 443
-    try:
-        socket.create_connection(where, LOOK_SECONDS).close()
-    except TimeoutError:
-        return False
-    except OSError:
-        return True
-    return False
+        gone = unanswered(url, patient=True)
+        missed = missed + 1 if gone else 0
+        if gone and missed >= MISSES and not over.is_set():
+            lines.say(f"curvote: {_lost(gone)}", "error")
+            try:
+                ending()
+            finally:
+                os._exit(2)
 
 
 def _lost(words: str) -> UserError:

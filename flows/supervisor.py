@@ -108,11 +108,8 @@ class Supervisor:
         """Look once at everything."""
         for message in self.pipe.messages():
             self._hear(message)
-        self._watch_clock()
-        self._watch_server()
-        self._watch_runner()
-        self._watch_file()
-        self._beat()
+        watched = self._watch_clock, self._watch_server, self._watch_runner
+        self.told.of_each((*watched, self._watch_file, self._beat))
 
     @property
     def trouble(self) -> str:
@@ -270,9 +267,9 @@ class Supervisor:
         now = time.monotonic()
         if now - self._beaten < _BEAT_EVERY:
             return
-        self._beaten = now
         systemd.notify(f"STATUS={self._status()}")
         self.heartbeat().write(self.project)
+        self._beaten = now
 
     def heartbeat(self) -> Heartbeat:
         """Return how it stands."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +11,14 @@ from curvote.run.project import Project
 
 @dataclass
 class WatchedFile:
-    """Says once for each change that a file has changed, and then stood still."""
+    """Says once for each change that a file has changed, and then stood still.
+
+    The first one is that it is there: it may have changed since somebody read it.
+    """
 
     path: Path
-    _known: tuple[int, ...] = field(init=False)
-    _seen: tuple[int, ...] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._known = self._seen = self._mark()
+    _known: tuple[int, ...] = ()
+    _seen: tuple[int, ...] = ()
 
     def has_changed(self) -> bool:
         """Whether it is another than at the last change; twice the same is no edit."""

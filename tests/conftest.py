@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -30,6 +31,17 @@ def state_home(
     folder = tmp_path_factory.mktemp("state")
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def own_variables() -> Iterator[None]:
+    """Name no server and no state folder; put the environment back at the end."""
+    before = dict(os.environ)
+    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
+        os.environ.pop(name, None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
 
 
 @pytest.fixture

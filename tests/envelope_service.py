@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,6 +76,18 @@ class Service:
     def send(self, body: bytes, headers: Mapping[str, str] = JSON) -> Answer:
         """Post envelopes."""
         return self.ask("POST", "/v1/envelopes", body, headers)
+
+    def tried(self, body: bytes) -> int:
+        """Return the status of the answer to envelopes, 0 if there is none."""
+        try:
+            return self.send(body).status
+        except (OSError, http.client.HTTPException):
+            return 0
+
+    def kill(self, after: float) -> None:
+        """Kill it after some seconds."""
+        time.sleep(after)
+        self.process.kill()
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """End it; return its exit code."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from base64 import b64encode
 from dataclasses import dataclass
@@ -13,10 +16,52 @@ from typing import Any
 from curvote.run.project import Project
 from flows.access import read_secret
 from flows.server import served_by
+from tests.house import ROOT
 from tests.processes import until
 
 LONG_ENOUGH = 300.0
 Headers = dict[str, str]
+_FLOW = """
+import os, time
+from pathlib import Path
+from prefect import flow
+from flows.flow_runs import mark_alive
+
+@flow
+def chain(pipeline: str, project: str) -> None:
+    mark_alive()
+    with (Path(project) / "fired").open("a") as file:
+        file.write(f"{pipeline} {os.getpid()}\\n")
+    time.sleep(300 if pipeline == "long" else 0)
+"""
+_SERVE = """
+import sys
+from pathlib import Path
+from curvote.run.project import Project
+from flows.environment import prepare
+from flows.watched_file import read_schedules
+project = Project(Path(sys.argv[1]))
+prepare(project.root)
+from flows.serving import serve
+serve(project, read_schedules(project), "standin:chain", port=0)
+"""
+
+
+def start(root: Path) -> subprocess.Popen[bytes]:
+    """Serve a project with a stand-in, which notes that it fired; ``long`` then lasts.
+
+    Its notes stand in the file fired, what serve says in a new serve.log.
+    """
+    (root / "standin.py").write_text(_FLOW)
+    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
+    with (root / "serve.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", _SERVE, str(root)],
+            cwd=root,
+            env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
+            stdout=log,
+            stderr=log,
+        )
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import typer
 import yaml
 
 from flows.cli import app
+from flows.server import START_TIMEOUT
 from tests.house import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -70,6 +71,13 @@ def test_a_unit_confines_its_service(path: Path) -> None:
     assert service["User"] == "curvote"
     assert (service["NoNewPrivileges"], service["ProtectSystem"]) == ("yes", "strict")
     assert service["UMask"] == "0077"
+
+
+def test_a_service_is_given_time_to_say_that_it_is_ready() -> None:
+    """More than its server may take; systemd would give it 90 s."""
+    services = [unit(path)["Service"] for path in UNITS]
+    (told,) = [service for service in services if service.get("Type") == "notify"]
+    assert int(told["TimeoutStartSec"]) >= 2 * START_TIMEOUT
 
 
 @pytest.mark.parametrize("path", UNITS, ids=lambda path: path.name)

@@ -156,12 +156,13 @@ def raw_folder(project_root: Path) -> Path:
 def digest(path: Path) -> str:
     """Return the SHA-256 of the decompressed bytes of ``path``."""
     stat = path.stat()
-    return _digest(path, stat.st_size, stat.st_mtime_ns)
+    stamp = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
+    return _digest(path, stamp)
 
 
 @lru_cache
-def _digest(path: Path, _size: int, _mtime_ns: int) -> str:
-    """Memoise by size and time, so that one plan reads each file once."""
+def _digest(path: Path, _stamp: tuple[int, ...]) -> str:
+    """Memoise by size and times, so that one plan reads each file once."""
     total = hashlib.sha256()
     for block in blocks(path):
         total.update(block)

@@ -29,8 +29,9 @@ from curvote.run.workers import (
     LESS,
     Function,
     Work,
+    own_versions,
     refuse_others,
-    versions,
+    took_too_much,
     within_memory,
 )
 
@@ -114,7 +115,7 @@ class Engine:
 
     def _on_dask(self, function: Function, handed: Iterator[Any]) -> Iterator[Any]:
         client = self._client
-        expected = () if self.cluster is None else tuple(versions()().items())
+        expected = () if self.cluster is None else own_versions()
         work = Work(function, versions=expected)
         with _in_words(client, self):
             yield from _parallel(work, handed, self.workers, _hearing(client))
@@ -247,9 +248,7 @@ def _in_words(client: Any, engine: Engine) -> Iterator[None]:
     try:
         yield
     except KilledWorker as error:
-        told = client.get_events("worker-restart-memory")
-        over = {event["worker"] for _, event in told}
-        if error.last_worker.address in over:
+        if took_too_much(client, error.last_worker.address):
             most = f" of {engine.memory >> 20} MiB" if engine.memory else ""
             raise _given_up(f"it takes more than their memory limit{most}") from None
         raise _given_up(_OUTSIDE) from None

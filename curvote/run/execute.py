@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -20,7 +20,7 @@ from curvote.errors import InternalError, UserError
 from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
-from curvote.run.places import at, temporary_of
+from curvote.run.places import at, remote, temporary_of
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release.production import round_of
@@ -68,10 +68,11 @@ def execute(
 
     The tables depend neither on ``engine`` (None: this process) nor on ``block`` (how
     many replicates are computed at once; None: by their size). A release draws from
-    ``words``, by shard; tests give some that can be had again. A full disk or a folder
-    that cannot be written: UserError.
+    ``words``, by shard; tests give some that can be had again. UserError: a full disk,
+    a folder that cannot be written, or an object store for what only its owner reads.
     """
     target = artifact(project, step.stage.name, step.key).path
+    _refuse_to_show(step, target)
     try:
         with _sole_writer(project, step):
             parallel = _Parallel(engine or Engine(), block, progress, words)
@@ -84,6 +85,17 @@ def execute(
             return commit(compute(), target).ref
     except OSError as error:
         raise _storage_error(error, target) from error
+
+
+def _refuse_to_show(step: Step, target: Path) -> None:
+    """Refuse to lay on an object store what only the project's owner may read."""
+    if step.closed and remote(target):
+        raise UserError(
+            f"{step.name}: whoever knows the seed of this study can take the noise off"
+            " records that nobody published. You alone may read such tables, but others"
+            f" read {target.parent}: nothing was stored there. Run this study in a"
+            " project without runtime.artifacts."
+        )
 
 
 def _compute(
@@ -183,8 +195,7 @@ def _round(project: Project, step: Step) -> dict[str, Any]:
 def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
     module = import_module(step.stage.module)
     facts: Facts = module.facts(inputs, params) if hasattr(module, "facts") else {}
-    for file in step.raw:
-        _still_the_same(file)
+    _refuse_changed(step.raw)
     if step.raw:
         facts = facts | {
             "raw": [{"name": f.name, **f.counted, "origin": f.origin} for f in step.raw]
@@ -192,17 +203,21 @@ def _facts(step: Step, inputs: Inputs, params: dict[str, Any]) -> Facts:
     return facts
 
 
-def _still_the_same(planned: Raw) -> None:
-    found = digest(Path(planned.path))
-    if found != planned.sha256:
-        raise UserError(f"{planned.path} changed while it was read; run again.")
+def _refuse_changed(planned: Sequence[Raw]) -> None:
+    for file in planned:
+        if digest(Path(file.path)) != file.sha256:
+            raise UserError(f"{file.path} changed while it was read; run again.")
 
 
 def _finish(
     step: Step, temporary: Path, facts: Facts, tables: dict[str, dict[str, Any]]
 ) -> None:
-    """Delete the blocks and write the manifest."""
+    """Delete the blocks and write the manifest, if the raw files are still the same.
+
+    Blocks go first: no later run may go on from those of a file that changed.
+    """
     blocks.clear(temporary)
+    _refuse_changed(step.raw)
     manifest = {
         "stage": step.stage.name,
         "side": step.stage.side,

@@ -28,6 +28,10 @@ CONNECT: Final = 5
 SILENT: Final = 10
 ATTEMPTS: Final = 3
 _ENDPOINTS: Final = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+# Digits of a key are no status.
+_FORBIDDEN: Final = re.compile(
+    r"ACCESS_DENIED|HTTP status 40[13]|INVALID_ACCESS_KEY|SIGNATURE|CREDENT"
+)
 
 
 class NoAnswerError(UserError):
@@ -79,6 +83,11 @@ class Remote(PosixPath):
         """Say no."""
         return False
 
+    def listed(self, known: fs.FileInfo) -> Remote:
+        """Return this path with what a listing says: that spares asking once more."""
+        self._known = known
+        return self
+
     def _type(self) -> Any:
         return (self._known or _info(self)).type
 
@@ -97,13 +106,13 @@ class Remote(PosixPath):
                 name = "/".join(head)
                 found[name] = info if len(names) == len(likes) else _folder(name)
         for name, known in sorted(found.items()):
-            yield _listed(self / name, known)
+            yield (self / name).listed(known)
 
     def rglob(self, pattern: str) -> Generator[Remote]:
         """Yield the files below a folder whose names are like the pattern."""
         for info in files_below(self):
             if fnmatchcase(info.base_name, pattern):
-                yield _listed(Remote(SCHEME + info.path), info)
+                yield Remote(SCHEME + info.path).listed(info)
 
     def open(self, mode: str = "rb", *_: Any, **__: Any) -> Any:
         """Open a file, to be read as bytes."""
@@ -143,11 +152,6 @@ def manifest_last(files: Iterable[fs.FileInfo]) -> list[fs.FileInfo]:
 
 def _folder(name: str) -> fs.FileInfo:
     return fs.FileInfo(name, type=fs.FileType.Directory)
-
-
-def _listed(path: Remote, known: fs.FileInfo) -> Remote:
-    path._known = known  # noqa: SLF001 - spares asking the store once more
-    return path
 
 
 def _info(path: Remote) -> fs.FileInfo:
@@ -210,7 +214,7 @@ def refusal(error: OSError, path: Path, doing: str = "read") -> NoAnswerError:
     kept = "What was committed is as it was; afterwards the same command goes on."
     if "NO_SUCH_BUCKET" in said:
         way = f"there is no bucket {bucket}. Create it or correct runtime.artifacts"
-    elif re.search(r"ACCESS_DENIED|40[13]|INVALID_ACCESS_KEY|SIGNATURE|CREDENT", said):
+    elif _FORBIDDEN.search(said):
         way = (
             f"there is no right to {doing} it. Check AWS_ACCESS_KEY_ID,"
             " AWS_SECRET_ACCESS_KEY and what the bucket allows"

@@ -25,6 +25,8 @@ from curvote.errors import UserError
 Function = Callable[[Any], Any]
 GOES_ON: Final = "Finished blocks are kept: the same command goes on from there."
 LESS: Final = "Use fewer --workers or a smaller --block."
+# How long word of why a worker of dask ended may take after its end, in seconds.
+TOLD: Final = 3
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Work:
         """Return the number and the result. UserError: memory, or other versions."""
         if self.parent is not None:
             end_with(self.parent)
-        if self.versions and self.versions != _own_versions():
+        if self.versions and self.versions != own_versions():
             raise UserError(
                 "a worker that joined the cluster has other versions, which could give"
                 f" other bytes; end it. {GOES_ON}"
@@ -145,17 +147,18 @@ def versions() -> Callable[[], dict[str, str]]:
 
 
 @cache
-def _own_versions() -> tuple[tuple[str, str], ...]:
+def own_versions() -> tuple[tuple[str, str], ...]:
+    """Return those of this process, which are read once."""
     return tuple(versions()().items())
 
 
 def refuse_others(client: Any, address: str, root: Path | None) -> None:
     """Refuse workers that might give other bytes, or that do not see the project."""
-    here = versions()()
+    here = own_versions()
     differ = [
         f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
         for worker, there in sorted(client.run(versions()).items())
-        for name, own in here.items()
+        for name, own in here
         if there.get(name, "missing") != own
     ]
     if differ:
@@ -173,3 +176,14 @@ def refuse_others(client: Any, address: str, root: Path | None) -> None:
                 f"{', '.join(blind[:3])} of the cluster {address} do not see {root}."
                 " Mount the project's folder there, under the same path."
             )
+
+
+def took_too_much(client: Any, worker: str) -> bool:
+    """Say whether dask ended a worker for its memory: that is told beside its end."""
+    end = time.monotonic() + TOLD
+    while time.monotonic() < end:
+        told = client.get_events("worker-restart-memory")
+        if any(event["worker"] == worker for _, event in told):
+            return True
+        time.sleep(0.1)
+    return False

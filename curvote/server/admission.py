@@ -47,7 +47,7 @@ Rows = Callable[..., list[Any]]
 
 # `row` is named in quotes: it is a word of SQL.
 INVITED = """SELECT i.id, i.key, i.about, i.record, i.used, r.number, r.id, r.digest,
-r.task, r.accepted_digest IS NOT NULL, r.seal,
+r.accepted_digest IS NOT NULL, r.seal,
 i.record IS NOT NULL AND EXISTS (SELECT 1 FROM invitations o WHERE o.round = i.round
 AND o.record IS NOT NULL AND o.record = i.record AND o.used = 1)
 FROM invitations i JOIN rounds r ON r.number = i.round WHERE i.id IN ({marks})"""
@@ -95,7 +95,6 @@ class _Invited:
     number: int
     round: str
     digest: str
-    task: str
     closed: bool
     seal: str | None
     answered: bool
@@ -198,16 +197,16 @@ class _Judging:
 
     def _round(self, places: list[int]) -> dict[int, Admitted | Refused]:
         found: dict[int, Admitted | Refused] = {}
-        good: dict[str, list[int]] = {}
+        good: dict[int, list[int]] = {}
         for place in places:
             try:
                 invited = self._fit(place)
             except Refused as refused:
                 found[place] = refused
             else:
-                good.setdefault(invited.task, []).append(place)
-        for text, mine in good.items():
-            found |= zip(mine, self._checked(text, mine), strict=True)
+                good.setdefault(invited.number, []).append(place)
+        for number, mine in good.items():
+            found |= zip(mine, self._checked(number, mine), strict=True)
         return found
 
     def _fit(self, place: int) -> _Invited:
@@ -236,8 +235,9 @@ class _Judging:
         if invited.closed:
             raise Refused("round closed", f"round {invited.round} is closed.")
 
-    def _checked(self, task: str, places: list[int]) -> Iterator[Admitted | Refused]:
-        """Yield the outcome of messages for one task, checked together."""
+    def _checked(self, number: int, places: list[int]) -> Iterator[Admitted | Refused]:
+        """Yield the outcome of messages of one round, checked together."""
+        ((task,),) = self._rows("SELECT task FROM rounds WHERE number = ?", number)
         pairs = [*self._pairs(places)]
         asked = [(invited.subject, sent.payload) for sent, invited in pairs]
         told = self._checks(read_task(task), asked)
@@ -290,7 +290,8 @@ def _refuse_forged(given: Opened, invited: _Invited, rows: Rows) -> None:
 
 def _reason(sent: Envelope, invited: _Invited, rows: Rows) -> str:
     named = sent.payload.get("record")
-    other = isinstance(named, str) and named != invited.record
+    # Any text may stand there; of one with a NUL, PostgreSQL cannot even be asked.
+    other = isinstance(named, str) and named.isprintable() and named != invited.record
     if invited.record is None or not other:
         return "impossible message"
     query = "SELECT 1 FROM invitations WHERE round = ? AND record = ?"

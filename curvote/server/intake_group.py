@@ -39,7 +39,7 @@ class Full(Exception):  # noqa: N818 - what happens to an upload
 
 
 class Unavailable(Exception):  # noqa: N818 - what happens to an upload
-    """The intake's database failed: nothing was accepted; it may be sent again."""
+    """The intake's database failed: what is not known to be accepted is sent again."""
 
 
 @dataclass(eq=False)
@@ -77,7 +77,8 @@ class Group:
         self._lock = threading.Lock()
         self._count = self._bytes = 0
         self._intake: Intake | None = None
-        self._tidied, self._pause, self._came = time.monotonic(), TIDY, False
+        # Whoever was here before may have been killed: its traces go, too.
+        self._tidied, self._pause, self._came = time.monotonic(), TIDY, True
         self.problem = ""
         self._thread = threading.Thread(target=self._run, name="intake", daemon=True)
 
@@ -148,6 +149,7 @@ class Group:
     def _take(self, uploads: Sequence[_Upload]) -> None:
         """Take uploads in, a transaction for every so many, and tell each."""
         sent = [(upload, data) for upload in uploads for data in upload.sent]
+        failure: Exception | None = None
         try:
             intake = self._opened()
             for start in range(0, len(sent), BATCH):
@@ -157,15 +159,14 @@ class Group:
                     upload.outcomes.append(outcome)
         except UserError as error:
             self._say(str(error))
-            self._leave()
-            failure: Exception = Unavailable()
+            failure = Unavailable()
         except Exception as error:  # noqa: BLE001 - the thread must go on
-            self._leave()
             failure = InternalError(type(error).__name__)
         else:
             self._say("")
-            failure = Unavailable()
         _tell(uploads, failure)
+        if failure:
+            self._leave()  # last: a database that is kept by others keeps this, too
 
     def _commit(self, intake: Intake, sent: Sequence[bytes]) -> list[Outcome]:
         told = intake.take_batch(sent, self._checks)
@@ -202,7 +203,7 @@ class Group:
                 intake.__exit__(None, None, None)
 
 
-def _tell(uploads: Sequence[_Upload], failure: Exception) -> None:
+def _tell(uploads: Sequence[_Upload], failure: Exception | None) -> None:
     """Tell the outcomes; whoever has not all of them may send all of it again."""
     for upload in uploads:
         if not upload.told.set_running_or_notify_cancel():

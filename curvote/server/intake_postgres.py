@@ -53,11 +53,22 @@ CREATE INDEX invitations_of ON invitations (round);
 CREATE INDEX messages_of ON messages (round);
 CREATE INDEX invitations_about ON invitations (round, record) WHERE record IS NOT NULL;
 """
-# Settings under which the server itself would keep what the intake does not.
-_TELLING: Final = {
-    "track_commit_timestamp": ("on",),
-    "log_statement": ("mod", "all"),
+# Under any other setting the server itself would keep what the intake does not: its log
+# names the time of a statement and, unless told otherwise, the values in it.
+_SILENT: Final = {
+    "track_commit_timestamp": ("off",),
+    "log_statement": ("none", "ddl"),
+    "log_duration": ("off",),
+    "log_min_duration_statement": ("-1",),
+    "log_min_duration_sample": ("-1",),
+    "log_transaction_sample_rate": ("0",),
 }
+# For each connection, whatever the server's own setting: an answer comes after the disk
+# has it, and nobody reads from before `tidy` what is there no more.
+_SETTINGS: Final = (
+    "-c timezone=UTC -c synchronous_commit=on"
+    r" -c default_transaction_isolation=read\ committed"
+)
 # What is wrong, by the beginnings of the server's codes; none: it did not answer.
 _WORDS: Final = {
     ("55P03", "40P01"): f"others have kept it for over {BUSY_SECONDS} s; run again",
@@ -103,7 +114,7 @@ class PostgresBase:
                 autocommit=True,
                 connect_timeout=CONNECT_SECONDS,
                 application_name="curvote",
-                options=f"-c lock_timeout={BUSY_SECONDS}s -c timezone=UTC",
+                options=f"-c lock_timeout={BUSY_SECONDS}s {_SETTINGS}",
             )
         try:
             self._refuse_telling()
@@ -179,9 +190,10 @@ class PostgresBase:
             )
 
     def _refuse_telling(self) -> None:
-        for name, words in _TELLING.items():
-            ((value,),) = self.rows(f"SHOW {name}")
-            if value in words:
+        for name, silent in _SILENT.items():
+            # None: this version of the server has no such setting.
+            ((value,),) = self.rows("SELECT current_setting(?, true)", name)
+            if value not in (None, *silent):
                 raise self._refusal(
                     f"its server has {name} = {value}, which would keep when or under"
                     " which invitation a message came; turn it off"

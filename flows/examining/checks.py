@@ -29,6 +29,7 @@ CHECKS: dict[str, Check] = {
     "stale runs": stored.runs,
     "run records": stored.records,
     "locks": stored.locks,
+    "object store": stored.object_store,
     "artifacts": stored.artifacts,
     "ledger": released.ledger,
     "reservations": released.reservations,

@@ -24,6 +24,15 @@ from flows.examining.finding import Finding
 DESTROYED = "is no sound database any more"
 _REVISION = re.compile(r"""^revision(?:: str)? = ["'](\w+)["']""", re.MULTILINE)
 ANSWER_SECONDS = 5.0
+# Where those listen whose address names no port.
+_PORTS = {
+    "http": 80,
+    "https": 443,
+    "mssql": 1433,
+    "mysql": 3306,
+    "postgres": 5432,
+    "postgresql": 5432,
+}
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,7 @@ def databases(project: Project) -> Iterator[Finding]:
             yield (
                 Finding(check, "failed", lost, "start it, or name another address")
                 if lost
-                else Finding(check, "ok", "it answers")
+                else Finding(check, "ok", "it answers, or cannot be asked from here")
             )
         elif problem := each.problem(project):
             found, fix = each.words(project, problem)
@@ -146,13 +155,27 @@ def _version(db: sqlite3.Connection) -> str | None:
     return str(row[0]) if row else None
 
 
-def unanswered(url: str) -> str | None:
-    """Say that nothing listens at an address, without its secret; None: it does."""
+def unanswered(url: str, *, patient: bool = False) -> str | None:
+    """Say that nothing listens at an address, without its secret; None: it does.
+
+    Or it cannot be asked from here: a socket in a folder, a name, a proxy between.
+    ``patient``: what takes long is busy.
+    """
     address = urlsplit(url)
-    port = address.port or {"http": 80, "https": 443}.get(address.scheme, 5432)
-    where = f"{address.hostname}:{port}"
+    scheme = address.scheme.partition("+")[0]
+    host, port = address.hostname, address.port or _PORTS.get(scheme)
+    if not host or not port or _is_behind_proxy(scheme, host):
+        return None
     try:
-        socket.create_connection((address.hostname or "", port), ANSWER_SECONDS).close()
+        socket.create_connection((host, port), ANSWER_SECONDS).close()
     except OSError as error:
-        return f"{where} does not answer ({error.strerror or error})"
+        if patient and isinstance(error, TimeoutError):
+            return None
+        return f"{host}:{port} does not answer ({error.strerror or error})"
     return None
+
+
+def _is_behind_proxy(scheme: str, host: str) -> bool:
+    from urllib.request import getproxies, proxy_bypass
+
+    return scheme in getproxies() and not proxy_bypass(host)

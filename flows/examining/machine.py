@@ -79,8 +79,8 @@ def clock(project: Project) -> Iterator[Finding]:
 
 
 def _apart(project: Project) -> list[Path]:
-    """Return one folder for each file system that the project is on."""
-    places = (project.state, *project.stores, project.raw)
+    """Return one folder for each file system that runs write to."""
+    places = (project.state, *project.stores)
     folders = {_there(place).stat().st_dev: _there(place) for place in reversed(places)}
     return sorted(folders.values())
 

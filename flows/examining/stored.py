@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from curvote.run import history
+from curvote.run import history, places
 from curvote.run.history import RunRecord
-from curvote.run.places import there as whole
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, folders, manifest_of
 from flows.environment import is_alive
@@ -54,19 +53,19 @@ def records(project: Project) -> Iterator[Finding]:
 
 def locks(project: Project) -> Iterator[Finding]:
     """Look for locks that are held while no run is known to go on."""
-    places = [*(project.state / "locks").glob("*"), project.state / "mlflow.lock"]
-    held = [path.name for path in sorted(places) if _held(path)]
+    paths = [*(project.state / "locks").glob("*"), project.state / "mlflow.lock"]
+    held = [path.name for path in sorted(paths) if _held(path)]
     if held and not going_on(project):
         words = f"held while no run goes on: {short(held)}"
         fix = f"end what holds them: `fuser {project.state / 'locks' / '*'}` names it"
         yield Finding("locks", "warning", words, fix)
-    elif places:
+    elif paths:
         yield Finding("locks", "ok", f"{len(held)} held")
 
 
 def artifacts(project: Project) -> Iterator[Finding]:
     """Read all that is stored, and compare it with what was recorded at commit."""
-    there = [f for f in folders(project) if f.name[0] != "." and whole(f)]
+    there = [f for f in folders(project) if f.name[0] != "." and places.there(f)]
     users = _users(project)
     for folder in there:
         problem = Artifact(folder).problem(content=True)
@@ -78,6 +77,14 @@ def artifacts(project: Project) -> Iterator[Finding]:
             there = [each for each in there if each != folder]
     if there:
         yield Finding("artifacts", "ok", f"{len(there)} as they were committed")
+
+
+def object_store(project: Project) -> Iterator[Finding]:
+    """Write and delete an object, where artifacts are on an object store."""
+    root = places.served(project)
+    if places.remote(root):
+        places.ready(root)
+        yield Finding("object store", "ok", f"{root} can be written")
 
 
 def _way_out(folder: Path, pipeline: str | None) -> str:

@@ -1,10 +1,9 @@
-"""Image collections of several classes: places, parts, stand-ins and formats."""
+"""Image collections of several classes: places, parts and formats."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -20,14 +19,12 @@ from curvote.datasets import (
     fashion_mnist,
     lookup,
     mnist,
-    raw,
     sources,
     zipcode,
 )
 from curvote.errors import UserError
 from tests import image_files
 
-MIRROR = os.environ.get(raw.MIRROR)
 RNG = np.random.default_rng(5)
 LABELS = np.concatenate([np.arange(10), [3, 3, 7, 1]])
 N = len(LABELS)
@@ -221,42 +218,6 @@ def test_clothes_are_checked_as_digits_are(part: str) -> None:
         fashion_mnist.check(image_files.idx_labels(labels), listed)
 
 
-@pytest.mark.parametrize("name", ["fashion-mnist", "cifar-10", "cifar-100"])
-def test_an_absent_collection_says_how_it_may_come(
-    name: str, root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Sizes are known without it; each file is named, with the way to it."""
-    monkeypatch.delenv(raw.MIRROR, raising=False)
-    (root / "data" / "sources.toml").unlink()
-    module = lookup.module(name)
-    n = {"fashion-mnist": 70_000}.get(name, 60_000)
-    assert module.size(module.Parameters()) == n
-    rows = {row["source"]: row for row in raw.verify(root)}
-    for file in module.files(module.Parameters()):
-        assert raw.locate(root, file, download=False) is None
-        assert f"curvote data fetch {file}" in str(rows[file]["message"])
-
-
-def test_all_training_images_come_before_the_copy(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The copy stands in where the publisher's file is not; else that is taken."""
-    (root / "data" / "sources.toml").unlink()
-    monkeypatch.setenv(raw.MIRROR, str(tmp_path))
-    asked = mnist.Parameters(split="published")
-    assert mnist.files(asked)[0] == mnist.ALL
-    assert mnist.size(asked) is None
-    assert mnist.ALL not in mnist.files(mnist.Parameters())
-    assert raw.locate(root, mnist.ALL, download=False) is None
-    known = sources.catalogue(root)
-    monkeypatch.setattr(raw, "check", lambda path, source: (path.name, source.name))
-    for name in ("mnist-train-images", mnist.ALL):
-        (tmp_path / known[name].file).touch()
-        found = raw.locate(root, mnist.ALL)
-        assert found == (known[name].file, name)
-    assert raw.locate(root, "mnist-train-images") != found
-
-
 @pytest.mark.parametrize("module", [*TENS, cifar_100])
 @pytest.mark.parametrize(
     "wrong",
@@ -284,21 +245,3 @@ def test_classes_and_the_short_form_exclude_each_other(module: ModuleType) -> No
     """One way to say it."""
     with pytest.raises(ValidationError, match="give classes, or positive"):
         module.Parameters(classes="all", positive=5)
-
-
-@pytest.mark.skipif(
-    not MIRROR, reason="needs the real files: CURVOTE_DATA_MIRROR unset"
-)
-@pytest.mark.parametrize("module", [mnist, zipcode])
-def test_the_real_digits_are_all_there(module: ModuleType, tmp_path: Path) -> None:
-    """Ten classes as published, the publisher's parts, and no image in both."""
-    parameters = module.Parameters(classes="all", split="published")
-    names = module.files(parameters)
-    found = {name: raw.locate(tmp_path, name, download=False) for name in names}
-    paths = {name: file.path for name, file in found.items() if file}
-    table = module.clients(parameters, paths)
-    tested = table["part"] == 1
-    expected = sources.find(names[-1]).counts
-    counts = np.bincount(table["label"][tested]).tolist()
-    assert counts == list(expected.values())
-    assert set(table["label"][~tested].tolist()) == set(range(10))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import pytest
 from curvote.server.intake import Intake
 from curvote.server.intake_base import URL
 from tests import postgres
-from tests.envelope_service import Service, answered, invite, project, serving
+from tests.envelope_service import answered, invite, project, serving
 
 N = 300
 NOWHERE = Path("/nonexistent/intake.sqlite")
@@ -32,10 +31,10 @@ def test_no_kill_between_two_services_loses_or_doubles(
         with serving(place) as stays:
             for turn in range(3):
                 with serving(place) as dies, ThreadPoolExecutor(8) as pool:
-                    end = pool.submit(killed, dies, 0.2 * (turn + 1))
+                    end = pool.submit(dies.kill, 0.2 * (turn + 1))
                     mine = range(turn * 100, N)
                     found = pool.map(
-                        lambda k: {answer(s, sent[k]) for s in (dies, stays)}, mine
+                        lambda k: {s.tried(sent[k]) for s in (dies, stays)}, mine
                     )
                     told |= {
                         k for k, seen in zip(mine, found, strict=True) if 201 in seen
@@ -48,17 +47,3 @@ def test_no_kill_between_two_services_loses_or_doubles(
         assert all(again[k] == 200 for k in told)
         with Intake(NOWHERE) as intake:
             assert intake.round("one-1").accepted == N
-
-
-def killed(service: Service, after: float) -> None:
-    """Kill a service after some seconds."""
-    time.sleep(after)
-    service.process.kill()
-
-
-def answer(service: Service, data: bytes) -> int:
-    """Return the status of an answer, 0 if there is none."""
-    try:
-        return service.send(data).status
-    except OSError:
-        return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from curvote.run.project import Project
 from flows.server import PrefectServer
 from tests import plain
 from tests.faults.test_kill import MIDDLE
+from tests.flows.test_notices import KEEP
 from tests.processes import processes_of, until
 
 pytestmark = pytest.mark.faults
@@ -62,8 +64,11 @@ def test_a_run_that_is_asked_to_end_leaves_no_process(tmp_path: Path) -> None:
 
 
 def test_a_server_that_ends_half_way_is_said(tmp_path: Path) -> None:
-    """One that the user named: at most five lines, and with it back all goes on."""
+    """One that the user named: at most five lines, a notice, and then all goes on."""
     project = plain.write(tmp_path / "project", tiny=MIDDLE)
+    tell = [sys.executable, "-c", KEEP, str(tmp_path / "told.json")]
+    with project.pipelines_file.open("a") as file:
+        file.write(f"runtime: {json.dumps({'notify': {'command': tell}})}\n")
     other = tmp_path / "other"
     with pytest.MonkeyPatch.context() as patch:
         for name in ("CURVOTE_STATE", "PREFECT_HOME"):
@@ -80,4 +85,5 @@ def test_a_server_that_ends_half_way_is_said(tmp_path: Path) -> None:
     assert "Traceback" not in told
     assert len(said) <= 5
     assert any("does not answer" in line for line in said)
+    assert json.loads((tmp_path / "told.json").read_text())["event"] == "failed"
     completes(project)

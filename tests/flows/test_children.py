@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 
+import pytest
+
 from flows.children import FIRST_WAIT, LONGEST_WAIT, Child
+from flows.guard import guarded
+from tests.processes import until
 
 
 def sleeper() -> subprocess.Popen[bytes]:
@@ -58,3 +63,29 @@ def test_how_it_ended_is_said_in_words() -> None:
     child.process.wait()
     assert child.ended() == "ended with exit code 0"
     assert child.done()
+
+
+def test_a_guarded_one_that_cannot_be_started_is_given_up(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A full disk takes its log: a line, no traceback, and the run says why."""
+
+    def full() -> subprocess.Popen[bytes]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    child = Child("it", sleeper)
+    child.start()
+    child.spawn = full
+    said = ""
+    with guarded(child):
+        assert child.process is not None
+        child.process.kill()
+
+        def given_up() -> bool:
+            nonlocal said
+            said += capsys.readouterr().err
+            return "it is given up: No space left on device" in said
+
+        assert until(given_up, 30.0)
+    assert "Traceback" not in said
+    assert not child.there()

@@ -1,93 +1,33 @@
-"""`curvote utility`: its JSON, its words, its refusals, and where models come from."""
+"""`curvote utility`: its JSON, its words, and where models come from."""
 
 from __future__ import annotations
 
 import json
-import pickle
 import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 import skops.io
 import yaml
 from sklearn.base import BaseEstimator
-from sklearn.compose import make_column_transformer
-from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from curvote.run.project import Project
 from flows import cli
 from flows.quantifying import model as models
+from tests.asked_utility import ASK, QUICK, folder, run
 from tests.utility.models_of import stroke_like
+
+__all__ = ["folder", "run"]
 
 FIRST = ["mechanism", "split", "read", "epsilon", "delta"]
 SHARES = ["agreement", "lower", "upper", "worst", "under_target", "bound", "claimed"]
 LAST = ["accuracy", "balanced_accuracy", "group", "evidence", "queries"]
 KEYS = [*FIRST, *SHARES, *LAST]
-ASK = ("--data", "people.csv", "--sensitive", "age,bmi", "--bounds", "age=0:100")
-ASK = (*ASK, "--bounds", "bmi=12:60")
-QUICK = ("--mechanism", "pm_01", "--mechanism", "joint_box", "--epsilon", "2")
 
 
 class Strange(BaseEstimator):
     """A type that nobody knows to be safe."""
-
-
-def people(n: int, seed: int) -> pd.DataFrame:
-    """Return generated people with a label, a group and a text."""
-    made = stroke_like(n, seed)
-    frame = pd.DataFrame(made.X, columns=list(made.names))
-    frame["gender"] = np.where(np.arange(n) % 3 == 0, "m", "f")
-    return frame.assign(stroke=made.y)
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with records and models; tests write beside them only."""
-    made = tmp_path_factory.mktemp("utility")
-    train, names = people(400, 2), list(stroke_like(1).names)
-    people(60, 3).to_csv(made / "people.csv", index=False)
-    people(60, 3).to_parquet(made / "people.parquet", index=False)
-    people(50, 4).to_csv(made / "public.csv", index=False)
-    train.to_csv(made / "train.csv", index=False)
-    logistic = make_pipeline(StandardScaler(), LogisticRegression())
-    skops.io.dump(logistic.fit(train[names], train.stroke), made / "model.skops")
-    (made / "model.pkl").write_bytes(pickle.dumps(logistic))
-    bare = LogisticRegression(max_iter=5000).fit(train[names].to_numpy(), train.stroke)
-    skops.io.dump(bare, made / "bare.skops")
-    number = LinearRegression().fit(train[names], train.stroke)
-    skops.io.dump(number, made / "number.skops")
-    columns = make_column_transformer(
-        (StandardScaler(), names), (OneHotEncoder(), ["gender"])
-    )
-    told = make_pipeline(columns, LogisticRegression())
-    told.fit(train[[*names, "gender"]], train.stroke)
-    skops.io.dump(told, made / "told.skops")
-    always = LogisticRegression(max_iter=5000).fit(train[names], train.stroke)
-    always.intercept_[:] = 1e6
-    skops.io.dump(always, made / "always.skops")
-    return made
-
-
-@pytest.fixture
-def run(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> Any:
-    """Return the command, standing in the folder: exit code, output, errors."""
-    monkeypatch.chdir(folder)
-
-    def one(*words: str) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["curvote", "utility", *words])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        out, err = capsys.readouterr()
-        return int(end.value.code or 0), out, err
-
-    return one
 
 
 def test_json_is_one_document_of_the_stated_form(run: Any) -> None:
@@ -191,76 +131,6 @@ def test_values_beyond_the_bounds_are_counted(run: Any) -> None:
     assert "records lie beyond 20:60 and were moved to the edge" in err
 
 
-def without(option: str) -> list[str]:
-    """Return what is asked, but for one option and its value."""
-    at = ASK.index(option)
-    return [*ASK[:at], *ASK[at + 2 :]]
-
-
-BAD = [
-    (("model.pkl", *ASK), "runs whatever code is in it"),
-    (("model.skops", *ASK, "--trust-pickle", "model.pkl"), "leave out --trust-pickle"),
-    (("number.skops", *ASK), "is a regressor"),
-    (("nothing.skops", *ASK), "there is no such file"),
-    (("bare.skops", *ASK), "keeps no names of its 6 columns"),
-    (("model.skops", *ASK, "--features", "age,bmi"), "leave out --features"),
-    (("model.skops", *without("--sensitive")), "are sensitive"),
-    (("model.skops", *ASK, "--sensitive", "agee"), "Did you mean 'age'"),
-    (("model.skops", *ASK, "--bounds", "bmi=1:2"), "of bmi twice"),
-    (("model.skops", *ASK[:4]), "no bounds of age, bmi"),
-    (("model.skops", *ASK[:4], "--bounds", "age=9:1"), "the other way round"),
-    (("model.skops", *without("--data")), "--data FILE.csv"),
-    (("told.skops", *ASK, "--sensitive", "gender"), "noise is for numbers"),
-    (("model.skops", *ASK, "--epsilon", "0"), "epsilon is 0"),
-    (("model.skops", *ASK, "--epsilon", "-1"), "epsilon is -1"),
-    (("model.skops", *ASK, "--epsilon", "nan"), "epsilon is nan"),
-    (("model.skops", *ASK, "--target", "1"), "target is 1.0"),
-    (("model.skops", *ASK, "--target", "0"), "target is 0.0"),
-    (("model.skops", *ASK, "--confidence", "1"), "confidence is 1.0"),
-    (("model.skops", *ASK, "--mechanism", "pm01"), "Did you mean 'pm_01'"),
-    (("model.skops", *ASK, "--mechanism", "gaussian"), "gaussian needs delta"),
-    (("model.skops", *ASK, "--mechanism", "alibi"), "its outputs are codes"),
-    (("model.skops", *ASK, "--mechanism", "subset_selection"), "outputs are codes"),
-    (("model.skops", *ASK, "--label", "strok"), "Did you mean 'stroke'"),
-    (("model.skops", *ASK, "--positive", "1"), "name its column by --label"),
-    (("model.skops", *ASK, "--label", "gender"), "none of the classes"),
-    (("model.skops", *ASK, "--group", "glucose"), "different values"),
-    (("model.skops", *ASK, "--train", "train.csv"), "needs the column of the label"),
-    (("model.skops", *ASK, "--metric", "accuracy"), "accuracy is about a label"),
-    (("model.skops", *ASK, "--metric", "utility"), "metric is 'utility'"),
-    (("model.skops", *ASK, "--data", "model.pkl"), "suffix is '.pkl'"),
-    (("model.skops", *ASK, "--read", "decode"), "--public FILE.csv"),
-    (("model.skops", *ASK, "--read", "retrain"), "--train FILE.csv"),
-]
-
-
-@pytest.mark.parametrize(("words", "said"), BAD)
-def test_bad_input_is_one_message(run: Any, words: tuple[str, ...], said: str) -> None:
-    """Exit 2, nothing on standard output, no traceback."""
-    code, out, err = run(*words)
-    assert code == 2
-    assert said in err
-    assert not out
-    assert "Traceback" not in err
-    assert "[2/" not in err
-
-
-@pytest.mark.parametrize(
-    ("cell", "said"),
-    [("", "bmi has 1 gaps in 60 records"), ("fat", "such as 'fat'")],
-)
-def test_gaps_and_text_are_refused(
-    run: Any, folder: Path, cell: str, said: str
-) -> None:
-    """With the column and the count."""
-    frame = people(60, 3).astype({"bmi": object})
-    frame.loc[7, "bmi"] = cell
-    frame.to_csv(folder / "bad.csv", index=False)
-    code, out, err = run("model.skops", *ASK, "--data", "bad.csv")
-    assert (code, out) == (2, "")
-    assert said in err
-
-
 def test_a_finished_pipelines_classifier(
     finished: Project,
     monkeypatch: pytest.MonkeyPatch,
@@ -278,21 +148,6 @@ def test_a_finished_pipelines_classifier(
     assert said["model"]["features"] == ["c1", "c2", "c3", "c4"]
     assert said["records"] == 40
     assert all(row["accuracy"] is not None for row in said["rows"])
-
-
-def test_a_name_that_is_no_pipeline_is_said(
-    finished: Project,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Did you mean; and several models want one named."""
-    monkeypatch.chdir(finished.root)
-    for name, told in (("tinny", "Did you mean 'tiny'"), ("tiny", "name one by")):
-        monkeypatch.setattr(sys, "argv", ["curvote", "utility", name])
-        with pytest.raises(SystemExit) as end:
-            cli.main()
-        assert end.value.code == 2
-        assert told in capsys.readouterr().err
 
 
 def logged(folder: Path, model: Path, form: str, **facts: Any) -> Path:

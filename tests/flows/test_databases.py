@@ -6,7 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -17,22 +17,14 @@ from curvote.run import history
 from curvote.run.project import Project
 from flows import tracking
 from flows.examining import mending
+from flows.examining.databases import unanswered
 from flows.server import PrefectServer
 from flows.stopped import in_words
 from tests import plain
 from tests.processes import until
 
+pytestmark = pytest.mark.usefixtures("own_variables")
 GARBAGE = b"no database any more" * 5000
-
-
-@pytest.fixture(autouse=True)
-def _environment() -> Iterator[None]:
-    before = dict(os.environ)
-    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
-        os.environ.pop(name, None)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
@@ -124,6 +116,50 @@ def test_an_absent_database_of_mlflow_is_made_and_filled_again(done: Project) ->
     assert "1 of 1 runs logged again in MLflow" in told.stderr
     assert not mending.unlogged(done)
     assert command(done, "doctor").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "asked"),
+    [
+        ("postgresql://me:hidden@db.example/x", ("db.example", 5432)),
+        ("mysql+pymysql://me:hidden@db.example/x", ("db.example", 3306)),
+        ("http://db.example/api", ("db.example", 80)),
+        ("https://db.example:8443/api", ("db.example", 8443)),
+        ("postgresql:///x?host=/var/run/postgresql", None),
+        ("sqlite:////somewhere/mlflow.db", None),
+        ("databricks", None),
+        ("https://far.example/api", None),
+    ],
+)
+def test_only_what_listens_somewhere_is_asked(
+    monkeypatch: pytest.MonkeyPatch, url: str, asked: tuple[str, int] | None
+) -> None:
+    """At its own port; a socket in a folder, a name and a proxy tell nothing."""
+    places: list[object] = []
+
+    def refuse(where: object, _seconds: float) -> None:
+        places.append(where)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr("socket.create_connection", refuse)
+    monkeypatch.setenv("https_proxy", "http://proxy.example:3128")
+    monkeypatch.setenv("no_proxy", "db.example")
+    said = unanswered(url)
+    assert places == ([] if asked is None else [asked])
+    assert said == (
+        "{}:{} does not answer (Connection refused)".format(*asked) if asked else None
+    )
+
+
+def test_a_server_that_is_busy_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only one that refuses has gone."""
+
+    def wait(*_: object) -> None:
+        raise TimeoutError("timed out")
+
+    monkeypatch.setattr("socket.create_connection", wait)
+    assert unanswered("http://127.0.0.1:9/api", patient=True) is None
+    assert unanswered("http://127.0.0.1:9/api") is not None
 
 
 def test_prefects_database_of_a_newer_version_is_said(

@@ -7,7 +7,7 @@ import fcntl
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,17 +31,8 @@ from tests import plain
 from tests.mlflow_runs import a_classifier
 from tests.tracked_run import make_record, make_rows
 
+pytestmark = pytest.mark.usefixtures("own_variables")
 NOBODY = "pid:999999999@1"
-
-
-@pytest.fixture(autouse=True)
-def _environment() -> Iterator[None]:
-    before = dict(os.environ)
-    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
-        os.environ.pop(name, None)
-    yield
-    os.environ.clear()
-    os.environ.update(before)
 
 
 def doctor(project: Project, *words: str) -> tuple[int, dict[str, dict[str, str]]]:
@@ -108,12 +99,8 @@ def test_a_sound_project_is_all_ok(done: Project) -> None:
     assert not named & {"ledger", "intake", "witness", "reservations"}
 
 
-def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
-    done: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Then the next run computes what was altered, and only the rest is left."""
-    monkeypatch.setattr(summary, "summary", lambda *_: make_rows())
-    monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
+def damage(done: Project, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Do eight damages to a project that has run once; return the stale run's id."""
     (made,) = history.load_all(done)
     history.save(done, replace(made, mlflow_run="logged in what is destroyed"))
     prepare(done.root)
@@ -127,6 +114,17 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     tear_a_manifest(done)
     install_a_trap(done, monkeypatch)
     (done.state / "runs" / "torn.json").write_text('{"id": ')
+    return stale.id
+
+
+def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Then the next run computes what was altered, and only the rest is left."""
+    monkeypatch.setattr(summary, "summary", lambda *_: make_rows())
+    monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
+    (made,) = history.load_all(done)
+    stale = damage(done, monkeypatch)
 
     code, wrong = doctor(done)
     assert code == 1
@@ -149,7 +147,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     assert kept == ["mlflow.db.aside-0", "prefect.db.aside-0"]
     assert (done.state / kept[0]).read_bytes().startswith(b"no database any more")
     after = {r.id: r for r in history.load_all(done)}
-    assert after[stale.id].status == "killed"
+    assert after[stale].status == "killed"
     assert after[made.id].mlflow_run not in (None, "logged in what is destroyed")
 
     monkeypatch.undo()
@@ -184,7 +182,7 @@ def test_sound_databases_are_known(done: Project) -> None:
     assert doctor(done) == (0, {})
 
 
-@pytest.mark.parametrize("variable", ["MLFLOW_TRACKING_URI"])
+@pytest.mark.parametrize("variable", [MLFLOW.variable, PREFECT.variable])
 def test_a_database_elsewhere_is_asked_and_its_secret_not_told(
     done: Project, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:

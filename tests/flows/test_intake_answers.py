@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -13,7 +16,7 @@ from curvote.errors import InternalError
 from curvote.server.intake_group import Full, Unavailable
 from flows import intake_http
 from flows.intake_http import Service
-from flows.intake_metrics import Metrics
+from flows.intake_metrics import FOLDER, Metrics
 from flows.intake_tasks import Published
 
 
@@ -24,6 +27,12 @@ class Group:
 
     def __init__(self, fate: Exception | list[None]) -> None:
         self.fate = fate
+
+    def start(self) -> None:
+        """Begin."""
+
+    def stop(self, seconds: float) -> None:
+        """End."""
 
     def put(self, sent: Any) -> Future[Any]:
         """Return the outcome, or refuse."""
@@ -115,3 +124,42 @@ def test_all_that_is_being_read_has_a_limit(
     service.reading = 9
     status, headers, _ = asked(service, b"xyz")
     assert (status, headers["retry-after"], service.reading) == (429, "2", 9)
+
+
+def test_how_it_stands_is_counted_whoever_is_asked(service: Service) -> None:
+    """Another process of the same service may be the one that is."""
+
+    async def lives() -> bytes:
+        async with service._lifespan(service.app()):
+            await asyncio.sleep(0)
+            return service.metrics.page()
+
+    page = asyncio.run(lives())
+    assert b"curvote_intake_waiting 3.0" in page
+    assert b"curvote_intake_ready 1.0" in page
+
+
+def test_a_process_that_has_gone_does_not_wait(tmp_path: Path) -> None:
+    """Its uploads count for ever; it is neither ready, nor does anything wait in it."""
+    code = (
+        "import os\n"
+        "from flows.intake_metrics import Metrics\n"
+        "metrics = Metrics()\n"
+        "metrics.state(waiting=1, ready=True)\n"
+        "child = os.fork()\n"
+        "if not child:\n"
+        "    metrics.answered(201)\n"
+        "    metrics.state(waiting=5, ready=True)\n"
+        "    os._exit(0)\n"
+        "os.waitpid(child, 0)\n"
+        "print(metrics.page().decode())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=os.environ | {FOLDER: str(tmp_path)},
+    )
+    for figure in ("waiting 1.0", "ready 1.0", 'uploads_total{status="201"} 1.0'):
+        assert f"curvote_intake_{figure}" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -86,3 +87,15 @@ def test_a_served_line_names_its_pipeline(capsys: pytest.CaptureFixture[str]) ->
     _show(lines.line("done", pipeline="demo"))
     _show(lines.line("server is back"))
     assert capsys.readouterr().out == "demo: done\nserver is back\n"
+
+
+def test_a_log_on_a_full_disk_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that cannot be written is lost, and its schedule is not."""
+    from flows.serving import _show
+
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        _show(lines.line("done", pipeline="demo"))
+        monkeypatch.undo()
+        with contextlib.suppress(OSError):
+            full.close()

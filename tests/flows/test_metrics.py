@@ -32,8 +32,8 @@ def figures(project: Project, **counted: int) -> dict[str, float]:
 def test_runs_are_counted_by_how_they_ended(done: Project) -> None:
     """With the date of the last success."""
     found = figures(done, runner=2)
-    assert found["curvote_runs_total[tiny,completed]"] == 1
-    assert found["curvote_runs_total[tiny,failed]"] == 0
+    assert found["curvote_runs[tiny,completed]"] == 1
+    assert found["curvote_runs[tiny,failed]"] == 0
     assert found["curvote_last_success_timestamp_seconds[tiny]"] > 1.7e9
     assert found["curvote_serve_up[]"] == 0
     assert found["curvote_serve_restarts_total[runner]"] == 2
@@ -69,7 +69,7 @@ def test_they_are_served_on_this_machine(done: Project) -> None:
     open_page(Figures(done), port)
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
-    assert 'curvote_runs_total{pipeline="tiny",status="completed"} 1.0' in text
+    assert 'curvote_runs{pipeline="tiny",status="completed"} 1.0' in text
 
 
 def test_pace_says_rate_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,6 +29,15 @@ def server_of(root: Path) -> int | None:
     return None
 
 
+def kill_server(project: Project, stored: int) -> None:
+    """Kill the server once so many artifacts are begun; wait until there is another."""
+    assert until(lambda: len([*project.clients.glob("*/*")]) >= stored, LONG_ENOUGH)
+    pid = server_of(project.root)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert until(lambda: server_of(project.root) not in {None, pid}, 60)
+
+
 @pytest.mark.faults
 def test_a_run_goes_on_when_its_server_dies(tmp_path: Path) -> None:
     """It waits until the server is back, twice; one line each time, no traceback."""
@@ -42,12 +51,7 @@ def test_a_run_goes_on_when_its_server_dies(tmp_path: Path) -> None:
         text=True,
     )
     for number in range(1, 3):
-        begun = lambda: len([*project.clients.glob("*/*")]) >= number  # noqa: B023, E731
-        assert until(begun, LONG_ENOUGH)
-        pid = server_of(project.root)
-        assert pid is not None
-        os.kill(pid, signal.SIGKILL)
-        assert until(lambda: server_of(project.root) not in {None, pid}, 60)  # noqa: B023
+        kill_server(project, number)
     _, told = running.communicate(timeout=LONG_ENOUGH)
     assert running.returncode == 0, told
     said = "Prefect's server was ended by SIGKILL; it is started again"

@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,37 +17,12 @@ from flows import heartbeat
 from flows.access import read_secret
 from flows.health import health
 from flows.server import served_by
-from tests import plain
+from tests import plain, served
 from tests.processes import processes_of, until
 
 pytestmark = pytest.mark.faults
 
-ROOT = Path(__file__).parents[2]
 SOON = 180.0
-STAND_IN = """
-import os, time
-from pathlib import Path
-from prefect import flow
-from flows.flow_runs import mark_alive
-
-@flow
-def chain(pipeline: str, project: str) -> None:
-    mark_alive()
-    with (Path(project) / "fired").open("a") as file:
-        file.write(f"{pipeline} {os.getpid()}\\n")
-    time.sleep(300 if pipeline == "long" else 0)
-"""
-SERVE = """
-import sys
-from pathlib import Path
-from curvote.run.project import Project
-from flows.environment import prepare
-from flows.watched_file import read_schedules
-project = Project(Path(sys.argv[1]))
-prepare(project.root)
-from flows.serving import serve
-serve(project, read_schedules(project), "standin:chain", port=0)
-"""
 OFTEN = {"interval": 3, "catch_up": "latest"}
 DAILY = {"cron": "0 6 * * *"}
 
@@ -102,19 +76,6 @@ def _line(pid: int) -> str:
         return ""
 
 
-def serve(root: Path) -> subprocess.Popen[bytes]:
-    """Start `serve`; what it says goes into a new log."""
-    environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
-    with (root / "serve.log").open("w") as log:
-        return subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(root)],
-            cwd=root,
-            env=environment | {"PYTHONPATH": f"{root}{os.pathsep}{ROOT}"},
-            stdout=log,
-            stderr=log,
-        )
-
-
 @pytest.fixture(scope="module")
 def start(
     tmp_path_factory: pytest.TempPathFactory,
@@ -125,9 +86,7 @@ def start(
     def start(**schedules: object) -> Serving:
         root = tmp_path_factory.mktemp("stays")
         write(root, **schedules)
-        (root / "standin.py").write_text(STAND_IN)
-        process = serve(root)
-        begun.append(Serving(root, process))
+        begun.append(Serving(root, served.start(root)))
         return begun[-1]
 
     yield start
@@ -237,7 +196,7 @@ def test_what_was_missed_is_made_up_once(start: Callable[..., Serving]) -> None:
     path = project.state / "serve.json"
     left = json.loads(path.read_text())
     path.write_text(json.dumps(left | {"good": "2026-01-01T00:00:00+00:00"}))
-    again = serve(serving.root)
+    again = served.start(serving.root)
     try:
         assert until(lambda: bool(serving.fired()), SOON), serving.log
         said = "not made up for\n"

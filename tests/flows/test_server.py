@@ -20,35 +20,10 @@ from flows.flow_runs import mark_alive, sweep
 from flows.server import PrefectServer, served_by
 from flows.server_state import answers
 from flows.serving import serve
+from tests import plain, served
 from tests.processes import processes_of, until
 
-ROOT = Path(__file__).parents[2]
 LONG_ENOUGH = 90.0
-
-STAND_IN = """
-import os, time
-from pathlib import Path
-from prefect import flow
-from flows.flow_runs import mark_alive
-
-@flow
-def chain(pipeline: str, project: str) -> None:
-    mark_alive()
-    with (Path(project) / "fired").open("a") as file:
-        file.write(f"{pipeline} {os.getpid()}\\n")
-    time.sleep(300 if pipeline == "long" else 0)
-"""
-SERVE = """
-import json, sys
-from pathlib import Path
-from curvote.run.project import Project
-from flows.environment import prepare
-prepare(Path(sys.argv[1]))
-from flows.serving import serve
-flow = "standin:chain"
-serve(Project(Path(sys.argv[1])), json.loads(sys.argv[2]), flow, port=0)
-"""
-
 linux = pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks into /proc")
 
 
@@ -69,6 +44,14 @@ def _posted(url: str) -> int:
             return int(answer.status)
     except HTTPError as error:
         return error.code
+
+
+def dead() -> str:
+    """Return the tag of a process that has ended."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    tag = environment.process_tag(gone.pid)
+    gone.wait()
+    return tag
 
 
 def _rows(root: Path, query: str) -> list[tuple[str, int]]:
@@ -105,11 +88,8 @@ def test_a_private_server_records_a_run_and_ends(tmp_path: Path) -> None:
             return sum(one.submit(i).result() for i in range(30))
 
         assert several() == sum(range(30))
-        gone = subprocess.Popen([sys.executable, "-c", ""])
-        dead = environment.process_tag(gone.pid)
-        gone.wait()
         with get_client(sync_client=True) as client:
-            for owner in (dead, environment.process_tag()):
+            for owner in (dead(), environment.process_tag()):
                 client.create_flow_run(several, tags=[owner], state=Running())
         assert sweep() == 1
     assert "PREFECT_API_URL" not in os.environ
@@ -136,17 +116,8 @@ def test_schedules_fire_and_no_process_outlives_serve(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     """Whatever ends ``serve`` ends its server and the run under way within 10 s."""
-    (tmp_path / "standin.py").write_text(STAND_IN)
-    schedules = {"long": {"interval": 2}}
-    log = tmp_path / "serve.log"
-    with log.open("w") as file:
-        serving = subprocess.Popen(
-            [sys.executable, "-c", SERVE, str(tmp_path), json.dumps(schedules)],
-            cwd=tmp_path,
-            env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
-            stdout=file,
-            stderr=file,
-        )
+    plain.write(tmp_path, long=plain.TINY | {"schedule": {"interval": 2}})
+    serving, log = served.start(tmp_path), tmp_path / "serve.log"
     try:
         assert until((tmp_path / "fired").exists, LONG_ENOUGH), log.read_text()
         assert served_by(tmp_path / "data" / "state" / "prefect")
@@ -230,7 +201,4 @@ def test_a_process_is_told_from_a_later_one_of_the_same_number() -> None:
     assert not environment.is_alive(f"{own}1")
     for forged in ("pid:", "pid:none@1", f"pid:{10**30}"):
         assert not environment.is_alive(forged)
-    gone = subprocess.Popen([sys.executable, "-c", ""])
-    tag = environment.process_tag(gone.pid)
-    gone.wait()
-    assert not environment.is_alive(tag)
+    assert not environment.is_alive(dead())

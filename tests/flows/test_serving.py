@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 from joblib import Parallel, delayed
@@ -162,6 +163,14 @@ def test_a_second_serve_is_refused(served: Served) -> None:
     assert served_by(served.project.state / "prefect")
 
 
+def ordered(served: Served, place: str, order: dict[str, Any]) -> str:
+    """Give an order with the secret; return its run."""
+    given = f"{place}/create_flow_run", order, served.logged_in()
+    status, _, run = served.ask("POST", *given)
+    assert status == 201, run
+    return str(run["id"])
+
+
 def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     """Overrides, a new release, another pipeline, project or code are not obeyed.
 
@@ -182,12 +191,7 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     steps = [{"prefect.deployments.steps.run_shell_script": {"script": "touch owned"}}]
     other = {"pull_steps": steps, "entrypoint": "os.getcwd", "path": "/"}
     assert served.ask("PATCH", place, other, served.logged_in())[0] == 204
-    runs = []
-    for order in orders:
-        given = f"{place}/create_flow_run", order, served.logged_in()
-        status, _, run = served.ask("POST", *given)
-        assert status == 201, run
-        runs.append(run["id"])
+    runs = [ordered(served, place, order) for order in orders]
 
     def states() -> list[str]:
         known = served.logged_in()

@@ -2,117 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
+import errno
 
 import pytest
 import yaml
 
-from curvote.durable import owner_folder
 from curvote.run.project import Project
 from flows import heartbeat, lines, supervisor
-from flows.children import Child
-from flows.server_launch import Launch
+from flows.heartbeat import Heartbeat
 from flows.server_state import DATABASE, READY
-from flows.supervisor import Supervisor
-from flows.told import Told
 from tests import plain
+from tests.supervised import HOURLY, Watched, end, renewed, watched
 
-SLEEPER = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
-HOURLY = {"interval": 3600.0, "timezone": "UTC"}
-
-
-def sleeper() -> subprocess.Popen[bytes]:
-    """Start a process that ends with its standard input."""
-    return subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, start_new_session=True)
-
-
-@dataclass
-class Watched:
-    """A supervisor of two processes that sleep, and what it said."""
-
-    it: Supervisor
-    said: list[str] = field(default_factory=list)
-    missed: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
-    orders: list[dict[str, Any]] = field(default_factory=list)
-    state: int | None = READY
-    clock: float = 1.8e9
-
-    def tick(self, seconds: float = 0.0) -> None:
-        """Look again after a time, when every wait is over."""
-        self.clock += seconds
-        for child in (self.it.server, self.it.runner):
-            if child is not None and child.process is None:
-                child.due = 0.0
-        self.it._asked = 0.0
-        self.it.tick()
-
-    def up(self) -> None:
-        """Let the runner say that it is at work."""
-        lines.send(self.it.pipe.path, {"registered": ["tiny"]})
-        lines.send(self.it.pipe.path, {"polled": time.monotonic()})
-        self.tick()
-
-
-@pytest.fixture
-def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
-    """Yield a supervisor whose server answers; what is given to the runner is kept."""
-    project = plain.write(tmp_path, tiny=plain.TINY | {"schedule": {"interval": 3600}})
-    made = Watched.__new__(Watched)
-    said: list[str] = []
-    missed: list[tuple[str, dict[str, Any]]] = []
-    told = Told(
-        line=lambda line: said.append(line["message"]),
-        missed=lambda name, fact: missed.append((name, fact)),
-    )
-    owner_folder(project.state)
-    it = Supervisor(
-        project=project,
-        url="http://127.0.0.1:9/api",
-        schedules={"tiny": HOURLY},
-        flow="module:flow",
-        launch=Launch(project.state / "prefect", "secret"),
-        server=Child("Prefect's server", sleeper),
-        runner=Child("the runner of schedules", sleeper),
-        pipe=lines.Pipe(project.state / "serve.pipe"),
-        told=told,
-        clock=lambda: made.clock,
-    )
-    made.__init__(it, said, missed)  # type: ignore[misc]
-    monkeypatch.setattr(supervisor, "ask", lambda _url: made.state)
-    tell = it.runner.tell
-    monkeypatch.setattr(
-        it.runner, "tell", lambda order: (made.orders.append(order), tell(order))
-    )
-    assert it.server is not None
-    it.server.start()
-    it._begin()
-    made.tick()
-    yield made
-    for child in (it.server, it.runner):
-        child.end(0.0)
-    it.pipe.close()
-
-
-def end(child: Child | None) -> None:
-    """Kill a child and wait until it is seen to be dead."""
-    assert child is not None
-    assert child.process is not None
-    child.process.kill()
-    child.process.wait()
-
-
-def renewed(child: Child) -> None:
-    """Let a child end as a runner does that was told to renew and is idle."""
-    assert child.process is not None
-    assert child.process.stdin is not None
-    child.process.stdin.close()
-    child.process.wait()
+__all__ = ["watched"]
 
 
 def test_a_dead_server_is_started_again_and_the_runner_renewed(
@@ -292,3 +194,46 @@ def test_a_project_without_schedules_left_waits(
     watched.tick()
     assert watched.it.runner.process is None
     assert watched.it.trouble == "no pipeline has a schedule"
+
+
+def full(*_: object) -> None:
+    """Do as a disk without space does."""
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_ends_no_schedule(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither its own file nor a child that cannot be started: said once each time."""
+    watched.up()
+    said = "No space left on device; it is tried again (see `curvote doctor`)"
+    with monkeypatch.context() as patch:
+        patch.setattr(Heartbeat, "write", full)
+        patch.setattr(watched.it.runner, "spawn", full)
+        watched.it._beaten = 0.0
+        end(watched.it.runner)
+        for _ in range(4):
+            watched.tick()
+        assert watched.said.count(said) == 1
+        assert watched.it.runner.process is None
+    watched.tick()
+    assert watched.it.runner.starts == 2
+    left = heartbeat.last(watched.it.project)
+    assert left is not None
+    assert left.is_alive
+    monkeypatch.setattr(Heartbeat, "write", full)
+    watched.it._beaten = 0.0
+    watched.tick()
+    assert watched.said.count(said) == 2
+
+
+def test_an_edit_while_the_server_started_is_taken_up(watched: Watched) -> None:
+    """It came after the file was read, and before anybody watched it."""
+    project = watched.it.project
+    text = project.pipelines_file.read_text()
+    project.pipelines_file.write_text(text.replace("3600", "7200"))
+    watched.it._begin()
+    watched.tick()
+    watched.tick()
+    assert watched.said == ["pipelines.yaml has changed; scheduled now: tiny"]
+    assert watched.it.schedules["tiny"]["interval"] == 7200

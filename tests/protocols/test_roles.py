@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from curvote.errors import UserError
-from curvote.protocols.roles import ROLES, set_aside, split
+from curvote.protocols import message
+from curvote.protocols import roles as roles_module
+from curvote.protocols.roles import ROLES, Senders, set_aside, split
 
 counts = st.integers(0, 30)
 sizes = st.fixed_dictionaries(dict.fromkeys(ROLES, counts))
@@ -99,3 +104,35 @@ def test_a_column_says_who_is_set_aside() -> None:
     found = set_aside({"part": np.array([0, 1, 1])})
     assert found is not None
     assert found.tolist() == [False, True, True]
+
+
+@given(sizes=sizes, ends=st.tuples(st.floats(0, 1), st.floats(0, 1)))
+def test_senders_a_role_after_the_other_are_the_senders(
+    sizes: dict[str, int], ends: tuple[float, float]
+) -> None:
+    """Who is asked and whom the ledger counts are found in these two ways."""
+    roles = split(3, 0, sum(sizes.values()), sizes)
+    senders = Senders(("train", "vote"), *sorted(ends))
+    parts = [*senders.parts(roles)]
+    assert np.concatenate(parts).tolist() == senders.rows(roles).tolist()
+    assert sum(map(len, parts)) == senders.count(sizes)
+
+
+def test_narrow_numbers_are_in_the_same_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of very many clients, too: a frozen cohort keeps its roles and its questions."""
+    sizes = {"test": 20, "vote": 20, "train": 20, "public": 20}
+    task: Any = SimpleNamespace(candidates=SimpleNamespace(coef=np.zeros((7, 2))))
+
+    def drawn() -> tuple[dict[str, np.ndarray], np.ndarray]:
+        judge = message.dealt(task, 100, np.random.default_rng(5))
+        assert judge is not None
+        return split(1, 0, 100, sizes), judge
+
+    wide, judge = drawn()
+    for module in (roles_module, message):
+        monkeypatch.setattr(module, "NARROW", 1)
+    narrow, small = drawn()
+    assert {own.dtype for own in narrow.values()} == {np.dtype(np.int32)}
+    assert (small.dtype, small.tolist()) == (np.int8, judge.tolist())
+    for role in ROLES:
+        assert narrow[role].tolist() == wide[role].tolist()

@@ -15,7 +15,6 @@ from curvote.chain.lookup import system
 from curvote.datasets import simulated
 from curvote.protocols.mrma.tables import REPORT_VARIANTS
 from curvote.run.execute import execute
-from curvote.run.planner import make_plan
 from curvote.run.project import Project, is_raw
 from curvote.run.store.artifacts import Artifact, folders
 from curvote.run.store.reading import TableFile
@@ -228,63 +227,6 @@ def test_a_report_that_echoes_a_record_is_found(
     secret = encoded.columns("encoded", (0,))["z"].ravel()
     reports = [a for a in held if a.stage == "privatize"]
     assert all(np.isin(secret, numbers(a, "reports")).sum() > 300 for a in reports)
-
-
-def test_constants_come_from_volunteers_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Changing everybody else's curve leaves the public constants as they are."""
-    tiny = plain.TINY | {
-        "clients": {"public": 10, "train": 60, "vote": 80, "test": 40},
-        "project": {
-            "basis": "bspline",
-            "size": 4,
-            "centre": "volunteers",
-            "scale": "volunteers",
-        },
-    }
-    real = simulated.generate
-    constants = []
-    for shift in (0.0, 5.0):
-
-        def shifted(
-            generator: np.random.Generator,
-            n: int,
-            points: int = 100,
-            shift: float = shift,
-        ) -> object:
-            from curvote.protocols.roles import split
-
-            curves, labels = real(generator, n, points)
-            roles = split(7, 0, n, tiny["clients"])
-            others = np.setdiff1d(np.arange(n), roles["public"])
-            curves[others] += shift
-            return curves, labels
-
-        monkeypatch.setattr(simulated, "generate", shifted)
-        root = tmp_path / str(shift)
-        root.mkdir()
-        project = plain.write(root, tiny=tiny | {"replicates": 1})
-        plain.run(project)
-        (path,) = project.clients.glob("project/*")
-        constants.append(Artifact(path).columns("constants", (0,))["value"])
-    assert np.array_equal(*constants)
-    assert constants[0].shape == (2, 4)
-
-
-def test_public_facts_of_a_pipeline_are_not_computed_from_clients(
-    finished: Project,
-) -> None:
-    """A plan, whose keys steer everything, is the same with and without the tables."""
-    from curvote.run.config.file import PipelinesFile
-
-    configured = PipelinesFile(finished).configured("tiny")
-    elsewhere = Project(finished.root / "nowhere")
-    keys = [
-        [step.key for step in make_plan(place, configured).steps]
-        for place in (finished, elsewhere)
-    ]
-    assert keys[0] == keys[1]
 
 
 def test_no_float_noise_is_drawn_on_the_clients_side() -> None:

@@ -6,19 +6,21 @@ import os
 from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
 from curvote.errors import UserError
-from curvote.run import engines
+from curvote.run import engines, workers
 from curvote.run.config.runtime import Runtime
 from curvote.run.engines import BACKENDS, TRIES, Engine, engine_of
 from curvote.run.history import completed
 from curvote.run.project import Project
 from curvote.run.store import blocks
-from curvote.run.workers import one_thread
+from curvote.run.workers import one_thread, took_too_much
 from tests import dying, plain
 
 
@@ -86,6 +88,18 @@ def test_a_worker_over_its_memory_limit_is_replaced_then_said() -> None:
         pytest.raises(UserError, match="more than their memory limit of 400 MiB"),
     ):
         list(engine.run(dying.greedy, range(2)))
+
+
+def test_word_of_a_worker_s_memory_may_come_after_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is sent beside the end, by another way; that of another worker counts not."""
+    told = iter([(), ((0, {"worker": "a"}),)])
+    late: Any = SimpleNamespace(get_events=lambda _topic: next(told))
+    assert took_too_much(late, "a")
+    monkeypatch.setattr(workers, "TOLD", 0.05)
+    other: Any = SimpleNamespace(get_events=lambda _topic: ((0, {"worker": "b"}),))
+    assert not took_too_much(other, "a")
 
 
 @pytest.mark.parametrize("name", ["local", "threads"])

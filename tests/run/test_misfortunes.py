@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from curvote.run.execute import execute
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
+from curvote.run.store import blocks
 from curvote.run.store.artifacts import MANIFEST, artifact
 from tests import plain, production, town
 from tests.processes import in_child
@@ -61,6 +63,32 @@ def test_a_raw_file_that_changes_while_it_is_read_is_refused(tmp_path: Path) -> 
     assert not artifact(project, "ingest", first.key).path.exists()
     town.run(project)
     assert {entry.state for entry in production.entries(project)} == {"confirmed"}
+
+
+def test_a_raw_file_that_changes_after_it_was_surveyed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read in two passes; no block of the other content is gone on from."""
+    project = town.write(tmp_path)
+    town.export(tmp_path, str)
+    configured = PipelinesFile(project).configured(town.NAME)
+    first = make_plan(project, configured, fetch=True).steps[0]
+    path = tmp_path / "people.csv"
+    before, compute = path.read_text(), blocks.compute
+
+    def meanwhile(*given: Any) -> None:
+        path.write_text(before.replace("well", "ill", 1))
+        compute(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(blocks, "compute", meanwhile)
+        with pytest.raises(UserError, match=r"people\.csv changed while it was read"):
+            execute(project, first)
+    assert not artifact(project, "ingest", first.key).path.exists()
+    path.write_text(before)
+    execute(project, first)
+    labels = artifact(project, "ingest", first.key).columns("clients", ())["label"]
+    assert labels.sum() == before.count(",ill")
 
 
 def test_an_altered_table_is_never_used(done: Project) -> None:

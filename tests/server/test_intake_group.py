@@ -19,6 +19,7 @@ from curvote.server import intake_group
 from curvote.server.intake import Intake
 from curvote.server.intake_group import Full, Group, Unavailable
 from tests.envelope_service import answered, invite
+from tests.processes import until
 
 N = 60
 
@@ -171,6 +172,26 @@ def test_a_check_that_breaks_ends_no_service(path: Path, sent: list[bytes]) -> N
         assert group.put(sent[:3]).result(30) == [None] * 3
 
 
+def test_who_waits_is_told_before_the_database_is_left(
+    path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To leave writes, and may wait for whoever else does."""
+    leaving, leave = threading.Event(), Intake.__exit__
+
+    def slow(intake: Intake, *given: Any) -> None:
+        assert leaving.wait(30)
+        leave(intake, *given)
+
+    def breaks(*_: Any) -> Any:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Intake, "__exit__", slow)
+    with taking(path, breaks) as group:
+        with pytest.raises(InternalError):
+            group.put(sent[:1]).result(10)
+        leaving.set()
+
+
 def test_two_services_accept_each_envelope_once(path: Path, sent: list[bytes]) -> None:
     """All envelopes to both, at the same time."""
     with taking(path) as one, taking(path) as two, ThreadPoolExecutor(2) as pool:
@@ -195,3 +216,18 @@ def test_a_service_that_stays_leaves_no_trace_of_arrival(
         while journal.stat().st_size:
             pass
     assert [p.name for p in path.parent.iterdir()] == [path.name]
+
+
+def test_what_a_killed_service_left_is_written_anew(
+    path: Path, sent: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the next one, though nobody comes to it."""
+    monkeypatch.setattr(intake_group, "TIDY", 0.0)
+    monkeypatch.setattr(intake_group, "PROBE", 0.05)
+    killed = Intake(path)
+    killed.take_batch(sent, check_all)
+    journal = path.with_name(f"{path.name}-wal")
+    assert journal.stat().st_size
+    with taking(path):
+        assert until(lambda: not journal.stat().st_size, 20)
+    killed._base.close()

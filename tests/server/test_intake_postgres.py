@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from curvote.envelope import Invitation, issue, seal
+from curvote.entropy import SeededEntropy
+from curvote.envelope import Invitation, issue, issue_each, seal
 from curvote.errors import UserError
+from curvote.labels.task import Task
 from curvote.protocols.checking import check_all
 from curvote.protocols.message import check
 from curvote.sealed import new_key, public
@@ -205,25 +206,57 @@ def opened_and_used() -> None:
         intake.take(b"nothing", check)
 
 
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "log_statement = 'all'",
+        "log_duration = 'on'",
+        "log_min_duration_statement = '250ms'",
+        "log_min_duration_sample = '0'",
+        "log_transaction_sample_rate = '0.5'",
+    ],
+)
 def test_a_server_that_keeps_times_is_refused(
-    server: postgres.Server, url: str
+    server: postgres.Server, url: str, setting: str
 ) -> None:
-    """Commit times, or statements with their values in the server's log."""
+    """Statements with their values in the server's log, all or some, or their times."""
     name = url.rpartition("/")[2]
-    execute(server.url, f"ALTER DATABASE {name} SET log_statement = 'all'")
-    with pytest.raises(UserError, match="log_statement = all"):
+    execute(server.url, f"ALTER DATABASE {name} SET {setting}")
+    with pytest.raises(UserError, match=setting.replace("'", "")):
         Intake(NOWHERE)
 
 
-def test_an_address_that_names_nothing_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+def test_what_its_server_does_by_default_makes_no_difference(
+    server: postgres.Server, url: str
 ) -> None:
-    """Whatever is wrong with it, its password is not said."""
-    for url in ("nonsense secret-word", "postgresql://a:secret-word@127.0.0.1:1/x"):
-        monkeypatch.setenv(URL, url)
-        with pytest.raises(UserError) as caught:
-            Intake(NOWHERE)
-        assert "secret-word" not in str(caught.value)
+    """An answer waits for the disk; nobody reads what was there before a rewrite."""
+    name = url.rpartition("/")[2]
+    wanted = {
+        "synchronous_commit": ("off", "on"),
+        "default_transaction_isolation": ("repeatable read", "read committed"),
+    }
+    for setting, (odd, _) in wanted.items():
+        execute(server.url, f"ALTER DATABASE {name} SET {setting} = '{odd}'")
+    with Intake(NOWHERE) as intake:
+        for setting, (_, own) in wanted.items():
+            assert intake._base.rows(f"SHOW {setting}") == [(own,)]
+
+
+def test_no_text_of_a_client_spoils_a_transaction(url: str) -> None:
+    """The name of a record that no database can hold, beside good envelopes."""
+    task = Task(("no", "yes"), 1.0)
+    odd, fine = issue_each(task, ["p-1", "p-2"], "0" * 64)
+    drawn = task.noise().randomize(np.zeros(1, dtype=np.int64), SeededEntropy(0))
+    code = drawn[0].tolist()
+    sent = [
+        seal(each, {"record": name, "code": code})
+        for each, name in ((odd, "p\0"), (fine, fine.record))
+    ]
+    with Intake(NOWHERE) as intake:
+        given = {"pipeline": "far", "needed": 1, "invitations": [odd, fine]}
+        intake.open_round("one-1", task=task, **given)
+        first, second = intake.take_batch(sent, check_all)
+    assert (first.reason, second) == ("impossible message", None)
 
 
 def test_a_database_that_goes_away_loses_nothing(
@@ -263,19 +296,3 @@ def test_one_who_keeps_rows_for_long_is_not_waited_for(
             with pytest.raises(UserError, match="others have kept it"):
                 intake.take(data, check)
         intake.take(data, check)
-
-
-def test_without_the_library_the_extra_is_named(url: str) -> None:
-    """In an interpreter that has none."""
-    code = (
-        "import sys; sys.modules['psycopg'] = None\n"
-        "from pathlib import Path\n"
-        "from curvote.errors import UserError\n"
-        "from curvote.server.intake import Intake\n"
-        "try: Intake(Path('x'))\n"
-        "except UserError as error: print(error)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert "curvote[postgres]" in done.stdout

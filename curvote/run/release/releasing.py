@@ -30,7 +30,14 @@ from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.release import caps, evidence, releases_log
 from curvote.run.release.production import LOST, needed
-from curvote.run.store.artifacts import MANIFEST, Artifact, artifact, commit, write_json
+from curvote.run.store.artifacts import (
+    MANIFEST,
+    Artifact,
+    artifact,
+    commit,
+    show,
+    write_json,
+)
 from curvote.task import Asked
 
 Compute = Callable[[], Path]
@@ -54,7 +61,7 @@ def release(project: Project, step: Step, target: Path, compute: Compute) -> Art
         if there(target):
             return Artifact(target)
         temporary = temporary_of(project, target)
-        temporary.mkdir()
+        temporary.mkdir(mode=0o700)  # what is not published is nobody's to read
         sync_folder(temporary.parent)
         try:
             _reserve(ledger, project, step)
@@ -160,6 +167,7 @@ def _leaving(temporary: Path, target: Path) -> bool:
 
 
 def _confirm(ledger: Ledger, project: Project, release_id: str, made: Artifact) -> None:
+    show(made.path)
     place = str(made.path.relative_to(project.root))
     ledger.confirm(release_id, place=place, digest=of_file(made.path / MANIFEST))
 

@@ -118,7 +118,11 @@ def _appearing(target: Path) -> Iterator[Path]:
     """
     temporary = target.with_name(f".{target.name}-{uuid4().hex}")
     temporary.mkdir()
-    yield temporary
+    try:
+        yield temporary
+    except BaseException:  # or each try on a full disk takes more of it
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
     try:
         temporary.rename(target)
     except OSError as error:

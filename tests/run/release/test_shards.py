@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from curvote.chain.sharded import whole
+from curvote.chain.stage import Here
 from curvote.client.ledger import Ledger
 from curvote.entropy import Entropy, SeededEntropy, buckets
 from curvote.errors import InternalError
@@ -16,6 +19,7 @@ from curvote.run import shards
 from curvote.run.engines import Engine
 from curvote.run.execute import execute
 from curvote.run.project import Project
+from curvote.run.release import releasing
 from curvote.run.store.artifacts import artifact
 from tests import production
 from tests.protocols.test_direct_production import arm
@@ -78,6 +82,29 @@ def test_the_engine_changes_no_byte_of_a_release(tmp_path: Path) -> None:
         found.append(released(project, engine=engine, words=Recorded(5)))
     assert found[0] == found[1]
     assert len(found[0]) == 2
+
+
+@pytest.mark.parametrize("changes", [{}, arm("mean")])
+def test_the_table_is_the_one_whose_order_is_audited(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    """Through files of shards it is what the audit makes of them in memory."""
+    project = production.write(tmp_path, **changes)
+    made = production.plan(project)
+    for step in made.to_run():
+        execute(project, step, words=Recorded(5))
+    for step in production.releases(made):
+        stored = artifact(project, *step.id)
+        inputs = {name: artifact(project, *at) for name, at in step.sources.items()}
+        given = step.stage.name, (0,), step.sizes, inputs, step.params, stored.facts
+        expected = whole(
+            import_module(step.stage.module), Here(*given, words=Recorded(5))
+        )
+        for table, columns in expected.items():
+            found = stored.columns(table, (0,))
+            assert found.keys() == columns.keys()
+            for name, values in columns.items():
+                np.testing.assert_array_equal(found[name], values)
 
 
 def test_other_words_give_other_bytes(tmp_path: Path) -> None:
@@ -151,6 +178,41 @@ def test_shards_are_never_on_the_servers_side(
         assert project.clients in folder.parents
         assert mode == 0o700
         assert not folder.exists()
+
+
+def test_a_release_is_nobody_s_to_read_until_it_is_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a killed one leaves is drawn anew: somebody would have two of each client.
+
+    Published it is as open as its shelf, though a kill came between.
+    """
+    project = production.write(tmp_path, **arm("mean"))
+    shelf = project.artifacts / "privatize"
+    shelf.mkdir(parents=True)
+    shelf.chmod(0o750)
+    modes: list[int] = []
+    joined = shards._joined
+
+    def looked(job: Any, *rest: Any) -> Any:
+        modes.append(Path(job.folder).stat().st_mode & 0o777)
+        return joined(job, *rest)
+
+    def killed(_published: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(shards, "_joined", looked)
+    with monkeypatch.context() as patch:
+        patch.setattr(releasing, "show", killed)
+        with pytest.raises(KeyboardInterrupt):
+            production.run(project)
+    (made,) = shelf.iterdir()
+    assert [*modes, made.stat().st_mode & 0o777] == [0o700] * 2
+    production.run(project)
+    assert len(modes) == 1
+    assert made.stat().st_mode & 0o777 == 0o750
+    assert {file.stat().st_mode & 0o777 for file in made.iterdir()} == {0o640}
+    assert len(production.confirmed(project)) == 1
 
 
 def test_buckets_are_equally_likely() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -108,3 +110,16 @@ def test_pieces_of_other_kinds_are_our_bug(tmp_path: Path) -> None:
     files.add("t", (1,), numbers("int16", 1))
     with pytest.raises(InternalError, match="differ in their columns"):
         files.__exit__(None)
+
+
+def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    """Each try on a full disk would take more of it."""
+
+    def half() -> None:
+        with blocks._appearing(tmp_path / "block-0-0") as folder:
+            (folder / "t.arrow").write_bytes(b"half")
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space"):
+        half()
+    assert not list(tmp_path.iterdir())

@@ -18,11 +18,11 @@ from curvote.run.history import completed
 from curvote.run.project import Project
 from curvote.run.release import evidence
 from curvote.run.release.ledger_check import problems
-from curvote.run.remote import NoAnswerError
+from curvote.run.remote import NoAnswerError, refusal
 from curvote.run.status import overview
 from curvote.run.store.artifacts import Artifact, artifact
 from flows.environment import no_idle_workers
-from tests import object_store, plain, production
+from tests import object_store, plain, production, town
 
 Store = fs.S3FileSystem
 
@@ -138,6 +138,29 @@ def test_a_bucket_that_is_not_there(remote: Project, store: Store) -> None:
         plain.run(remote)
     with pytest.raises(UserError, match="there is no bucket nobodys"):
         evidence.manifests(remote)
+
+
+def test_what_only_its_owner_may_read_is_never_uploaded(
+    store: Store, tmp_path: Path
+) -> None:
+    """A bucket has no modes, and a seed takes the noise off unpublished records."""
+    town.export(tmp_path, str)
+    study = plain.TINY | {"source": town.TABLE, "project": town.TOWN["project"]}
+    study["clients"] = {"train": 60, "vote": 60, "test": 20}
+    project = object_store.project(tmp_path, tiny=study)
+    with pytest.raises(UserError, match=r"privatize.*without runtime\.artifacts"):
+        plain.run(project)
+    assert not object_store.files(store)
+    assert not [path for path in project.artifacts.rglob("*") if path.is_file()]
+
+
+def test_digits_of_a_name_are_no_status() -> None:
+    """Keys are hexadecimal: some hold 403, and the right to read is not what lacks."""
+    said = "When reading key 'train/9403ab': AWS Error UNKNOWN (HTTP status 503)"
+    told = refusal(OSError(said), Path("s3://ours/train/9403ab"))
+    assert "the object store answers 503" in str(told)
+    denied = refusal(OSError(said.replace("503", "401")), Path("s3://ours"))
+    assert "there is no right to read it" in str(denied)
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, last: str) -> Any:

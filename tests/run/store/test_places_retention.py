@@ -1,0 +1,34 @@
+"""What may go from an object store, and what never does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyarrow import fs
+
+from curvote.run.garbage import Limits, collect
+from tests import object_store, plain, production
+
+
+def test_old_artifacts_go_and_released_ones_stay(
+    store: fs.S3FileSystem, tmp_path: Path
+) -> None:
+    """With all that is kept for ever; a dry run says how much, and takes nothing."""
+    made = {"tiny": plain.TINY, "real": production.REAL}
+    project = object_store.project(tmp_path, **made)
+    production.run(project)
+    made_of_it = set(object_store.files(store))
+    released = {n for n in made_of_it if not n.startswith("aggregate")}
+    plain.run(project)
+    early = set(object_store.files(store)) - made_of_it
+    last = plain.run(project, "tiny", "aggregate.cutoff=0.6")
+    before = set(object_store.files(store))
+    (pile,) = collect(project, keep=1, dry_run=True, limits=Limits(artifacts=0))
+    assert pile.bytes > 0
+    assert set(object_store.files(store)) == before
+    collect(project, keep=1, dry_run=False, limits=Limits(artifacts=0))
+    after = set(object_store.files(store))
+    assert released <= after
+    assert not early <= after
+    keys = {name.split("/")[1] for name in after - released}
+    assert keys < {step["key"] for step in last.steps}

@@ -1,0 +1,112 @@
+"""A supervisor of two processes that sleep, which a test ends as it likes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from curvote.durable import owner_folder
+from flows import lines, supervisor
+from flows.children import Child
+from flows.server_launch import Launch
+from flows.server_state import READY
+from flows.supervisor import Supervisor
+from flows.told import Told
+from tests import plain
+
+SLEEPER = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]
+HOURLY = {"interval": 3600.0, "timezone": "UTC"}
+
+
+def sleeper() -> subprocess.Popen[bytes]:
+    """Start a process that ends with its standard input."""
+    return subprocess.Popen(SLEEPER, stdin=subprocess.PIPE, start_new_session=True)
+
+
+@dataclass
+class Watched:
+    """A supervisor of two processes that sleep, and what it said."""
+
+    it: Supervisor
+    said: list[str] = field(default_factory=list)
+    missed: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    orders: list[dict[str, Any]] = field(default_factory=list)
+    state: int | None = READY
+    clock: float = 1.8e9
+
+    def tick(self, seconds: float = 0.0) -> None:
+        """Look again after a time, when every wait is over."""
+        self.clock += seconds
+        for child in (self.it.server, self.it.runner):
+            if child is not None and child.process is None:
+                child.due = 0.0
+        self.it._asked = 0.0
+        self.it.tick()
+
+    def up(self) -> None:
+        """Let the runner say that it is at work."""
+        lines.send(self.it.pipe.path, {"registered": ["tiny"]})
+        lines.send(self.it.pipe.path, {"polled": time.monotonic()})
+        self.tick()
+
+
+@pytest.fixture
+def watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched]:
+    """Yield a supervisor whose server answers; what is given to the runner is kept."""
+    project = plain.write(tmp_path, tiny=plain.TINY | {"schedule": {"interval": 3600}})
+    said: list[str] = []
+    missed: list[tuple[str, dict[str, Any]]] = []
+    told = Told(
+        line=lambda line: said.append(line["message"]),
+        missed=lambda name, fact: missed.append((name, fact)),
+    )
+    owner_folder(project.state)
+    it = Supervisor(
+        project=project,
+        url="http://127.0.0.1:9/api",
+        schedules={"tiny": HOURLY},
+        flow="module:flow",
+        launch=Launch(project.state / "prefect", "secret"),
+        server=Child("Prefect's server", sleeper),
+        runner=Child("the runner of schedules", sleeper),
+        pipe=lines.Pipe(project.state / "serve.pipe"),
+        told=told,
+        clock=lambda: made.clock,
+    )
+    made = Watched(it, said, missed)
+    monkeypatch.setattr(supervisor, "ask", lambda _url: made.state)
+    tell = it.runner.tell
+    monkeypatch.setattr(
+        it.runner, "tell", lambda order: (made.orders.append(order), tell(order))
+    )
+    assert it.server is not None
+    it.server.start()
+    it._begin()
+    made.tick()
+    yield made
+    for child in (it.server, it.runner):
+        child.end(0.0)
+    it.pipe.close()
+
+
+def end(child: Child | None) -> None:
+    """Kill a child and wait until it is seen to be dead."""
+    assert child is not None
+    assert child.process is not None
+    child.process.kill()
+    child.process.wait()
+
+
+def renewed(child: Child) -> None:
+    """Let a child end as a runner does that was told to renew and is idle."""
+    assert child.process is not None
+    assert child.process.stdin is not None
+    child.process.stdin.close()
+    child.process.wait()
