@@ -37,6 +37,14 @@ class Budget:
     UserError. ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14);
     ``|`` is parallel composition, the larger of each, for releases about different
     clients (McSherry 2009, theorem 4).
+
+    Examples
+    --------
+    >>> each = Budget(1.0).each(4)
+    >>> print(Budget(1.0) + Budget(0.5, delta=1e-6), each, sep="; ")
+    epsilon 1.5, delta 1e-06; epsilon 0.25
+    >>> Budget(1.0) | Budget(0.5)  # about different clients
+    Budget(epsilon=1.0, delta=0.0)
     """
 
     epsilon: float

@@ -103,6 +103,17 @@ class Task:
     ``candidates`` are what it is about, where the message is a vote. ``params`` are the
     parameters of the ``mechanism``, which a task has by the time it is published;
     ``number`` counts the times that the same was asked.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote import DirectClassifier
+    >>> X, y = np.tile([[-0.5], [0.5]], (100, 1)), np.tile(["no", "yes"], 100)
+    >>> task = DirectClassifier(epsilon=2).fit(X, y).task_
+    >>> print(task.protocol, task.asks, *task.classes, task.budget)
+    direct report no yes epsilon 2
+    >>> Task.from_json(task.to_json()).digest() == task.digest()
+    True
     """
 
     encoding: Encoding

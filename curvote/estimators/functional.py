@@ -26,6 +26,20 @@ def curves(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | None]:
     several coordinates; the cure is named.
     """
     stated = None if grid is None else validate.finite(grid=grid)
+    _refuse_without_grid(X)
+    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
+        return X, stated
+    _refuse_several(X)
+    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
+    if stated is not None and not same(points, stated):
+        raise UserError(
+            f"X is on {_described(points)}; grid states {_described(stated)}. Leave"
+            " grid out: an FDataGrid brings its own."
+        )
+    return values[..., 0], points.astype(np.float64)
+
+
+def _refuse_without_grid(X: Any) -> None:
     if hasattr(X, "start_indices"):
         raise UserError(
             "X is an FDataIrregular: each curve has grid points of its own. Give all"
@@ -37,8 +51,9 @@ def curves(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | None]:
             "X is an FDataBasis: coefficients of a basis of its own. Give the curves"
             f" on an equidistant grid, X.to_grid({_linspace(X, _POINTS)})."
         )
-    if not (hasattr(X, "data_matrix") and hasattr(X, "grid_points")):
-        return X, stated
+
+
+def _refuse_several(X: Any) -> None:
     if X.dim_domain > 1:
         raise UserError(
             f"X holds surfaces, over {X.dim_domain} variables; give curves, over one."
@@ -48,13 +63,6 @@ def curves(X: Any, grid: ArrayLike | None = None) -> tuple[Any, Array | None]:
             f"X has {X.dim_codomain} values at each point; give one of them, such as"
             " X.coordinates[0]."
         )
-    values, points = np.asarray(X.data_matrix), np.asarray(X.grid_points[0])
-    if stated is not None and not same(points, stated):
-        raise UserError(
-            f"X is on {_described(points)}; grid states {_described(stated)}. Leave"
-            " grid out: an FDataGrid brings its own."
-        )
-    return values[..., 0], points.astype(np.float64)
 
 
 def refuse_uneven(X: Any) -> None:

@@ -62,36 +62,50 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
         As if all classes were equally frequent, or as they are at the target.
     bounds : (lower, upper), numbers or arrays by feature
         Public; values beyond count as lying on them. Never taken from X.
-    random_state : int or None
-        None draws from the operating system, by exact samplers. An int makes a study
-        that protects nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    classes_, n_features_in_ : as in scikit-learn; the classes count as public
-    target_ : the server that the classifier is for
-    task_ : the `curvote.transfer.task.Task`, with the form taken and its parameters;
-        class k is called by the text of ``classes_[k]``
-    reason_ : why ``auto`` took this form, None where one was named
-    sent_ : list of `curvote.transfer.releasing.Release`, one of each server
-    model_ : the `curvote.transfer.model.Model`; ``model_.servers`` has each server's
-        weight and agreement with the target, ``model_.inside`` says that a server's
-        ``own`` records stand in it without noise
+    classes_ : array (K,)
+        The labels; they count as public.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    target_ : str
+        The server that the classifier is for.
+    task_ : `curvote.transfer.Task`
+        With the form taken and its parameters; class k is called by the text of
+        ``classes_[k]``.
+    reason_ : str or None
+        Why ``auto`` took this form, None where one was named.
+    sent_ : list of `curvote.transfer.Release`
+        One of each server.
+    model_ : `curvote.transfer.Model`
+        ``model_.servers`` has each server's weight and agreement with the target,
+        ``model_.inside`` says that a server's ``own`` records stand in it without
+        noise.
+    spent_ : dict of Budget
+        For each server that added noise what a row that stood in every fit of this
+        object has spent there, as a fit draws anew. A row in several servers has spent
+        their sum.
+    releases_ : array (n,)
+        How many fits released the row of this place with noise.
+    private_ : bool
+        False as soon as one of these fits had a ``random_state``.
 
-    spent_ : a `Budget` for each server that added noise: what a row that stood in every
-        fit of this object has spent there, as a fit draws anew. A row in several
-        servers has spent their sum.
-    private_ : False as soon as one of these fits had a ``random_state``
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
-    Names of servers are compared as text. Scikit-learn's searches fit clones, which
-    cannot count together: see `curvote.DirectClassifier`. For them to hand over
-    ``server``, enable metadata routing and call ``set_fit_request(server=True)``.
+    A UserError (a ValueError) names parameters or data that are out of range. Names of
+    servers are compared as text. Scikit-learn's searches fit clones, which cannot count
+    together: see `curvote.DirectClassifier`. For them to hand over ``server``, enable
+    metadata routing and call ``set_fit_request(server=True)``.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> X, y = np.tile([[-0.5], [0.5]], (200, 1)), np.tile(["no", "yes"], 200)

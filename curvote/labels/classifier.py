@@ -64,33 +64,46 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
     calibrate : bool
         Whether votes become probabilities by an exponent that the likelihood of the
         codes chooses; otherwise they are cut to the simplex.
-    random_state : int or None
-        None draws noise from the operating system. An int makes a study that protects
-        nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
-    learner_ : the fitted learner; ``learner_.chosen_`` is what it tuned
-    exponent_ : the exponent of the probabilities, None without calibration
-    share_, share_se_ : (K,) unbiased estimates of the classes' shares (some may be
-        below 0) and their standard errors
-    encoder_ : the name of the codes' mechanism
+    classes_ : array (K,)
+        The public classes.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    learner_ : object
+        The fitted learner; ``learner_.chosen_`` is what it tuned.
+    exponent_ : int or None
+        The exponent of the probabilities, None without calibration.
+    share_, share_se_ : arrays (K,)
+        Unbiased estimates of the classes' shares (some may be below 0) and their
+        standard errors.
+    encoder_ : str
+        The name of the codes' mechanism.
+    spent_ : Budget or None
+        What a label that stood in every fit of plain labels has spent: a fit draws
+        anew, so they add up. None where only codes came, which were paid for where they
+        were drawn. A `clone` begins at nothing.
+    releases_ : array (n,) or None
+        How many fits released the label of this place; None where only codes came.
+    private_ : bool or None
+        False as soon as one fit of plain labels had a ``random_state``, None where only
+        codes came.
 
-    spent_ : `Budget` that a label which stood in every fit of plain labels has spent: a
-        fit draws anew, so they add up. None where only codes came, which were paid for
-        where they were drawn. A `clone` begins at nothing.
-    private_ : False as soon as one fit of plain labels had a ``random_state``, None
-        where only codes came
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
+    A UserError (a ValueError) names parameters or data that are out of range.
     Scikit-learn's searches cannot split `Codes` and would draw plain labels anew in
     each fold: take `PrivateSearchCV`, which spends nothing.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> from curvote.labels import encode

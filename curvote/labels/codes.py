@@ -38,6 +38,15 @@ class Codes:
     of each client, where the mechanism takes one; (K,) is everybody's.
 
     Codes that the encoder cannot have made at this epsilon and K are a UserError.
+
+    Examples
+    --------
+    >>> from curvote import encode
+    >>> codes = encode(["no", "yes", "no"], epsilon=2.0, encoder="k_rr")
+    >>> print(len(codes), codes.classes, codes.encoder, codes[:2].values.shape)
+    3 ['no' 'yes'] k_rr (2,)
+    >>> codes.decode().shape
+    (3, 2)
     """
 
     values: NDArray[Any]

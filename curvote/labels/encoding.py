@@ -36,6 +36,12 @@ def encode(
     which makes public which do. ``encoder`` is a name of `encoders`. ``prior``, (K,) or
     (n, K), is public and for `rr_with_prior` only. ``random_state`` None draws from the
     operating system: anything else protects nobody. Bad labels: see `places_of`.
+
+    Examples
+    --------
+    >>> codes = encode(["b", "a", "b"], classes=["a", "b", "c"], epsilon=1.0)
+    >>> print(len(codes), codes.classes, codes.epsilon)
+    3 ['a' 'b' 'c'] 1.0
     """
     budget = validate.positive(epsilon=epsilon)
     known, places = places_of(y, classes)

@@ -55,32 +55,39 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         The share of the records that gives ``best_score_``.
     scoring : "likelihood" or a scoring of `private_score`
         What candidates are judged by. The likelihood of the codes boasts less.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         What splits the records; with plain labels also their noise, as in
         `PrivateLabelClassifier`.
 
-    Attributes:
+    Attributes
     ----------
-    best_estimator_, best_params_, best_index_ : what was taken: the simplest of those
-        that cannot be told from the best. It was trained without the share held out.
-    best_score_ : `Score` of that very model on the share held out: by ``scoring``, and
-        accuracy where this is ``likelihood``
-    cv_results_ : dict with ``params``, ``mean_test_score``, ``std_error_test_score``,
-        ``rank_test_score`` and ``told_apart``, one entry a candidate, and
-        ``mean_test_accuracy``, ``std_error_test_accuracy`` where ``scoring`` is
-        ``likelihood``
-    told_apart_ : (g,) whether each candidate is behind the best by more than the
-        standard error of their difference
-    verdict_ : the same as a sentence
-    held_out_ : (h,) the rows of the share held out
-    classes_, n_features_in_, feature_names_in_, spent_, private_ : as in
-        `PrivateLabelClassifier`
+    best_estimator_, best_params_, best_index_ : object, dict, int
+        What was taken: the simplest of those that cannot be told from the best. It was
+        trained without the share held out.
+    best_score_ : Score
+        Of that very model on the share held out: by ``scoring``, and accuracy where
+        this is ``likelihood``.
+    cv_results_ : dict
+        ``params``, ``mean_test_score``, ``std_error_test_score``, ``rank_test_score``
+        and ``told_apart``, one entry a candidate, and ``mean_test_accuracy``,
+        ``std_error_test_accuracy`` where ``scoring`` is ``likelihood``.
+    told_apart_ : array (g,)
+        Whether each candidate is behind the best by more than the standard error of
+        their difference.
+    verdict_ : str
+        The same as a sentence.
+    held_out_ : array (h,)
+        The rows of the share held out.
+    classes_, n_features_in_, feature_names_in_ : arrays, int
+        As in `PrivateLabelClassifier`.
+    spent_, releases_, private_ : Budget, array (n,), bool, or None
+        As in `PrivateLabelClassifier`: each label is asked once for all candidates.
 
-    Raises `UserError` (a ValueError) for parameters or data that are out of range, and
-    where the share held out is too small for any statement.
-
-    Notes:
+    Notes
     -----
+    A UserError (a ValueError) names parameters or data that are out of range, and a
+    share held out that is too small for any statement.
+
     The largest of ``cv_results_`` lies above the truth, the more so the more candidates
     there are: of 24 values of k on the circle of 16 classes (2,000 records, epsilon .5)
     the best claimed 56 % in the mean, where the models chosen were right in 42 %, and
@@ -89,7 +96,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
     Candidates count as simpler with more neighbours, fewer eigenvectors or more ridge,
     and otherwise in the order of the grid.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> from curvote.labels import encode

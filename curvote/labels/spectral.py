@@ -46,13 +46,41 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ``fit``. The first column is constant; fewer columns are the first ones of more. A
     graph of lower rank has no more columns than that.
 
-    1 <= m <= anchors <= records, 1 <= neighbours <= anchors; anything else is a
-    UserError.
+    Parameters
+    ----------
+    m : int, default=20
+        How many eigenvectors, 1 <= m <= anchors.
+    anchors : int, default=2000
+        How many anchors, at most the number of records.
+    neighbours : int, default=5
+        To how many anchors a record is tied, 1 <= neighbours <= anchors.
+    random_state : int, RandomState, Generator or None, default=None
+        What k-means draws from. Features are public: there is no noise here.
 
-    Attributes:
-        anchors_: the centres, (anchors, d); equal ones are one.
-        components_: what an anchor adds to each column, (anchors, m).
-        eigenvalues_: (m,), decreasing; the first is 1.
+    Attributes
+    ----------
+    anchors_ : array (anchors, d)
+        The centres; equal ones are one.
+    components_ : array (anchors, m)
+        What an anchor adds to each column.
+    eigenvalues_ : array (m,)
+        Decreasing; the first is 1.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+
+    Notes
+    -----
+    A UserError (a ValueError) names parameters or data that are out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> columns = Spectral(m=3, anchors=20, random_state=0).fit_transform(X)
+    >>> print(columns.shape, np.ptp(columns[:, 0]) < 1e-9)
+    (200, 3) True
     """
 
     def __init__(

@@ -89,5 +89,16 @@ def _scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanis
 
 
 def per_coordinate(name: str, d: int, epsilon: float, **params: Any) -> PerCoordinate:
-    """Build the scalar mechanism ``name`` for (n, d), spending ``epsilon`` in all."""
+    """Build the scalar mechanism ``name`` for (n, d), spending ``epsilon`` in all.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote import SystemEntropy
+    >>> record = per_coordinate("laplace", d=2, epsilon=1.0)
+    >>> record.randomize(np.zeros((5, 2)), SystemEntropy()).shape
+    (5, 2)
+    >>> record.scalar  # of each number
+    Laplace(epsilon=0.5)
+    """
     return PerCoordinate(name, d, epsilon=epsilon, **params)

@@ -13,7 +13,13 @@ from curvote.mechanisms.registry import MECHANISMS
 
 
 def names() -> list[str]:
-    """Return the names that ``make`` knows."""
+    """Return the names that ``make`` knows.
+
+    Examples
+    --------
+    >>> names()[:3]
+    ['laplace', 'duchi', 'duchi_vector']
+    """
     return list(MECHANISMS)
 
 
@@ -30,6 +36,16 @@ def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
 
     Unknown names, unknown or missing parameters, and an epsilon that is not finite or
     below ``base.SMALLEST_EPSILON``, are UserErrors.
+
+    Examples
+    --------
+    >>> from curvote import SystemEntropy
+    >>> make("k_rr", epsilon=1.0, n_classes=3)
+    KRR(epsilon=1.0, n_classes=3)
+    >>> laplace = make("laplace", epsilon=1.0)
+    >>> noised = laplace.randomize([0.5, -0.5], SystemEntropy())
+    >>> print(noised.shape, f"variance {laplace.variance(0.5):.4f}")
+    (2,) variance 8.0000
     """
     cls = kind(name)
     known = inspect.signature(cls).parameters

@@ -24,7 +24,15 @@ ROUGH, FINALISTS = 300, 12
 
 @dataclass(frozen=True)
 class Plan:
-    """Recommended settings, as in ``predict``, and what to expect of them."""
+    """Recommended settings, as in ``predict``, and what to expect of them.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior, recommend
+    >>> plan = recommend(50, 2, 4.0, UtilityPrior(best=0.9))
+    >>> print(plan.n_train + plan.n_vote, plan.cutoff)
+    50 0.8
+    """
 
     n_train: int
     n_vote: int
@@ -54,6 +62,13 @@ def recommend(
     ``n`` >= 50; the rest as in ``predict``. All settings of a grid are compared on
     common random numbers, the best again on new and more of them; the prediction comes
     from a third stream, so that it is not the luck of the chosen one.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior
+    >>> plan = recommend(50, 2, 4.0, UtilityPrior(best=0.9))
+    >>> print(plan.n_learners, f"{plan.prediction.accuracy:.2f}")
+    5 0.69
     """
     validate.at_least(LEAST_CLIENTS, n=n)
     case = Case(d, epsilon, prior, mechanism)

@@ -48,6 +48,13 @@ class Expectation:
 
     ``error`` is the mean error of the classifier on new records, ``spread`` its
     standard deviation from run to run; ``arm`` is the arm of `direct`.
+
+    Examples
+    --------
+    >>> from curvote.theory import expect_votes, strengths
+    >>> found = expect_votes(1000, 4, 4.0, strengths()["middle"])
+    >>> print(f"{found.error:.2f} +- {found.spread:.2f} by {found.arm}")
+    0.27 +- 0.01 by votes
     """
 
     error: float
@@ -131,6 +138,13 @@ def expect_direct(
     Each reports once with ``epsilon``; ``arm`` is that of the public rule unless it is
     named. ``lies`` are reports of full length in the place of honest ones. Other values
     are a UserError.
+
+    Examples
+    --------
+    >>> from curvote.theory import strengths
+    >>> found = expect_direct(1000, 4, 4.0, strengths()["middle"])
+    >>> print(f"{found.error:.2f}, arm {found.arm}")
+    0.26, arm two
     """
     validate.at_least(2, n=n)
     chosen = arm or choose(n, d, epsilon).arm or "mean"

@@ -87,7 +87,15 @@ class Row:
 
 @dataclass(frozen=True)
 class Outlook:
-    """A row for each epsilon, beside the majority's error and the best rules'."""
+    """A row for each epsilon, beside the majority's error and the best rules'.
+
+    Examples
+    --------
+    >>> from curvote.theory import look_ahead
+    >>> found = look_ahead(200, 2, [2.0])
+    >>> print(found.majority, [row.choice.arm for row in found.rows])
+    0.5 ['mean']
+    """
 
     clients: int
     features: int
@@ -130,6 +138,12 @@ def look_ahead(
     Each reports once, with each of ``epsilons`` in turn. ``positive`` is the share of
     class +1, ``liars`` that of clients who lie, in [0, 1/2). ``volunteers`` beside them
     would make their labelled records public. Values out of range are a UserError.
+
+    Examples
+    --------
+    >>> (row,) = look_ahead(200, 2, [2.0]).rows
+    >>> print({name: round(found.error, 1) for name, found in row.expected.items()})
+    {'weak': 0.5, 'middle': 0.3, 'strong': 0.1}
     """
     asked = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)

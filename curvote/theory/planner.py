@@ -33,6 +33,14 @@ class Prediction:
     weak classifiers before reversal. ``reversal_right``: how often reversal leaves the
     better of f and -f. ``none_passed``: how often no utility is above the cutoff.
     ``standard_error`` is that of ``accuracy``, from a finite number of draws.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior, predict
+    >>> sizes = {"n_per_learner": 50, "n_learners": 25, "cutoff": 0.8}
+    >>> found = predict(500, 2500, 4, 4.0, UtilityPrior(best=0.9), **sizes)
+    >>> print(f"{found.accuracy:.2f}, weak ones {found.weak:.2f}")
+    0.84, weak ones 0.53
     """
 
     accuracy: float
@@ -80,6 +88,14 @@ def predict(
     Nothing but these numbers, the noise that an unbiased ``mechanism`` states and
     ``prior`` enters: thousands of draws of class means and vote counts. No other
     learner depends on class means alone; under noise this is the one to take.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior
+    >>> sizes = {"n_per_learner": 50, "n_learners": 25, "cutoff": 0.8}
+    >>> found = predict(500, 2500, 4, 4.0, UtilityPrior(best=0.9), **sizes)
+    >>> print(f"{found.accuracy:.2f}, weak ones {found.weak:.2f}")
+    0.84, weak ones 0.53
     """
     case = Case(d, epsilon, prior, mechanism)
     sizes = Sizes(n_train, n_vote, n_per_learner, n_learners)

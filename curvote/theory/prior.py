@@ -32,6 +32,12 @@ class UtilityPrior:
     ``shape``: ``classes``, two groups that scatter around their means (the sick and the
     healthy), or ``cloud``, one group in which the chance of +1 rises along the line (a
     logistic model). Anything else is a UserError.
+
+    Examples
+    --------
+    >>> prior = UtilityPrior(best=0.9, positive=0.7)
+    >>> print(prior.constant, f"{prior.distance:.2f}")
+    0.7 0.73
     """
 
     best: float

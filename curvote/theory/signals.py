@@ -30,6 +30,12 @@ class Signal:
     z is standard normal in every coordinate, as public coordinates should be. The
     slope is the one at which the best rule errs on ``balanced``, in (0, 1/2), were the
     classes equal; the intercept gives class +1 the share ``positive``, in (0, 1).
+
+    Examples
+    --------
+    >>> signal = Signal(balanced=0.25, positive=0.8)
+    >>> print(f"{signal.best:.2f} where the majority errs on {signal.majority:.2f}")
+    0.16 where the majority errs on 0.20
     """
 
     balanced: float
@@ -96,6 +102,11 @@ def strengths(positive: float = 0.5) -> dict[str, Signal]:
 
     The best rule errs on 40, 25 and 10 % where the classes are equal, and has the same
     slopes where they are not.
+
+    Examples
+    --------
+    >>> {name: signal.balanced for name, signal in strengths().items()}
+    {'weak': 0.4, 'middle': 0.25, 'strong': 0.1}
     """
     known = {"weak": WEAK, "middle": MIDDLE, "strong": STRONG}
     return {name: Signal(error, positive) for name, error in known.items()}

@@ -26,6 +26,12 @@ def expect_votes(
 
     Each judges one of 100 random directions, or of ``n`` where that is less, with its
     whole ``epsilon``. Other values are a UserError.
+
+    Examples
+    --------
+    >>> from curvote.theory import strengths
+    >>> print(f"{expect_votes(1000, 4, 4.0, strengths()['middle']).error:.2f}")
+    0.27
     """
     n, d = validate.at_least(1, n=n), validate.at_least(1, d=d)
     keep, rng = keep_probability(epsilon), np.random.default_rng(seed)

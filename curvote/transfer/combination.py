@@ -39,6 +39,16 @@ def combine(
     equally frequent) or ``prior`` (as they are at the target). A source without a
     release is left out. UserError: no release of the target, a release for another
     task, two of one server, an unknown name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote.transfer import Task, release
+    >>> X, y = np.tile([[30], [70]], (500, 1)), np.tile(["no", "yes"], 500)
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 2, "b": 4})
+    >>> sent = [release(task, server, X, y) for server in ("a", "b")]
+    >>> print(*combine(task, sent, target="a").predict([[32], [71]]))
+    no yes
     """
     kind = form(task.release)
     validate.one_of(task.servers, target=target)

@@ -51,6 +51,18 @@ class Model:
     where there is a ``reading``, every server's contrasts, which it weighs. ``inside``
     says that a server's own records stand in it without noise: it is for use there
     only. Pickles as it is; `to_bytes` and `from_bytes` are its file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote.transfer import Task, combine, release
+    >>> X, y = np.tile([[30], [70]], (500, 1)), np.tile(["no", "yes"], 500)
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 4})
+    >>> model = combine(task, [release(task, "a", X, y)], target="a")
+    >>> print(*model.predict([[32], [71]]), [each.server for each in model.servers])
+    no yes ['a']
+    >>> Model.from_bytes(model.to_bytes()).target
+    'a'
     """
 
     task: Task

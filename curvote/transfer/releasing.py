@@ -34,6 +34,14 @@ class Release:
     what the server was asked (`Task.only`). Where the task's level is ``public`` or
     ``own`` there is no noise and no budget; ``kept`` are the latter, which never leave
     the server.
+
+    Examples
+    --------
+    >>> from curvote.transfer import Task, release
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1})
+    >>> sent = release(task, "a", [[30], [50], [70]], ["no", "no", "yes"])
+    >>> print(sent.server, sent.n, sent.budget)
+    a 3 epsilon 1, delta 0.111111
     """
 
     values: Steps
@@ -115,6 +123,14 @@ def release(
     the noise depends on task, server and seed, never on the records. UserError, and
     nothing is drawn: another width, NaN, an unknown label, no record, a delta above
     1/n.
+
+    Examples
+    --------
+    >>> from curvote.transfer import Task
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1})
+    >>> sent = release(task, "a", [[30], [50], [70]], ["no", "no", "yes"])
+    >>> sent.to_json()["n"]  # all that leaves the server: noised sums, and n
+    3
     """
     asked = task.only(server)
     cube, codes = task.cube(X), task.codes(y)

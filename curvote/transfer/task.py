@@ -48,6 +48,13 @@ class Level(NamedTuple):
 
     Two words stand for no noise: ``public`` records are anybody's, a server's ``own``
     stay with it, and so does what is learnt from them.
+
+    Examples
+    --------
+    >>> Level(1.0).budget(1000).delta  # 1/n^2
+    1e-06
+    >>> Level("own").noised
+    False
     """
 
     epsilon: float | str
@@ -85,6 +92,12 @@ class Task:
 
     Bounds that are not finite and increasing, a name twice, no server, an epsilon or a
     delta that is none (0 included) and unknown parameters are a UserError.
+
+    Examples
+    --------
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1, "b": 2})
+    >>> print(task.release, task.only("b").servers["b"].budget(100))
+    cells epsilon 2, delta 0.0001
     """
 
     features: tuple[Feature, ...]

@@ -34,6 +34,18 @@ class Agreement:
 
     ``lower <= agreement <= upper``; ``bound`` is the box bound, NaN where there is
     none; ``queries`` counts the model's answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import quantify
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, X, sensitive=[0], **asked)
+    >>> print(found.evidence, bool((found.lower <= found.agreement).all()))
+    exact True
     """
 
     agreement: FloatArray
@@ -73,6 +85,17 @@ def quantify(
     the trees' part is exact. Noise and agreement of clean records are a study's: where
     clients' own records stand, their figures must not decide what they send.
     UserError for anything that is no such thing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, [[0.1], [0.45]], sensitive=[0], **asked)
+    >>> print(found.agreement.round(2))
+    [0.82 0.62]
     """
     asked = setting(
         model, records, sensitive=sensitive, bounds=bounds, public=public, train=train

@@ -46,6 +46,16 @@ def robust_box(
 
     ``bounds`` (s, 2) are public. Deterministic where the kind of model is known, else
     by queries at random points (``entropy``, the operating system's if not given).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> box = robust_box(model, [0.1], sensitive=[0], bounds=[(0, 1)])
+    >>> print(box.high.round(2), box.certified)
+    [0.5] True
     """
     asked = setting(
         model, np.atleast_2d(record), sensitive=sensitive, bounds=bounds

@@ -35,7 +35,19 @@ KNOWN = 0.2
 
 @dataclass(frozen=True)
 class Surrogate:
-    """Trees fitted to ``queries`` answers of a model, once for all records."""
+    """Trees fitted to ``queries`` answers of a model, once for all records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import surrogate
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> trees = surrogate(model, X, sensitive=(0,), bounds=[(0, 1)], queries=80)
+    >>> trees.queries
+    80
+    """
 
     trees: Any
     queries: int
@@ -63,6 +75,19 @@ def surrogate(
     The questions are public records (m, D) with their ``sensitive`` columns drawn anew,
     uniformly within the ``bounds`` (s, 2) and on their edges. All but a quarter of them
     are asked where trees fitted so far are divided. The random numbers are a study's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import quantify
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> trees = surrogate(model, X, sensitive=(0,), bounds=[(0, 1)], queries=80)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, [[0.1]], sensitive=[0], surrogate=trees, **asked)
+    >>> found.evidence
+    'draws'
     """
     from sklearn.ensemble import RandomForestClassifier
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -253,10 +251,3 @@ def test_servers_are_routed_through_cross_validation(data: Data) -> None:
     assert sizes == [600] * 3
     assert {len(one.sent_) for one in found["estimator"]} == {3}
     assert found["test_score"].mean() > 0.8
-
-
-def test_the_example_runs() -> None:
-    """What the docstring shows is what happens."""
-    found = doctest.testmod(import_module("curvote.estimators.transfer"))
-    assert found.attempted >= 4
-    assert found.failed == 0

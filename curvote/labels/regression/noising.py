@@ -33,6 +33,12 @@ def noise_targets(
     shares of m equal cells of the bounds, is what the bins of ``rr_on_bins`` are
     optimal for; that randomizer without one is a UserError. Labels that are not finite,
     bounds that do not increase and an epsilon that is not above 0 are UserErrors.
+
+    Examples
+    --------
+    >>> ages = noise_targets([31, 47, 78], bounds=(0, 100), epsilon=4.0)
+    >>> print(ages.randomizer, ages.variance([50.0]).round())
+    piecewise [212.]
     """
     labels = scaled(checked_labels(y), checked_bounds(bounds))
     asked = ask(bounds, epsilon, randomizer, prior=prior)

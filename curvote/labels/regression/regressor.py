@@ -51,29 +51,39 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
         share of the labels for a noised histogram: all they ever release.
     share : float
         The part of labels, in (0, 1), that the histogram is made of.
-    random_state : int or None
-        None draws from the operating system. An int makes a study that protects
-        nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    estimator_ : the fitted regressor
-    randomizer_ : the mechanism that noised the labels
-    prior_ : (m,), the prior of the bins; None where there are none
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    estimator_ : object
+        The fitted regressor.
+    randomizer_ : str
+        The mechanism that noised the labels.
+    prior_ : array (m,) or None
+        The prior of the bins; None where there are none.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    spent_ : Budget
+        What a label that stood in every fit of this object on plain labels has spent; a
+        fit on `NoisedTargets` spends nothing and sets nothing.
+    releases_ : array (n,)
+        How many of these fits released the label of this place.
+    private_ : bool
+        False as soon as one of these fits had a ``random_state``.
 
-    spent_ : `Budget` that a label which stood in every fit of this object on plain
-        labels has spent; a fit on `NoisedTargets` spends nothing and sets nothing
-    private_ : False as soon as one of these fits had a ``random_state``
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
+    A UserError (a ValueError) names parameters or data that are out of range.
     Scikit-learn's searches fit clones on plain labels, each of which draws anew: tune
     on one set of `NoisedTargets` instead.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 4000)[:, None]

@@ -24,6 +24,13 @@ class NoisedTargets:
     ``values`` (n,) are outputs of the mechanism ``randomizer`` with ``params``, for
     labels that ``bounds`` (lower, upper) map to [-1, 1]. ``prior`` (m,) are the shares
     of m equal cells of the bounds that the bins of ``rr_on_bins`` were made for.
+
+    Examples
+    --------
+    >>> from curvote.labels import noise_targets
+    >>> ages = noise_targets([31, 47, 78], bounds=(0, 100), epsilon=4.0, random_state=0)
+    >>> print(len(ages), ages.randomizer, ages.decode().shape)
+    3 piecewise (3,)
     """
 
     values: FloatArray
