@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,26 +12,32 @@ import pytest
 
 from curvote.datasets import raw
 from curvote.run.project import Project
-from tests import phoneme_file, plain
+from tests import drawings, phoneme_file, plain
 from tests import town as town_
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep what fixtures of a whole session start away from the user's own ledger."""
+    states = tmp_path_factory.mktemp("states")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("states")))
-        yield
+        patch.setenv("XDG_STATE_HOME", str(states))
+        yield states
 
 
 @pytest.fixture(autouse=True)
-def state_home(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> Path:
+def state_home(no_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return the folder for state, new for each test and each process it starts."""
-    folder = tmp_path_factory.mktemp("state")
+    folder = Path(tempfile.mkdtemp(dir=no_home))
     monkeypatch.setenv("XDG_STATE_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def blank_figures() -> Iterator[None]:
+    """Let pages hold blank drawings, where a test looks at their words."""
+    with drawings.left_blank():
+        yield
 
 
 @pytest.fixture

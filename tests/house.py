@@ -68,7 +68,7 @@ def with_system(house: House, folder: Path, name: str) -> None:
 
 
 def driven(house: House, *steps: object) -> list[dict[str, Any]]:
-    """Do several command lines and edits in one process of the copy."""
+    """Do several command lines, scripts and edits in one process of the copy."""
     done = subprocess.run(
         [sys.executable, "-P", str(ROOT / "tests" / "house_driver.py")],
         cwd=house.project,

@@ -1,8 +1,8 @@
 """Several commands in one process of a copied house; run as a script there.
 
 Reads a JSON list of steps from standard input: a list of words is a command line, a
-mapping {file: [old, new]} an edit, {pattern: "alter"} changes a byte of files.
-Prints what each command gave, as JSON.
+text a script, a mapping {file: [old, new]} an edit, {pattern: "alter"} changes a byte
+of files. Prints what each command and script gave, as JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import io
 import json
 import sys
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,22 @@ def command(words: list[str]) -> dict[str, Any]:
     """Return exit code, output and errors of one command line."""
     from flows import cli
 
-    out, err = io.StringIO(), io.StringIO()
     sys.argv = ["curvote", *words]
+    return told(cli.main)
+
+
+def script(text: str) -> dict[str, Any]:
+    """Return the same of a script, which sees no names but its own."""
+    return told(lambda: exec(text, {"__name__": "__main__"}))
+
+
+def told(work: Callable[[], object]) -> dict[str, Any]:
+    """Do work; return exit code, output and errors."""
+    out, err = io.StringIO(), io.StringIO()
     code: Any = 0
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            cli.main()
+            work()
         except SystemExit as end:
             code = end.code or 0
         except Exception:  # noqa: BLE001 - the other commands are told, too
@@ -63,6 +74,8 @@ def main() -> None:
     for step in json.load(sys.stdin):
         if isinstance(step, dict):
             edit(step)
+        elif isinstance(step, str):
+            found.append(script(step))
         else:
             found.append(command(step))
     json.dump(found, sys.stdout)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -22,6 +21,15 @@ def _blocks(first: str) -> Iterator[tuple[str, str]]:
         mark, _, rest = text.partition("\n")
         if language == "python" and mark.startswith(f"# {first}"):
             yield mark.removeprefix(f"# {first}").strip(), rest
+
+
+_TRIED = dict(
+    zip(
+        ("mechanism", "learner", "message"),
+        (text for _, text in _blocks("try")),
+        strict=True,
+    )
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,23 +66,22 @@ def test_the_picture_names_every_part() -> None:
     assert packages | {"flows", "tasks"} == set(re.findall(r"(\w+)/", text))
 
 
-@pytest.mark.parametrize(
-    "example",
-    [text for _, text in _blocks("try")],
-    ids=["mechanism", "learner", "message"],
-)
-def test_an_example_runs_as_it_stands(house: House, example: str) -> None:
-    """In a fresh process of the copy."""
-    done = subprocess.run(
-        [sys.executable, "-c", example],
-        cwd=house.project,
-        env=house.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
+@pytest.fixture(scope="module")
+def told(house: House) -> Any:
+    """Run all that the page shows in one process of the copy."""
+    listed = ["list", "--json"], ["plan", "steps", "--json"]
+    *examples, run, known, planned = driven(house, *_TRIED.values(), RUN, *listed)
+    for one in (run, known, planned):
+        assert not one["code"], one["code"]
+    parsed = [json.loads(one["out"]) for one in (run, known, planned)]
+    return dict(zip(_TRIED, examples, strict=True)), *parsed
+
+
+@pytest.mark.parametrize("name", _TRIED)
+def test_an_example_runs_as_it_stands(told: Any, name: str) -> None:
+    """With the names that it imports itself and no others."""
+    examples, *_ = told
+    assert not examples[name]["code"], examples[name]["code"]
 
 
 RUN = """
@@ -96,24 +103,12 @@ json.dump(summary(project, record), sys.stdout)
 """
 
 
-def test_what_was_added_makes_a_pipeline(house: House) -> None:
+def test_what_was_added_makes_a_pipeline(told: Any) -> None:
     """Data set, learner and system together; the hint learns what there is to learn."""
-    done = subprocess.run(
-        [sys.executable, "-c", RUN],
-        cwd=house.project,
-        env=house.environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert not done.returncode, done.stderr
-    rows = json.loads(done.stdout)
+    _, rows, known, planned = told
     assert {"hint", "mrma"} <= {row["method"] for row in rows}
     assert {row["learner"] for row in rows if row["method"] == "mrma"} == {"two_steps"}
-    (listed, planned) = driven(house, ["list", "--json"], ["plan", "steps", "--json"])
-    known = json.loads(listed["out"])
     assert "rounded" in known["mechanisms"]
     assert "two_steps" in known["learners"]
     assert "steps" in known["sources"]
-    assert {row["action"] for row in json.loads(planned["out"])} == {"reuse"}
+    assert {row["action"] for row in planned} == {"reuse"}

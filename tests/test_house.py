@@ -77,14 +77,19 @@ def test_imports_point_one_way() -> None:
     ("importer", "imported", "contract"),
     [
         ("curvote/errors.py", "curvote.mechanisms", "Imports point one way"),
-        ("curvote/client/__init__.py", "curvote.datasets", "Imports point one way"),
-        ("curvote/reporting/page.py", "curvote.reproduce", "Imports point one way"),
-        ("curvote/run/__init__.py", "curvote.reproduce", "Imports point one way"),
         ("curvote/run/plan/__init__.py", "curvote.run.store", "The rooms of run"),
-        ("tasks/__init__.py", "flows", "Imports point one way"),
         ("curvote/run/__init__.py", "prefect", "no orchestrator"),
-        ("curvote/estimators/mrma.py", "mlflow", "no orchestrator"),
         ("curvote/server/__init__.py", "curvote.client", "The server knows neither"),
+        *(
+            pytest.param(*more, marks=pytest.mark.faults)
+            for more in (
+                ("curvote/client/__init__.py", "curvote.datasets", "Imports point"),
+                ("curvote/reporting/page.py", "curvote.reproduce", "Imports point"),
+                ("curvote/run/__init__.py", "curvote.reproduce", "Imports point"),
+                ("tasks/__init__.py", "flows", "Imports point one way"),
+                ("curvote/estimators/mrma.py", "mlflow", "no orchestrator"),
+            )
+        ),
     ],
 )
 def test_import_across_the_line_is_caught(

@@ -66,6 +66,7 @@ def test_constraints_hold_versions_and_nothing_else() -> None:
     assert "curvote" not in names
 
 
+@pytest.mark.faults  # by itself; `make test` starts such servers in tests/flows
 def test_prefect_server_imports(tmp_path: Path) -> None:
     """Prefect's server API loads with the installed fastapi (0.155 breaks it)."""
     quiet = {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}

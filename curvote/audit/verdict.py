@@ -118,7 +118,9 @@ def _everywhere(subject: Subject, samples: int, seed: int) -> list[Finding]:
     n = min(samples, subject.crowd[width > NARROW])
     clients = subject.many(n, rng)
     found = subject.residuals(clients, subject.send(clients, entropy), rng)
-    few = [batches.check(subject, entropy, rng, ALPHA)] if subject.batched else []
+    few = []
+    if subject.batched:
+        few = [batches.check(subject, samples, entropy, rng, ALPHA)]
     if found is None:
         return few
     places = subject.places(clients)

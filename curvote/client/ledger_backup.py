@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from curvote.client.ledger import Ledger
+from curvote.client.ledger import Ledger, existing
 from curvote.client.ledger_schema import LEDGER
 from curvote.durable import journals, sync_folder
 from curvote.errors import UserError
@@ -25,11 +25,15 @@ def backup(ledger: Path, out: Path) -> tuple[int, str]:
     """
     if out.exists() and out.samefile(ledger):
         raise UserError(f"{out} is the ledger itself; name a file elsewhere.")
-    with LEDGER.errors(out), checked_copy(ledger, out.absolute().parent) as made:
+    with (
+        LEDGER.errors(out),
+        existing(ledger) or nullcontext(),  # held open: others may begin to write
+        checked_copy(ledger, out.absolute().parent) as made,
+    ):
         with Ledger(made) as copy:
             top = copy.top()
             _refuse_to_replace(out, copy)
-        _alone(made)
+        make_whole(made)
         made.replace(out)
         sync_folder(out.absolute().parent)
     return top
@@ -91,12 +95,16 @@ def _copy(file: Path, made: Path) -> None:
         source.backup(target)
 
 
-def _alone(path: Path) -> None:
-    """Make the file all there is of it, without a journal, and durable."""
-    with closing(sqlite3.connect(path)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def make_whole(path: Path) -> None:
+    """Make the file all there is of a ledger, without a journal, and durable.
+
+    UserError: what its journal holds cannot be written into it.
+    """
+    with LEDGER.errors(path):
+        with closing(sqlite3.connect(path, timeout=0)) as db:
+            db.execute("PRAGMA journal_mode = DELETE")
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

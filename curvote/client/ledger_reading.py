@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import AbstractContextManager, nullcontext
 from functools import reduce
 from pathlib import Path
@@ -14,7 +15,7 @@ from curvote.client import ledger_chain, ledger_counting, ledger_problems, ledge
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_chain import Movement
 from curvote.client.ledger_cohort import Clients, Cohort, names
-from curvote.client.ledger_entries import SELECT, TOLD, Entry, Spent, read
+from curvote.client.ledger_entries import EVERYONE, SELECT, TOLD, Entry, Spent, read
 from curvote.client.ledger_schema import LEDGER, NOTHING_SPENT
 from curvote.durable import DurableFile
 from curvote.identifier import normal
@@ -184,6 +185,13 @@ class LedgerReader(Book):
     def told_of(self, head: str) -> bool:
         """Say whether a restored ledger was told of ``head``, and lost it before."""
         return self.setting(f"{TOLD}{head}") is not None
+
+    def everyone(self) -> dict[str, str | None]:
+        """Return the releases that concern whoever comes, each with its population."""
+        query = "SELECT name, value FROM settings WHERE name LIKE ? || '%'"
+        with LEDGER.errors(self.path):
+            told = {n: json.loads(v) for n, v in self._rows(query, EVERYONE)}
+        return {n.removeprefix(EVERYONE): v["population"] for n, v in told.items()}
 
     def movements(self) -> list[Movement]:
         """Return the reservations and settlements, in the order of the chain."""

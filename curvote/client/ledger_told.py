@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Mapping
 from typing import Final
 
 from curvote.client import ledger_chain, ledger_counting, ledger_rows
@@ -34,26 +35,43 @@ class Restoring(LedgerReader):
         population: str,
         facts: Facts,
     ) -> None:
-        """Enter a release as spent for these ``clients``, whether they have room."""
+        """Enter a release as spent for these ``clients``, whether they have room.
+
+        Who of them is new to ``population`` is charged for what concerns everybody in
+        it. One that counts already stays as it is.
+        """
+        cohort = Cohort(clients)
         with self._transaction("IMMEDIATE"):
+            if (known := self.entry(release)) and known.counts:
+                return
+            charge_newcomers(self._db, population, cohort)
             about = release, population, Amount.of(budget)
-            _enter_spent(self._db, Release(*about, None, facts), Cohort(clients))
+            _enter_spent(self._db, Release(*about, None, facts), cohort)
 
     def charge_everyone(self, release: str, budget: Budget, population: str) -> None:
         """Enter a release as spent for every client of ``population``.
 
-        Whoever comes later is charged, too: nobody knows whether they were in it.
+        Whoever comes later is charged, too: nobody knows whether they were in it. Told
+        again it costs nobody more.
         """
         amount = Amount.of(budget)
         said = {"population": population, "amount": amount.texts()}
         with self._transaction("IMMEDIATE"):
             name = f"{EVERYONE}{release}"
-            if self.setting(name) is None:
-                _settle_setting(self._db, name, json.dumps(said))
+            if self.setting(name) is not None:
+                return
+            _settle_setting(self._db, name, json.dumps(said))
             known = list(ledger_counting.everybody(self._db, population))
             if known:
                 about = Release(release, population, amount, None, _FACTS)
                 _enter_spent(self._db, about, Cohort(known))
+
+    def keep_caps(self, caps: Mapping[str, Budget]) -> None:
+        """Set the caps of populations that have none here: a cap is set once."""
+        with self._transaction("IMMEDIATE"):
+            for population in sorted(caps.keys() - ledger_chain.caps(self._db)):
+                amount = Amount.of(caps[population])
+                ledger_rows.set_cap(self._db, population, amount)
 
     def spend(self, release: str) -> None:
         """Let a reserved release count for ever."""

@@ -15,7 +15,7 @@ import errno
 import fcntl
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -54,7 +54,8 @@ class Witness:
 
         They are durable on return. What is there already is never changed. A file that
         cannot be written is a UserError. Its folder must be there: a disk that is not
-        mounted is no new witness.
+        mounted is no new witness. So is one that tells of a release that this ledger
+        does not know: of two copies that release at once, one is stopped here.
         """
         with self._errors():
             flags = os.O_RDWR | os.O_CREAT | os.O_APPEND
@@ -66,16 +67,30 @@ class Witness:
         return added
 
     def _append(self, stream: Any, ledger: LedgerReader) -> int:
-        there = stream.readall()
-        known = {line["head"] for line in self._read(there)}
+        there = stream.readall()  # first: the ledger knows by then what others add
+        moves = ledger.movements()
+        lines = list(self._read(there))
+        known = {line["head"] for line in lines}
         about = {"format": FORMAT, "ledger": ledger.origin()}
-        new = [asdict(m) | about for m in ledger.movements() if m.head not in known]
-        if not new:
-            return 0
-        text = "".join(json.dumps(line) + "\n" for line in new)
-        torn = there and not there.endswith(b"\n")  # the last one to write was killed
-        _write(stream, ("\n" * bool(torn) + text).encode())
+        new = [asdict(m) | about for m in moves if m.head not in known]
+        if new:
+            text = "".join(json.dumps(line) + "\n" for line in new)
+            torn = there and not there.endswith(b"\n")  # the last to write was killed
+            _write(stream, ("\n" * bool(torn) + text).encode())
+        mine = {m.head for m in moves}
+        self._refuse_unknown([e for e in lines if e["head"] not in mine], ledger)
         return len(new)
+
+    def _refuse_unknown(self, lines: Sequence[Line], ledger: LedgerReader) -> None:
+        origin = ledger.origin()
+        for line in lines:
+            if line.get("ledger") == origin and not ledger.told_of(line["head"]):
+                raise UserError(
+                    f"{self.path}, {self.called}: release {line['release']} is not in"
+                    " the ledger. Another copy of it is in use, or it was put in place"
+                    " while a run went on. Nothing is released; the next run says what"
+                    " to do."
+                )
 
     def _read(self, data: bytes) -> Iterator[Line]:
         """Yield the whole lines; a killed process may have left a torn one."""

@@ -87,8 +87,10 @@ def address(url: str) -> SplitResult:
     """Return where a service is; UserError: it is none, or others could listen."""
     try:
         place = urlsplit(url)
-        known = place.hostname is not None and (place.port or 1) > 0
-    except ValueError:
+        host, _ = (place.hostname or "").encode("idna"), place.port
+        plain = place.path.isascii() and place.path.isprintable()
+        known = bool(host) and plain and " " not in place.path
+    except ValueError:  # no number of a port, no name of a host
         known = False
     if not known or place.scheme not in ("http", "https") or place.query:
         raise UserError(f"{url!r} is no address of a service; it is like https://host.")

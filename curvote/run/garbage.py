@@ -80,17 +80,6 @@ class Kept:
             yield from ((step["stage"], step["key"]) for step in record.steps)
 
 
-def collect(
-    project: Project, *, keep: int, dry_run: bool, limits: Limits = Limits()
-) -> list[Pile]:
-    """Delete, but for a dry run, what `piles` returns; return it with its size."""
-    found = piles(project, keep, limits)
-    if not dry_run:
-        for pile in found:
-            delete(project, pile)
-    return found
-
-
 def piles(project: Project, keep: int, limits: Limits) -> list[Pile]:
     """Return what may go, a pile a kind; frozen artifacts never do.
 

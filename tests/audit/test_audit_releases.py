@@ -6,12 +6,14 @@ import os
 import random
 import secrets
 import uuid
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from curvote.audit import (
     answers,
+    choice,
     interior,
     lags,
     lone_release,
@@ -35,11 +37,10 @@ from curvote.protocols.stages import released
 from tests.noise import SEED
 
 
-def small(name: str) -> table_release.TableRelease:
-    """Return a table of few rows, so that its checks are quick."""
+def small(name: str, runs: int = 40) -> table_release.TableRelease:
+    """Return a table of few rows that is drawn few times, so that checks are quick."""
     honest = table_release.table_release(name, 2.0)
-    facts = {f: getattr(honest, f) for f in honest.__dataclass_fields__}
-    return table_release.TableRelease(**facts | {"sizes": (1, 5, 17, 1500)})
+    return replace(honest, sizes=(1, 5, 17, 1500), runs=runs)
 
 
 def test_a_tape_answers_for_the_whole_operating_system() -> None:
@@ -87,12 +88,13 @@ def test_an_order_is_drawn_from_a_word_for_each_row() -> None:
     assert permutation(2, Tied()).tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("runs", [40, pytest.param(400, marks=pytest.mark.faults)])
 @pytest.mark.parametrize(
     "name", ["table.mrma.report", "table.mrma.vote", "table.majority.report"]
 )
-def test_tables_of_a_cohort_pass(name: str) -> None:
+def test_tables_of_a_cohort_pass(name: str, runs: int) -> None:
     """What `released.block` stores is what the message draws from system words."""
-    (row,) = run(small(name), samples=1)
+    (row,) = run(small(name, runs), samples=1)
     assert row.verdict == "pass", row.checks
     assert set(row.checks) == {
         *("source", "words", "forks", "observables", "order", "payload")
@@ -210,6 +212,16 @@ def test_an_input_out_of_bounds_has_the_residual_of_the_bound() -> None:
     assert interior.excess(residuals.of(laplace, far, out, rng), 1e-6) is None
 
 
+def test_every_sampler_gives_its_known_answers() -> None:
+    """At one of the levels of each; what follows looks at all of them."""
+    levels = (*choice.EPSILONS, *choice.FAR_EPSILONS)
+    for i, name in enumerate(drawing_names()):
+        subject = choice.drawing(name, levels[i % len(levels)])
+        assert answers.key(subject) in answers.KNOWN
+        assert answers.check(subject).why is None
+
+
+@pytest.mark.faults
 def test_pinning_writes_the_answers_that_are_known() -> None:
     """The table is what its writer makes of today's code, to the letter."""
     assert answers.PLACE.read_text(encoding="utf-8") == pin_answers.text()

@@ -102,7 +102,12 @@ def test_hope_ends_and_the_envelope_waits() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["", "host", "ftp://host", "http://host", "https://", "http://localhost:x"]
+    "url",
+    [
+        *("", "host", "ftp://host", "http://host", "https://", "http://localhost:x"),
+        *("https://host/a b", "https://host/\u00e9", "https://a..b/", "https://.host"),
+        f"https://{'a' * 64}.org",
+    ],
 )
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     """Nor is one on whose way others could read."""

@@ -179,7 +179,13 @@ def _extreme(name: str) -> Document:
     return bent
 
 
-@pytest.mark.parametrize("name", [*tasks()][::5])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.faults) if i % 4 else name
+        for i, name in enumerate([*tasks()][::5])
+    ],
+)
 def test_the_largest_numbers_of_a_task_meet_every_record(
     name: str, tmp_path: Path
 ) -> None:

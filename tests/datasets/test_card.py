@@ -218,6 +218,7 @@ def test_a_class_without_rows_is_no_fault(
     assert card_figure.draw(make(stated, given), given, tmp_path)
 
 
+@pytest.mark.usefixtures("blank_figures")
 @pytest.mark.skipif(not MIRROR, reason="needs the real file: CURVOTE_DATA_MIRROR unset")
 @pytest.mark.parametrize("name", sorted(set(PUBLISHED) & set(registry.DATASETS)))
 def test_every_published_data_set_has_a_card(name: str, tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def project(tmp_path: Path) -> Project:
     return plain.write(tmp_path, study=STUDY, real=REAL)
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_a_study_tells_its_owner_what_it_counted(project: Project) -> None:
     """Repeats and gaps stand in data/clients; the report holds neither, nor a card."""
     page = report(project, plain.run(project, "study")).read_text()
@@ -70,6 +71,7 @@ def test_a_study_tells_its_owner_what_it_counted(project: Project) -> None:
     assert "The data set</h2>" not in page
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_a_release_says_nothing_of_the_clients_file(project: Project) -> None:
     """Exact counts and digests of private records are no part of it."""
     page = report(project, plain.run(project, "real")).read_text()

@@ -39,6 +39,7 @@ def blocked(server: Server) -> str:
     return plan.blocked()[0].reason if plan.blocked() else ""
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_two_rounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocked until the reports are in, then until the votes are; then a classifier.
 

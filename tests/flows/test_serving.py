@@ -24,7 +24,7 @@ from websockets.typing import Origin, Subprotocol
 from curvote.errors import UserError
 from curvote.run.project import Project
 from flows.access import leave_secret, read_secret
-from flows.environment import no_idle_workers
+from flows.environment import SERVED, no_idle_workers
 from flows.server import PrefectServer, served_by
 from flows.server_launch import listen
 from flows.serving import serve
@@ -171,7 +171,8 @@ def ordered(served: Served, place: str, order: dict[str, Any]) -> str:
     return str(run["id"])
 
 
-def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
+@pytest.mark.parametrize("n", [2, pytest.param(4, marks=pytest.mark.faults)])
+def test_an_order_names_a_served_pipeline_and_no_more(served: Served, n: int) -> None:
     """Overrides, a new release, another pipeline, project or code are not obeyed.
 
     The last order is a plain one, given after its deployment was told to run other
@@ -180,11 +181,14 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     (deployment,) = served.deployments()
     here = {"pipeline": "real", "project": str(served.project.root)}
     greedy = {"overrides": ["epsilon=100000"], "new_release": True}
-    orders = [
-        {"parameters": here | greedy},
+    refused: list[dict[str, Any]] = [
         {"parameters": here | greedy, "enforce_parameter_schema": False},
         {"parameters": here | {"pipeline": "tiny"}},
         {"parameters": here | {"project": "/"}},
+        {"parameters": here | greedy},
+    ]
+    orders = [
+        *refused[:n],
         {"parameters": here, "job_variables": {"env": {"CURVOTE_SERVED": "/"}}},
     ]
     place = f"/deployments/{deployment['id']}"
@@ -208,6 +212,15 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served) -> None:
     assert {entry.budget.epsilon for entry in entries} == {4}
     assert {entry.facts["number"] for entry in entries} == {1}
     assert not list(served.project.root.rglob("owned"))
+
+
+def test_another_project_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not by this process, whose project is in its environment."""
+    from flows import scheduled
+
+    monkeypatch.setenv(SERVED, "/here")
+    with pytest.raises(UserError, match=r"'/' is not served here; /here is"):
+        scheduled._check("real", "/")
 
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:

@@ -123,6 +123,7 @@ def test_rows_of_each_class_are_listed_and_logged(
     assert "class 3" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_the_page_has_a_section_of_classes(
     done: tuple[Project, RunRecord], tmp_path: Path
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_release_of_before_is_shown_without_it(tmp_path: Path) -> None:
     assert WHO not in shown(Project(tmp_path), *words)
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_the_page_of_a_release_says_it(released: Project) -> None:
     """Each message with its crowd; a study's page does not: its noise is no secret."""
     record = plain.run(released, production.NAME)

@@ -152,6 +152,7 @@ def test_a_rerun_of_the_open_size_computes_nothing(many: Project) -> None:
     assert ingest
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_models_audit_and_page_know_the_size_of_their_cell(many: Project) -> None:
     """A model takes whole curves; a task asks for as many numbers as it is about."""
     record = plain.run(many)

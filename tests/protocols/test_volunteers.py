@@ -119,6 +119,7 @@ def test_the_reports_alone_are_those_of_direct(tmp_path: Path, join: Run) -> Non
             assert alone[row["epsilon"], row["method"]] == row["misclassification"]
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_the_page_says_what_is_public(join: Run, tmp_path: Path) -> None:
     """And that these people alone buy so much; no count of settings is in the way."""
     data = page_data(*join)

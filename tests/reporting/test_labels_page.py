@@ -13,6 +13,7 @@ from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
 from curvote.reporting.section import Section
 from tests import plain
+from tests.drawings import left_blank
 
 STUDY: dict[str, Any] = {
     "source": {"name": "circle", "sigma": "2/K"},
@@ -40,7 +41,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
 @pytest.fixture(scope="module")
 def text(data: PageData, tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return the page."""
-    return page.render(data, tmp_path_factory.mktemp("page")).read_text()
+    with left_blank():
+        return page.render(data, tmp_path_factory.mktemp("page")).read_text()
 
 
 def section(data: PageData, name: str) -> Any:

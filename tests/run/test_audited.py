@@ -68,6 +68,7 @@ def verdict(project: Project) -> bool:
     return audited.saved(project, history.completed(project, "tiny")) is not None
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_the_report_carries_the_verdict_until_what_is_sent_changes(
     done: Project,
 ) -> None:

@@ -14,10 +14,11 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.run import history, record_index, records
-from curvote.run.garbage import collect
+from curvote.run.garbage import Limits
 from curvote.run.project import Project
 from curvote.run.status import overview
 from curvote.run.summary import summary
+from flows.retention import collect
 from tests import plain
 from tests.tracked_run import make_record
 
@@ -205,7 +206,7 @@ def test_the_clock_does_not_order_runs(
     assert overview(project, content=False)[0]["run"] == ids[-1]
     anew = plain.plan(project, "tiny", "aggregate.cutoff=0.9").to_run()
     assert anew[0].reason == "parameter aggregate.cutoff 0.5 -> 0.9"
-    collect(project, keep=1, dry_run=False)
+    collect(project, limits=Limits())
     assert summary(project, latest)
     assert {s.action for s in plain.plan(project, "tiny", *CUT).steps} == {"reuse"}
 

@@ -11,9 +11,9 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.run import history, records
-from curvote.run.garbage import Limits, collect, piles
+from curvote.run.garbage import Limits, piles
 from curvote.run.project import Project
-from flows.retention import limits_of
+from flows.retention import collect, limits_of
 from tests import plain, production
 from tests.tracked_run import make_record
 
@@ -57,7 +57,7 @@ def test_old_records_go_but_the_latest_of_each_kind(project: Project) -> None:
     """The latest completed, what runs, and what `status` shows stay for ever."""
     assert names(project, "records") == {"failed.json", "first.json", "waits.json"}
     before = history.completed(project, "demo")
-    collect(project, keep=1, dry_run=False, limits=OLD)
+    collect(project, limits=OLD)
     assert records.ids(project) == ["last", "runs", "ended"]
     assert history.completed(project, "demo") == before
     assert history.save(project, make_record("new")).sequence == 7
@@ -88,7 +88,7 @@ def test_old_logs_and_quarantine_go_but_no_ledger_and_no_intake(
             project.digest_key,
         )
     ]
-    collect(project, keep=1, dry_run=False, limits=OLD)
+    collect(project, limits=OLD)
     assert not log.exists()
     assert not refused.exists()
     assert young.exists()
@@ -105,7 +105,7 @@ def test_a_page_goes_with_the_run_that_it_shows(project: Project) -> None:
         stamp.write_text(f'{{"digest": "d", "run": "{run}"}}')
         os.utime(stamp, (then, then))
     assert names(project, "pages") == {"report.html", "report.json"}
-    collect(project, keep=1, dry_run=False, limits=OLD)
+    collect(project, limits=OLD)
     assert (project.reports / "demo" / "report.html").exists()
     assert not (project.reports / "past" / "report.html").exists()
 
@@ -131,7 +131,7 @@ def test_a_release_stays_and_so_does_what_tells_of_it(tmp_path: Path) -> None:
     told = {run for *_, run in records.released(project)}
     assert frozen
     assert told == {record.id}
-    collect(project, keep=1, dry_run=False, limits=OLD)
+    collect(project, limits=OLD)
     assert {path.name for path in project.artifacts.glob("privatize/*")} == frozen
     assert {run for *_, run in records.released(project)} == told
 

@@ -71,6 +71,7 @@ def test_pieces_are_shards_and_read_as_one(vectors: Project) -> None:
     assert constants["name"].tolist() == ["lower", "upper"]
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_bounds_from_data_are_marked_as_not_private(vectors: Project) -> None:
     """They are everybody's extremes, and the report says what that means."""
     record = plain.run(vectors, "vectors", "project.bounds=from_data")
@@ -82,6 +83,7 @@ def test_bounds_from_data_are_marked_as_not_private(vectors: Project) -> None:
     assert "10 of 100 rows repeat an earlier one." in page
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_the_report_shows_no_record_of_anybody(vectors: Project) -> None:
     """Vectors are not drawn; clipping is counted, in a study."""
     page = report(vectors, plain.run(vectors, "vectors")).read_text()

@@ -51,7 +51,9 @@ def test_the_expectation_is_within_two_points_of_simulated_reports(
 
 
 @pytest.mark.parametrize("arm", ["mean", "joint", "two"])
-@pytest.mark.parametrize("signal", [MIDDLE, STRONG])
+@pytest.mark.parametrize(
+    "signal", [MIDDLE, pytest.param(STRONG, marks=pytest.mark.faults)]
+)
 def test_more_clients_or_a_larger_epsilon_do_not_hurt(arm: str, signal: Signal) -> None:
     """Nor do fewer numbers; from no signal to the best rule's error."""
 
@@ -131,7 +133,7 @@ def test_an_expectation_is_a_function_of_its_arguments() -> None:
     assert 0 < abs(first.error - other.error) < 5 * first.spread / np.sqrt(100)
 
 
-@pytest.mark.parametrize("positive", [0.5, 0.8])
+@pytest.mark.parametrize("positive", [0.8, pytest.param(0.5, marks=pytest.mark.faults)])
 def test_nothing_is_promised_within_a_point_of_the_majority(positive: float) -> None:
     """And something is, where there is more to gain."""
     found = look_ahead(3000, 4, [0.01, 0.5, 10.0], positive)
@@ -177,13 +179,10 @@ def test_the_command_tells_a_row_for_each_epsilon() -> None:
 
 def test_the_command_is_quick_and_takes_the_old_name() -> None:
     """The old name --d gives the same text; one epsilon takes two seconds at most."""
-    curvote_advise(*TASK, "--epsilon", "2")  # imports
-    start = time.process_time()
-    told = curvote_advise(*TASK, "--epsilon", "2").stdout
+    told = curvote_advise(*TASK, "--epsilon", "2").stdout  # imports
+    start, old = time.process_time(), ("--clients", "3000", "--d", "4")
+    assert curvote_advise(*old, "--epsilon", "2").stdout == told
     assert time.process_time() - start < 2
-    assert (
-        curvote_advise("--clients", "3000", "--d", "4", "--epsilon", "2").stdout == told
-    )
     shares = curvote_advise(*TASK, "--epsilon", "2", "--positive", "0.7").stdout
     assert "30.0" in shares
     assert "30.0" not in told

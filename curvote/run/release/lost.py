@@ -7,6 +7,7 @@ or a record says, and then everybody of the population is charged.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_amounts import Amount
-from curvote.client.ledger_entries import CANCELLED, Facts
+from curvote.client.ledger_entries import CANCELLED, RESERVED, Facts
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
 from curvote.run import history
@@ -53,14 +54,31 @@ def lost(
     present: Ledger | None,
 ) -> Iterator[Lost]:
     """Yield what ``told`` tells of and ``copy`` does not hold, each release once."""
-    missing = _missing(told, copy)
+    found = list(_every(project, _missing(told, copy), copy, present))
+    anybody = {one.release: one.population for one in found if one.clients is None}
+    everyone = copy.everyone() | anybody
+    for one in found:
+        # What newcomers were charged for everybody's release follows from that.
+        base = one.release.rpartition("+")[0]
+        if base not in everyone or everyone[base] not in {None, one.population}:
+            yield one
+
+
+def _every(
+    project: Project,
+    missing: Mapping[str, Sequence[Trace]],
+    copy: Ledger,
+    present: Ledger | None,
+) -> Iterator[Lost]:
     named = _named_by_pipelines(project, missing, copy)
+    everyone = present.everyone() if present else {}
     for release, traces in missing.items():
         known = present.entry(release) if present else None
         line = _line(traces)
         where = traces[0].where
         if present and known and known.counts:
-            about = known.population, known.budget, present.members(release)
+            clients = None if release in everyone else present.members(release)
+            about = known.population, known.budget, clients
             yield Lost(release, where, *about, known.facts)
         elif release in named:
             yield _planned(project, where, named[release], line)
@@ -76,7 +94,7 @@ def _missing(told: Sequence[Trace], copy: Ledger) -> dict[str, list[Trace]]:
     for trace in told:
         if isinstance(trace.release, str):
             found.setdefault(trace.release, []).append(trace)
-    entries = {e.release for e in copy.entries() if e.counts}
+    entries = {e.release for e in copy.entries() if e.counts} | copy.everyone().keys()
     return {
         release: traces
         for release, traces in found.items()
@@ -85,8 +103,14 @@ def _missing(told: Sequence[Trace], copy: Ledger) -> dict[str, list[Trace]]:
 
 
 def _counts(traces: Sequence[Trace]) -> bool:
-    line = _line(traces)
-    return line is None or line.get("state") != CANCELLED
+    """Say whether noise may have left: unless each reservation was taken back.
+
+    Two copies of a ledger may tell of one release, and only one of them took it back.
+    """
+    states = {t.head: t.line.get("state") for t in traces if t.line}
+    n = Counter(states.values())
+    known = n[RESERVED] + n[CANCELLED]
+    return not known or n.total() > known or n[RESERVED] > n[CANCELLED]
 
 
 def _line(traces: Sequence[Trace]) -> Mapping[str, Any] | None:

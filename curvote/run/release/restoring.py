@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from curvote.client.ledger import Ledger, existing
-from curvote.client.ledger_backup import checked_copy
+from curvote.client.ledger_backup import checked_copy, make_whole
 from curvote.client.ledger_told import Restoring
 from curvote.durable import owner_folder, sync_folder
 from curvote.errors import InternalError, UserError
@@ -52,8 +52,11 @@ def restore(project: Project, file: Path) -> Restored:
         in_place(project, alone=True),
         checked_copy(file, project.state) as made,
     ):
-        told, entered = _told(project, file, made, accounts)
+        told, entered, caps = _told(project, file, made, accounts)
+        with Restoring(made) as copy:
+            copy.keep_caps(caps)
         _enter(made, entered, told, accounts)
+        make_whole(made)
         aside = _put(made, project.ledger)
     with in_place(project), Ledger(project.ledger) as ledger:
         releases_log.catch_up(project, ledger, accounts.witnesses)
@@ -62,8 +65,11 @@ def restore(project: Project, file: Path) -> Restored:
 
 def _told(
     project: Project, file: Path, made: Path, accounts: Accounts
-) -> tuple[list[Trace], tuple[Lost, ...]]:
-    """Return what is told of this project, and what of it the copy does not hold."""
+) -> tuple[list[Trace], tuple[Lost, ...], dict[str, Budget]]:
+    """Return what is told of this project, and what of it the copy does not hold.
+
+    With them the caps of the ledger in place, if it is the same.
+    """
     named = accounts.witnesses
     with _present(project) as present, Ledger(made) as copy:
         told = [*evidence.traces(project, named), *_remembered(project, present)]
@@ -71,7 +77,9 @@ def _told(
         _refuse_other(file, mine, copy, accounts)
         for witness in releases_log.witnesses(project, named):
             releases_log.refuse_gone(witness, copy)
-        return mine, tuple(lost(project, mine, copy, present))
+        same = present and present.origin() == copy.origin()
+        caps = present.caps() if present and same else {}
+        return mine, tuple(lost(project, mine, copy, present)), caps
 
 
 @contextmanager
@@ -196,6 +204,7 @@ def _put(made: Path, ledger: Path) -> Path | None:
         for end in ("-wal", "-shm"):
             if os.path.lexists(f"{ledger}{end}"):
                 Path(f"{ledger}{end}").rename(f"{aside}{end}")
+        sync_folder(ledger.parent)  # its journal is never played back into another
     made.replace(ledger)
     sync_folder(ledger.parent)
     return aside

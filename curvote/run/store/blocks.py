@@ -138,6 +138,12 @@ def batches(folder: Path, parts: Sequence[Part], table: str) -> Iterator[Batch]:
 
 
 def clear(folder: Path) -> None:
-    """Delete all blocks in ``folder``, and what others began of them."""
-    for leftover in [*folder.glob(f"{PREFIX}*"), *folder.glob(f".{PREFIX}*")]:
+    """Delete all blocks in ``folder``, and what others began of them.
+
+    Each loses its name first: who is killed here leaves no part of a block that a later
+    run would take for all of it.
+    """
+    for block in folder.glob(f"{PREFIX}*"):
+        block.rename(block.with_name(f".{block.name}-{uuid4().hex}"))
+    for leftover in folder.glob(f".{PREFIX}*"):
         shutil.rmtree(leftover, ignore_errors=True)

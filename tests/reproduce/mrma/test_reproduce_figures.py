@@ -62,7 +62,13 @@ def test_figure_names_what_it_shows(name: str) -> None:
     assert [text for text in SHOWN[name] if f">{text}</text>" not in drawn] == []
 
 
-@pytest.mark.parametrize("name", ["table-a1", "figure-1", "figure-a1"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "figure-a1",
+        *(pytest.param(n, marks=pytest.mark.faults) for n in ("table-a1", "figure-1")),
+    ],
+)
 def test_same_rows_same_drawing(name: str) -> None:
     """The same rows are drawn alike twice, with no date."""
     drawn = svg(name, few(name))

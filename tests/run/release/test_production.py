@@ -14,14 +14,15 @@ from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.protocols.roles import split
-from curvote.run import garbage
 from curvote.run.config.file import PipelinesFile
+from curvote.run.garbage import Limits
 from curvote.run.plan import expand as chain
 from curvote.run.plan import fingerprint
 from curvote.run.planner import Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release import ledger_check, releasing
 from curvote.run.store.artifacts import artifact
+from flows import retention
 from tests import production
 from tests.processes import in_child
 
@@ -216,7 +217,7 @@ def test_another_split_cannot_overspend(real: Project) -> None:
 def test_gc_never_deletes_what_production_made(real: Project) -> None:
     """No run record names these artifacts here; what cannot be made again stays."""
     before = production.bytes_of(real, production.plan(real))
-    garbage.collect(real, keep=1, dry_run=False)
+    retention.collect(real, limits=Limits())
     made = production.plan(real)
     assert production.bytes_of(real, made) == before
     assert {s.stage.name for s in made.to_run()} == {

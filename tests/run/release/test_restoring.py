@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from curvote import durable
+from curvote.client import ledger_backup
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_backup import backup
 from curvote.errors import UserError
@@ -139,14 +144,24 @@ def test_a_deleted_pipeline_costs_everybody_and_who_comes_later(
     assert "spent by everybody of population simulated" in result.stdout
     after = spent(project)
     assert after == dict.fromkeys(before, 4 + 3 + 3)
-    cohort = REAL | {"seed": 8, "epsilon": 1, "ledger": WIDE}
-    more = cohort | {"clients": {"train": 60, "vote": 100}}
+    more = REAL | {"seed": 8, "epsilon": 1, "ledger": WIDE}
+    more |= {"clients": {"train": 60, "vote": 100}}
     plain.write(project.root, **TWO, more=more)
     run(project, "more")
     later = set(spent(project)) - set(before)
     assert len(later) == 20
     assert {spent(project)[client] for client in later} == {3 + 3 + 1}
     assert ledger_check.problems(project) == []
+    before = spent(project)
+    for forget in (lambda *_: None, lose_ledger):  # the same backup once more
+        forget(project, file)
+        restoring.restore(project, file)
+        assert spent(project) == before
+    most = more | {"epsilon": 2, "clients": {"train": 60, "vote": 120}}
+    plain.write(project.root, **TWO, more=more, most=most)
+    run(project, "most")
+    latest = set(spent(project)) - set(before)
+    assert {spent(project)[client] for client in latest} == {3 + 3 + 2}
 
 
 def test_with_manifests_alone_everybody_has_spent_all(
@@ -202,6 +217,28 @@ def test_a_release_that_was_taken_back_is_not_charged(
     run(project, "two")
 
 
+def test_what_waits_in_a_journal_is_never_left_behind(
+    project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was entered must be in the file that takes the ledger's place, or none."""
+    run(project, "two")
+    before, enter, held = spent(project), restoring._enter, ExitStack()
+
+    def kept(made: Path, *given: Any) -> None:
+        reader = held.enter_context(closing(sqlite3.connect(made)))
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM chain").fetchone()
+        enter(made, *given)
+
+    with monkeypatch.context() as patch, held:
+        patch.setattr(restoring, "_enter", kept)
+        with pytest.raises(UserError, match="Nothing was changed"):
+            restoring.restore(project, file)
+    assert spent(project) == before
+    restoring.restore(project, file)
+    assert spent(project) == before
+
+
 def test_no_ledger_changes_place_under_a_release(project: Project, file: Path) -> None:
     """A release holds it where it is."""
     with (
@@ -234,9 +271,17 @@ def test_a_backup_is_whole_alone_and_replaces_only_its_like(
 
 
 def test_a_backup_while_others_write_is_of_one_moment(
-    project: Project, file: Path
+    project: Project, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another's open transaction is not in it, and goes on."""
+    """Another's open transaction is not in it, and goes on; one may begin meanwhile."""
+    copy_of = ledger_backup._copy
+
+    def meanwhile(taken: Path, made: Path) -> None:
+        assert (taken == file) or durable.journals(taken)  # else none could begin
+        copy_of(taken, made)
+
+    monkeypatch.setattr(ledger_backup, "_copy", meanwhile)
+    backup(project.ledger, file)
     with Ledger(project.ledger) as busy:
         busy._db.execute("BEGIN IMMEDIATE")
         busy._db.execute("DELETE FROM chain WHERE number = 3")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -94,3 +95,19 @@ def test_a_foreign_ledger_in_place_charges_nobody(
     with Ledger(project.ledger) as ledger:
         assert {entry.population for entry in ledger.entries()} == {"simulated"}
     run(project, "two")
+
+
+def test_a_cap_stays_what_it_was_once_set_to(project: Project, tmp_path: Path) -> None:
+    """A backup from before it was set lets nobody set a higher one."""
+    with Ledger(file := tmp_path / "first.sqlite"):
+        pass
+    for old in project.state.glob("*"):
+        old.unlink() if old.is_file() else shutil.rmtree(old)
+    shutil.rmtree(project.artifacts)
+    backup(file, project.ledger)
+    run(project, "one")
+    restoring.restore(project, file)
+    wide = TWO["two"] | {"ledger": {"per_client": {"epsilon": 50}}}
+    plain.write(project.root, **(TWO | {"two": wide}))
+    with pytest.raises(UserError, match="the ledger's cap is epsilon 40"):
+        run(project, "two")

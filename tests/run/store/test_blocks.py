@@ -123,3 +123,23 @@ def test_a_block_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space"):
         half()
     assert not list(tmp_path.iterdir())
+
+
+def test_who_is_killed_while_deleting_leaves_no_part_of_a_block(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A later run would take it for the whole block."""
+    block = tmp_path / "block-0-0"
+    block.mkdir()
+    (block / "t.arrow").touch()
+    with monkeypatch.context() as patched:
+        patched.setattr(blocks.shutil, "rmtree", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            blocks.clear(tmp_path)
+    assert not list(tmp_path.glob("block-*"))
+    blocks.clear(tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def _interrupted(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt

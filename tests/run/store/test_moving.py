@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from curvote.run import garbage
+from curvote.run.garbage import Limits
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
 from curvote.run.store import moving
 from curvote.run.store.artifacts import artifact, folders
+from flows.retention import collect
 from tests import plain, production
 
 
@@ -93,7 +94,7 @@ def test_a_stage_that_was_renamed_is_known_by_its_manifest(tmp_path: Path) -> No
     moving.move_raw(project)
     assert (project.clients / "train" / fit.name / "manifest.json").is_file()
     assert not place.exists()
-    (freed,) = garbage.collect(project, keep=1, dry_run=True)
+    (freed,) = collect(project, limits=Limits(), dry_run=True)
     assert len(freed.paths) == 1
 
 

@@ -13,7 +13,7 @@ from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.run import places
 from curvote.run.engines import Engine
-from curvote.run.garbage import collect
+from curvote.run.garbage import Limits
 from curvote.run.history import completed
 from curvote.run.project import Project
 from curvote.run.release import evidence
@@ -22,6 +22,7 @@ from curvote.run.remote import NoAnswerError, refusal
 from curvote.run.status import overview
 from curvote.run.store.artifacts import Artifact, artifact
 from flows.environment import no_idle_workers
+from flows.retention import collect
 from tests import object_store, plain, production, town
 
 Store = fs.S3FileSystem
@@ -91,7 +92,7 @@ def test_gc_takes_what_no_run_needs(remote: Project, store: Store) -> None:
     with store.open_output_stream(f"{object_store.ROOT[5:]}/train/half/weak.parquet"):
         pass
     record = plain.run(remote, "tiny", "aggregate.cutoff=0.6")
-    collect(remote, keep=1, dry_run=False)
+    collect(remote, limits=Limits())
     keys = {name.split("/")[1] for name in object_store.files(store)}
     assert keys < {step["key"] for step in record.steps}
     assert not plain.to_run(plain.plan(remote, "tiny", "aggregate.cutoff=0.6"))

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from pyarrow import fs
 
-from curvote.run.garbage import Limits, collect
+from curvote.run.garbage import Limits
+from flows.retention import collect
 from tests import object_store, plain, production
 
 
@@ -23,10 +24,10 @@ def test_old_artifacts_go_and_released_ones_stay(
     early = set(object_store.files(store)) - made_of_it
     last = plain.run(project, "tiny", "aggregate.cutoff=0.6")
     before = set(object_store.files(store))
-    (pile,) = collect(project, keep=1, dry_run=True, limits=Limits(artifacts=0))
+    (pile,) = collect(project, dry_run=True, limits=Limits(artifacts=0))
     assert pile.bytes > 0
     assert set(object_store.files(store)) == before
-    collect(project, keep=1, dry_run=False, limits=Limits(artifacts=0))
+    collect(project, limits=Limits(artifacts=0))
     after = set(object_store.files(store))
     assert released <= after
     assert not early <= after

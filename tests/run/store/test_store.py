@@ -166,15 +166,16 @@ def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> No
 
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     """An older run's artifacts and left-over folders go, nothing else."""
-    from curvote.run.garbage import collect
+    from curvote.run.garbage import Limits
+    from flows.retention import collect
 
     plain.run(project)
     record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
     (project.artifacts / "train" / ".tmp-left").mkdir()
     (project.clients / "ingest" / ".tmp-left").mkdir()
-    (left,) = collect(project, keep=2, dry_run=True)
+    (left,) = collect(project, keep=2, limits=Limits(), dry_run=True)
     assert len(left.paths) == 2
-    (freed,) = collect(project, keep=1, dry_run=False)
+    (freed,) = collect(project, limits=Limits())
     assert len(freed.paths) == 4 + 4 + 2
     assert freed.bytes > 0
     assert all(

@@ -1,0 +1,162 @@
+"""Every stage of every system, run once: its key, and what a server's side holds."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.chain.lookup import systems
+from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE
+from curvote.run.plan.step import Step
+from curvote.run.project import Project
+from curvote.run.store.artifacts import artifact
+from tests import nhanes_table, plain, quantified
+from tests.declared import SERVER
+from tests.run.test_boundary import CHAINS, OF_LABELS, artifacts, numbers
+
+# Imported by stages, and in no key: each with its reason.
+UNCOUNTED = {
+    "curvote.lazy": "finds the module that a name stands in; that one counts",
+    "curvote.chain.sharded": "calls the stage here, as the store does in a run",
+}
+CLEAN = plain.of("clean") | {"clients": {"train": 60, "test": 40}}
+DRIFT = plain.of("drift") | {
+    "source": {"name": "uniform", "d": 2},
+    "clients": {"train": 60},
+    "project": {"basis": "identity", "rescale": "min_max"},
+}
+LABELS = {
+    "source": {"name": "circle", "n_classes": 3},
+    "clients": {"train": 60, "test": 20},
+    "protocols": [
+        {"name": "labels", "label": "one"},
+        {"name": "labels", "label": "two", "rounds": 2},
+        "labels_clean",
+    ],
+    "epsilon": [4],
+    "replicates": 2,
+}
+NUMBERS = {
+    "source": {"name": "nhanes-2003", "target": "hdl_mg_dl"},
+    "clients": {"train": 60, "test": 20},
+    "protocol": "labels_regression",
+    "learners": ["ridge"],
+    "epsilon": [4],
+    "replicates": 2,
+}
+# Stages that several have are those of the last: it reads no file.
+PIPELINES = {"numbers": NUMBERS, "labels": LABELS} | CHAINS
+PIPELINES |= {"clean": CLEAN, "drift": DRIFT}
+PIPELINES |= {"utility": quantified.FEATURES, "coefficients": quantified.COEFFICIENTS}
+Steps = dict[str, tuple[Project, Step]]
+
+
+def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the pipeline in its smallest form."""
+    small = {"replicates": 2, "epsilon": [4]}
+    return {name: small.get(name, own) for name, own in given.items()}
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Project]:
+    """Return a project in which its pipeline has run, for each of them."""
+    found = {}
+    for name, given in PIPELINES.items():
+        folder = tmp_path_factory.mktemp(name.replace(" ", "-"))
+        found[name] = plain.write(folder, tiny=pipeline_of(given))
+        if given["source"]["name"] == "nhanes-2003":
+            nhanes_table.write_source(folder)
+        plain.run(found[name])
+    return found
+
+
+@pytest.fixture(scope="module")
+def steps(projects: dict[str, Project]) -> Steps:
+    """Return a finished step of every stage module, and its project."""
+    # The last arrival, and the last learner, read most.
+    return {
+        step.stage.module: (project, step)
+        for project in projects.values()
+        for step in plain.plan(project).steps
+    }
+
+
+def job(project: Project, step: Step) -> dict[str, Any]:
+    """Return a step as plain values, to be run where nothing of curvote is loaded."""
+    inputs = {}
+    for name, at in step.sources.items():
+        source = artifact(project, *at)
+        tables = source.manifest["tables"]
+        columns = {
+            (table, place): source.columns(table, place)
+            for table in tables
+            for place in source.places(table)
+        }
+        inputs[name] = source.facts, columns
+    return {
+        "stage": step.stage.name,
+        "module": step.stage.module,
+        "params": step.params | {"raw.paths": {}},
+        "inputs": inputs,
+        "places": step.places,
+        "sizes": step.sizes,
+    }
+
+
+def test_every_stage_stands_in_one_of_the_pipelines(steps: Steps) -> None:
+    """Studies of all systems: what releases for real is named without its code."""
+    modules = {stage.module for one in systems() for stage in one.stages}
+    assert modules <= set(steps)
+
+
+def test_what_a_stage_imports_is_in_its_key(steps: Steps) -> None:
+    """Each stage runs in a fresh process; whatever of curvote is there then counts."""
+    jobs = [job(*found) for found in steps.values()]
+    done = subprocess.run(
+        [sys.executable, str(Path(__file__).parents[1] / "stage_zygote.py")],
+        input=pickle.dumps(jobs),
+        capture_output=True,
+        env={"PYTHONPATH": str(PACKAGE.parent), "PATH": "", "OMP_NUM_THREADS": "1"},
+        timeout=300,
+        check=False,
+    )
+    assert not done.returncode, done.stderr.decode()
+    missing = {}
+    for (module, (_, step)), loaded in zip(
+        steps.items(), json.loads(done.stdout), strict=True
+    ):
+        assert module in loaded
+        runs = {name for name in loaded if name not in UNCOUNTED and has_code(name)}
+        missing[module] = sorted(runs - set(step.components["code"]))
+    assert {name: names for name, names in missing.items() if names} == {}
+
+
+def has_code(module: str) -> bool:
+    """Say whether a module may compute anything: packages and registries may not."""
+    path = PACKAGE.joinpath(*module.split(".")[1:])
+    return not path.is_dir() and path.name not in NEVER_COUNTED
+
+
+def test_no_server_side_table_holds_a_client_s_numbers(
+    projects: dict[str, Project],
+) -> None:
+    """Whatever the protocol: every table outside data/clients is searched."""
+    searched = set()
+    for name in CHAINS:
+        held = artifacts(projects[name])
+        encoded = next(a for a in held if a.stage == "project")
+        rows = [encoded.columns("encoded", r) for r in encoded.places("encoded")]
+        own = ("coefficients", "z")
+        secret = np.concatenate([r[name].ravel() for r in rows for name in own])
+        theirs = [a for a in held if a.path.is_relative_to(projects[name].artifacts)]
+        places = [(a, t) for a in theirs for t in a.manifest["tables"]]
+        assert not any(np.isin(secret, numbers(*place)).any() for place in places)
+        searched |= {table for _, table in places}
+    assert searched | OF_LABELS == set(SERVER)
