@@ -52,7 +52,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         validate.positive(epsilon=self.epsilon)
-        if not 0 <= self.delta < 1:
+        if not validate.holds(lambda: 0 <= self.delta < 1):
             raise UserError(
                 f"delta is {validate.shown(self.delta)}; it must lie in [0, 1)."
             )
@@ -65,7 +65,7 @@ class Budget:
 
     def part(self, share: float) -> Budget:
         """Return the ``share`` in (0, 1] of this budget."""
-        if not 0 < share <= 1:
+        if not validate.holds(lambda: 0 < share <= 1):
             raise UserError(f"share is {validate.shown(share)}; it must lie in (0, 1].")
         return Budget(self.epsilon * share, self.delta * share)
 

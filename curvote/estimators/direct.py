@@ -171,6 +171,8 @@ class DirectClassifier(BothSides):
         """Return the first round's task: what its message makes of arm and s."""
         if isinstance(self.intercept, str):
             validate.one_of((AUTO,), intercept=self.intercept)
+        else:
+            validate.positive(intercept=self.intercept)
         own = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = protocol_of(self.arm_)
         terms = messages(protocol)["report"].terms(own.__getitem__, stated.encoding)

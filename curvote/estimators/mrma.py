@@ -21,6 +21,8 @@ from curvote.random_state import RandomState
 from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoded
 from curvote.representation.rescale import UNBOUNDED
+from curvote.server import learners
+from curvote.server.averaging import weights
 from curvote.server.weak import draw
 from curvote.task import Task
 
@@ -176,10 +178,11 @@ class MRMAClassifier(BothSides):
         self.random_state = random_state
 
     def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
-        _check_bounded(stated.encoding.rescale)
+        self._check(stated)
         self.task_ = replace(
             stated, mechanism=self.mechanism, label_share=self.label_share
         )
+        MESSAGES["report"].admit(self.task_)
         rng, entropy = self._draws(len(labels))
         everybody = Known(encoded.coefficients, encoded.z, labels)
         order, n_train = rng.permutation(len(labels)), self._n_train(len(labels))
@@ -192,13 +195,21 @@ class MRMAClassifier(BothSides):
         bits = vote.draw(task, replace(voters, judge=judge), entropy)
         return self._aggregate(weak, vote.gather(task, bits))
 
+    def _check(self, stated: Task) -> None:
+        """Refuse what would fail after the rows have reported."""
+        _check_bounded(stated.encoding.rescale)
+        validate.fraction(train_share=self.train_share)
+        validate.at_least(1, n_learners=self.n_learners)
+        validate.at_least(2, n_per_learner=self.n_per_learner)
+        learners.check(self.learner, {})
+        weights([1.0], self.cutoff, self.when_none_pass)
+
     def _n_train(self, n: int) -> int:
-        share = validate.fraction(train_share=self.train_share)
-        return min(max(2, round(n * share)), n - 1)
+        return min(max(2, round(n * self.train_share)), n - 1)
 
     def _weak(self, rng: np.random.Generator, reports: Columns) -> Columns:
-        count, n = validate.at_least(1, n_learners=self.n_learners), len(reports["z"])
-        size = min(validate.at_least(2, n_per_learner=self.n_per_learner), n)
+        count, n = int(self.n_learners), len(reports["z"])
+        size = min(int(self.n_per_learner), n)
         problems = [problem(reports, rows) for rows in draw(rng, n, count, size)]
         learner = {"learner": self.learner, "params": {}}
         basis = self.task_.encoding.projection

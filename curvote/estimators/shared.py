@@ -17,6 +17,7 @@ from curvote.classifier import places_named
 from curvote.counted import Counted, every, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.estimators.bounds import between
 from curvote.estimators.functional import curves, refuse_other, refuse_uneven
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
@@ -78,6 +79,7 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
         A ``sample_weight`` is a UserError.
         """
         refuse_weights(self, refused)
+        validate.positive(epsilon=self.epsilon)
         X, grid = self._curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
@@ -132,11 +134,14 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
 
     def _encoding(self, width: int, grid: Array | None) -> Encoding:
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        lower, upper = self.bounds
-        given = {"centre": self.centre, "scale": self.scale}
-        given |= {"lower": lower, "upper": upper}
-        wanted = RESCALES.get(rescale, ())
-        constants = {name: np.asarray(given[name], dtype=float) for name in wanted}
+        lower, upper = between(self.bounds)
+        given = {
+            "centre": validate.finite(centre=self.centre),
+            "scale": validate.finite(scale=self.scale),
+            "lower": lower,
+            "upper": upper,
+        }
+        constants = {name: given[name] for name in RESCALES.get(rescale, ())}
         return Encoding(self._onto(width, grid), rescale, constants, self.judge)
 
     def _onto(self, width: int, grid: Array | None) -> Projection:
@@ -146,7 +151,7 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
             return identity(width)
         if grid is None:
             self.grid_ = grid = np.linspace(0, 1, width)
-        plain = projection(self.basis, self.n_basis, grid, order=self.order)
+        plain = projection(self.basis, self.n_basis, grid, self.order, "n_basis")
         return orthonormal(plain) if wanted == "orthonormal" else plain
 
     def _curves(self, X: Any) -> tuple[Any, Array | None]:

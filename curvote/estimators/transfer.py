@@ -17,12 +17,13 @@ from curvote.classes import Classes
 from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
+from curvote.estimators.bounds import ends
 from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, seeds
 from curvote.transfer import rules
 from curvote.transfer.choosing import choose
-from curvote.transfer.combination import combine
+from curvote.transfer.combination import combine, stated_weights
 from curvote.transfer.decision import DECIDE
 from curvote.transfer.forms import FORMS, form
 from curvote.transfer.setup import Setup
@@ -209,7 +210,7 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (_by_feature(each, d) for each in self.bounds)
+        lower, upper = (_by_feature(each, d) for each in ends(self.bounds))
         return tuple(Feature(*each) for each in zip(names, lower, upper, strict=True))
 
     def _checked_weights(self) -> str | dict[str, float]:
@@ -218,7 +219,14 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
         if isinstance(self.weights, str):
             rules.fixed(form(self.task_.release), self.weights)
             return self.weights
-        return {str(name): weight for name, weight in self.weights.items()}
+        if not isinstance(self.weights, Mapping):
+            raise UserError(
+                f"weights is {validate.shown(self.weights)}; give a rule's name, or a"
+                " number for each server."
+            )
+        named = {str(name): weight for name, weight in self.weights.items()}
+        stated_weights(named, list(self.task_.servers))
+        return named
 
     def _count_servers(self, now: dict[str, Budget], noised: NDArray[np.int64]) -> None:
         """Add what this fit spends at each server, and count its rows."""

@@ -191,6 +191,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
 
     def _check(self) -> None:
         validate.one_of(DECIDE, decide=self.decide)
+        validate.truth(calibrate=self.calibrate)
         checked(self.random_state)
         make(self.estimator)
 

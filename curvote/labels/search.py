@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from curvote import validate
 from curvote.counted import refuse_weights
-from curvote.errors import UserError
+from curvote.errors import UserError, did_you_mean
 from curvote.labels.asking import AsksLabels
 from curvote.labels.choosing import LIKELIHOOD, Judged, Params, Part, judged
 from curvote.labels.classifier import PrivateLabelClassifier
@@ -138,7 +138,8 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         refuse_weights(self, refused)
         records = learned(self, X)
         base = PrivateLabelClassifier() if self.estimator is None else self.estimator
-        tried = _members(_grid(self.grid, base))
+        _refuse_other(base)
+        tried = _members(_grid(self.grid, base), base)
         self._check()
         rng, entropy = self._sources()
         candidates = _candidates(base, tried, rng)
@@ -215,13 +216,40 @@ def _grid(grid: Grid | None, base: Any) -> Grid:
     return _LEARNERS if _is_auto(base.estimator) else {}
 
 
+def _is_of_lists(part: Any) -> bool:
+    return isinstance(part, Mapping) and all(
+        hasattr(values, "__len__") and not isinstance(values, str)
+        for values in part.values()
+    )
+
+
 def _is_auto(estimator: Any) -> bool:
     return isinstance(estimator, str) and estimator == AUTO
 
 
-def _members(grid: Grid) -> list[Params]:
-    """Return what the grid holds; nothing is a UserError."""
-    parts = [grid] if isinstance(grid, Mapping) else list(grid)
+def _refuse_other(base: Any) -> None:
+    if not isinstance(base, PrivateLabelClassifier):
+        raise UserError(
+            f"estimator is {validate.shown(base)}; give a PrivateLabelClassifier, whose"
+            " own estimator it may tune, or None."
+        )
+
+
+def _members(grid: Any, base: Any) -> list[Params]:
+    """Return what the grid holds; nothing, and no lists, are UserErrors."""
+    parts = [grid] if isinstance(grid, Mapping) else grid
+    if not isinstance(parts, list | tuple) or not all(map(_is_of_lists, parts)):
+        raise UserError(
+            f"grid is {validate.shown(grid)}; give a dict of lists, such as"
+            " {'estimator': ['knn', 'ridge']}, or a list of such."
+        )
+    known = base.get_params(deep=False)
+    for name in {str(name).partition("__")[0] for part in parts for name in part}:
+        if name not in known:
+            raise UserError(
+                f"grid names {name!r}, no parameter of the estimator."
+                f"{did_you_mean(name, known)}"
+            )
     empty = [name for part in parts for name, values in part.items() if not len(values)]
     if empty or not parts:
         said = f"no value for {', '.join(map(str, empty))}" if empty else "no member"

@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.random_state import checked
 from curvote.validate import FloatArray
 from curvote.warned import FILTERS
 
@@ -130,6 +131,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return len(self.anchors_)
 
     def _check(self, n: int) -> None:
+        checked(self.random_state)
         anchors = validate.at_least(1, anchors=self.anchors)
         for name in ("m", "neighbours"):
             value = validate.at_least(1, **{name: getattr(self, name)})

@@ -53,5 +53,5 @@ def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
         validate.one_of(known, parameter=param)
     for param, fact in known.items():
         if fact.default is fact.empty and param not in {"epsilon", *params}:
-            raise UserError(f"{name} needs {param}.")
+            raise UserError(f"mechanism {name} needs {param}.")
     return cls(epsilon=epsilon, **params)

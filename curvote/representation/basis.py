@@ -57,14 +57,17 @@ class Projection:
         return np.asarray(values @ self.matrix.T)
 
 
-def projection(basis: str, size: int, grid: ArrayLike, order: int = 4) -> Projection:
+def projection(
+    basis: str, size: int, grid: ArrayLike, order: int = 4, called: str = "size"
+) -> Projection:
     """Return the projection of curves on ``grid`` onto ``size`` functions of ``basis``.
 
     ``grid`` (T,) is increasing and equidistant, and its ends are the domain. ``order``
-    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it.
+    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it. Errors
+    name the size as it is ``called`` where it was given.
     """
     points = _check_grid(grid)
-    check_size(basis, size, order, len(points))
+    check_size(basis, size, order, len(points), called=called)
     domain = (float(points[0]), float(points[-1]))
     functions = BASES[basis](domain, size, order)
     return Projection(
@@ -156,33 +159,40 @@ def orthonormal(given: Projection) -> Projection:
 
 
 def check_size(
-    basis: str, size: int, order: int = 4, points: int | None = None
+    basis: str,
+    size: int,
+    order: int = 4,
+    points: int | None = None,
+    *,
+    called: str = "size",
 ) -> None:
     """Raise a UserError if ``basis`` has no such size, or not on so many ``points``."""
     validate.one_of((*BASES, COSINES), basis=basis)
-    validate.at_least(1, size=size)
+    validate.at_least(1, **{called: size})
     validate.at_least(1, order=order)
     if basis == "fourier" and size % 2 == 0:
         odd = f"{size - 1} or {size + 1}"
-        raise UserError(f"Fourier sizes are odd: {odd}, not {size}.")
+        raise UserError(f"{called}: Fourier sizes are odd: {odd}, not {size}.")
     if basis == "bspline" and size < order:
         raise UserError(
-            f"size is {size}; B-splines of order {order} need a size of at least"
+            f"{called} is {size}; B-splines of order {order} need a size of at least"
             f" {order}."
         )
     if basis == "bspline" and order > MOST_ORDER:
         raise UserError(f"order is {order}; B-splines have at most {MOST_ORDER}.")
     if points is not None:
-        _check_fit(basis, size, points)
+        _check_fit(basis, size, points, called)
 
 
-def _check_fit(basis: str, size: int, points: int) -> None:
+def _check_fit(basis: str, size: int, points: int, called: str) -> None:
     if size > points:
-        raise UserError(f"size is {size}, but a curve has only {points} grid points.")
+        raise UserError(
+            f"{called} is {size}, but a curve has only {points} grid points."
+        )
     if basis == "fourier" and size > points - 1:
         raise UserError(
-            f"size is {size}; a Fourier basis takes the two ends of the grid for one"
-            f" point, so {points} grid points allow at most {points - 1} functions."
+            f"{called} is {size}; a Fourier basis takes the two ends of the grid for"
+            f" one point, so {points} grid points allow at most {points - 1} functions."
         )
 
 

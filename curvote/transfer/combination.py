@@ -129,14 +129,18 @@ def _fixed(
     if isinstance(weights, str):
         rule = rules.fixed(kind, weights)
         return None if rule is None else rule(sides, place)
-    named = [weights.get(side.server, 0.0) for side in sides]
-    stated = validate.finite(weights=named)
-    if (stated < 0).any() or not stated.any():
+    return stated_weights(weights, [side.server for side in sides])
+
+
+def stated_weights(weights: Mapping[str, float], servers: Sequence[str]) -> Array:
+    """Return stated weights of ``servers`` (J,), which sum to 1; else UserError."""
+    named = validate.finite(weights=[weights.get(name, 0.0) for name in servers])
+    if (named < 0).any() or not named.any():
         raise UserError(
             f"weights are {validate.shown(dict(weights))}; they must be at least 0, and"
-            f" above for one of {', '.join(side.server for side in sides)}."
+            f" above for one of {', '.join(servers)}."
         )
-    return normalised(stated)
+    return normalised(named)
 
 
 def _standings(

@@ -135,6 +135,7 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
             X, labels = validate_data(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
+            made(self.estimator, len(labels), 0)  # refused before anything is spent
             rows, targets = self._released(checked_labels(labels), rng, entropy)
         self.randomizer_, self.prior_ = targets.randomizer, targets.prior
         learner = made(self.estimator, len(rows), int(rng.integers(2**31)))
