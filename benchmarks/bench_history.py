@@ -46,7 +46,7 @@ def seconds(project: Project, words: list[str]) -> float:
     """Return the processor time of one command."""
     before = _children()
     subprocess.run(
-        [sys.executable, "-m", "flows", *words, "--project", project.root],
+        [sys.executable, "-m", "curvote.flows", *words, "--project", project.root],
         stdout=subprocess.DEVNULL,
         check=True,
     )

@@ -37,7 +37,7 @@ from curvote.run import history
 from curvote.run.project import Project
 
 ROOT = Path(__file__).resolve().parents[1]
-CURVOTE = [sys.executable, "-m", "flows"]
+CURVOTE = [sys.executable, "-m", "curvote.flows"]
 IMPORT = [sys.executable, "-c", "import prefect, mlflow.sklearn"]
 # Whoever outlives its parent becomes this process's child, and is waited for.
 _SUBREAPER = 36

@@ -204,7 +204,7 @@ TABLES: dict[str, Callable[[], str]] = {"constants": constants, "needed": needed
 
 def advised(command: str) -> str:
     """Return what a command line prints."""
-    from flows.cli import app
+    from curvote.flows.cli import app
 
     told: Any = CliRunner().invoke(app, shlex.split(command)[1:])
     if told.exit_code:

@@ -24,9 +24,9 @@ from urllib.parse import quote
 from urllib.request import urlopen
 
 from benchmarks.browser import ROOT, Page, browser, process
+from curvote.flows.server.launch import listen
 from curvote.run import history
 from curvote.run.project import Project
-from flows.server_launch import listen
 
 PICTURES = ROOT / "docs"
 SIZES = (25, 100, 50)
@@ -44,7 +44,7 @@ def main(chromium: str) -> None:
         with listen(0) as free:
             port = free.getsockname()[1]
         own = ("ui", "--project", folder, "--port", str(port))
-        command = (sys.executable, "-u", "-m", "flows", *own)
+        command = (sys.executable, "-u", "-m", "curvote.flows", *own)
         with process(*command, stdout=subprocess.PIPE) as pages:
             place = _address(pages)
             with browser(chromium, 1600, 900) as page:
@@ -52,7 +52,7 @@ def main(chromium: str) -> None:
 
 
 def _curvote(*words: str) -> None:
-    command = [sys.executable, "-m", "flows", *words]
+    command = [sys.executable, "-m", "curvote.flows", *words]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -18,8 +18,8 @@ from pathlib import Path
 import yaml
 
 from benchmarks.browser import ROOT, browser, process
-from flows.access import read_secret
-from flows.server import PrefectServer, served_by
+from curvote.flows.server.access import read_secret
+from curvote.flows.server.private import PrefectServer, served_by
 
 PICTURE = ROOT / "docs" / "prefect-ui.png"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
@@ -30,7 +30,9 @@ def main(chromium: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "hospital"
         _write(root)
-        with process(sys.executable, "-m", "flows", "serve", "--project", str(root)):
+        with process(
+            sys.executable, "-m", "curvote.flows", "serve", "--project", str(root)
+        ):
             place, secret = _after_two_runs(root)
             kept = base64.b64encode(secret.encode()).decode()
             with browser(chromium, 1280, 860) as page:

@@ -1,5 +1,5 @@
-"""``python -m flows`` is ``curvote``."""
+"""``python -m curvote.flows`` is ``curvote``."""
 
-from flows.cli import main
+from curvote.flows.cli import main
 
 main()

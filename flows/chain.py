@@ -11,6 +11,11 @@ from prefect import flow
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from curvote.flows.environment import is_alive, process_tag
+from curvote.flows.notices import notify
+from curvote.flows.output import lines
+from curvote.flows.output.display import display, tell_choices, tell_published, tell_raw
+from curvote.flows.server.flow_runs import mark_alive
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
@@ -19,14 +24,9 @@ from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish
-from flows import lines
-from flows.display import display, tell_choices, tell_published, tell_raw
-from flows.environment import is_alive, process_tag
-from flows.flow_runs import mark_alive
-from flows.notices import notify
-from tasks.page import page
-from tasks.perform import Context
-from tasks.stages import task_of
+from curvote.tasks.page import page
+from curvote.tasks.perform import Context
+from curvote.tasks.stages import task_of
 
 # One task at a time: a stage is already parallel inside (--workers).
 RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1))

@@ -10,24 +10,18 @@ import typer
 from curvote.chain.commands import commands
 from curvote.datasets.registry import DATASETS
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.registry import MECHANISMS
-from curvote.run.project import Project, find_project
-from flows import (
-    cli_audit,
-    cli_client,
-    cli_data,
-    cli_intake,
-    cli_ledger,
-    cli_pages,
-    cli_predict,
-    cli_reproduce,
-    cli_status,
-    doctor,
-    environment,
-    lines,
-)
-from flows.quantifying.command import utility
-from flows.terminal import (
+from curvote.flows import doctor, environment
+from curvote.flows.commands import audit as cli_audit
+from curvote.flows.commands import client as cli_client
+from curvote.flows.commands import data as cli_data
+from curvote.flows.commands import intake as cli_intake
+from curvote.flows.commands import ledger as cli_ledger
+from curvote.flows.commands import pages as cli_pages
+from curvote.flows.commands import predict as cli_predict
+from curvote.flows.commands import reproduce as cli_reproduce
+from curvote.flows.commands import status as cli_status
+from curvote.flows.output import lines
+from curvote.flows.output.terminal import (
     EngineName,
     Json,
     LogFormat,
@@ -40,6 +34,9 @@ from flows.terminal import (
     outside,
     say_json,
 )
+from curvote.flows.quantifying.command import utility
+from curvote.mechanisms.registry import MECHANISMS
+from curvote.run.project import Project, find_project
 
 app = typer.Typer(
     name="curvote",
@@ -135,8 +132,8 @@ def plan(
     if as_json:
         say_json(rows)
         return
-    from flows.display import tell_choices
-    from flows.tables import print_plan
+    from curvote.flows.output.display import tell_choices
+    from curvote.flows.output.tables import print_plan
 
     tell_choices(made)
     print_plan(rows)
@@ -195,7 +192,7 @@ def scores(
     if as_json:
         say_json(rows)
         return
-    from flows.tables import print_scores
+    from curvote.flows.output.tables import print_scores
 
     print_scores(record, rows, metric)
 
@@ -225,7 +222,7 @@ def gc(
     What is old says --older, or retention in pipelines.yaml; what a latest run needs, a
     release, a ledger and an intake always stay.
     """
-    from flows.retention import collect, limits_of
+    from curvote.flows.retention import collect, limits_of
 
     place = _project(project)
     limits = limits_of(place, older)
@@ -263,7 +260,7 @@ def _run(project: Path | None, **given: Any) -> None:
     """Check first, then start the server and import Prefect while it comes up."""
     with environment.imports():
         place = _checked(project, given)
-        from flows.running import run_chain
+        from curvote.flows.running import run_chain
     run_chain(place, given)
 
 

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from curvote.flows.environment import prepare
+from curvote.flows.output.terminal import Json, ProjectOption, say_json
 from curvote.run.project import find_project
-from flows.environment import prepare
-from flows.terminal import Json, ProjectOption, say_json
 
 Fix = Annotated[bool, typer.Option("--fix", help="Mend what can lose nothing.")]
 
@@ -19,8 +19,8 @@ def doctor(
     fix: Fix = False, as_json: Json = False, project: ProjectOption = None
 ) -> None:
     """Look at versions, disks, databases, ledger and store; exit 1 unless all is ok."""
-    from flows.examining.checks import examined
-    from flows.examining.mending import mend
+    from curvote.flows.examining.checks import examined
+    from curvote.flows.examining.mending import mend
 
     place = find_project(project)
     prepare(place.root)

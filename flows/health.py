@@ -11,11 +11,11 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+from curvote.flows.examining.finding import Finding
+from curvote.flows.serving import heartbeat
+from curvote.flows.serving.heartbeat import Heartbeat
 from curvote.run import history, records
 from curvote.run.project import Project
-from flows import heartbeat
-from flows.examining.finding import Finding
-from flows.heartbeat import Heartbeat
 
 # Without an age that is given: how many of its periods a pipeline may be late.
 _PERIODS = 2

@@ -22,9 +22,8 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from curvote.errors import InternalError
-from curvote.server.intake_group import Full, Group, Unavailable
-from flows.intake_metrics import Metrics
-from flows.intake_problems import (
+from curvote.flows.intake.metrics import Metrics
+from curvote.flows.intake.problems import (
     BROKEN,
     DRAINS,
     FAILED,
@@ -35,7 +34,8 @@ from flows.intake_problems import (
     answer,
     answers,
 )
-from flows.intake_tasks import Published
+from curvote.flows.intake.tasks import Published
+from curvote.server.intake_group import Full, Group, Unavailable
 
 ONE: Final = (JSON, "application/jose+json")
 LINES: Final = ("application/jsonl", "application/x-ndjson", "application/x-jsonlines")

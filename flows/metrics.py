@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from curvote.errors import UserError
+from curvote.flows.health import last_success
+from curvote.flows.output import pace
+from curvote.flows.server.launch import HERE
+from curvote.flows.serving import heartbeat
 from curvote.run import records
 from curvote.run.project import Project
-from flows import heartbeat, pace
-from flows.health import last_success
-from flows.server_launch import HERE
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

@@ -17,10 +17,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from curvote.errors import UserError
+from curvote.flows.output import lines
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.runtime import Event, Notify
 from curvote.run.project import Project
-from flows import lines
 
 URLS = "CURVOTE_NOTIFY_URLS"
 _SECONDS = 30.0

@@ -9,13 +9,13 @@ from typing import Any
 
 from curvote.datasets import raw, sources
 from curvote.errors import Problem, UserError
+from curvote.flows import running
 from curvote.reproduce.entry import Reproduction
 from curvote.reproduce.lookup import file_of
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.source import Absent, files_of, raw_files
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from flows import running
 
 
 def completed_runs(

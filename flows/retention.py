@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from curvote.errors import UserError
+from curvote.flows.output import lines
 from curvote.run import garbage, history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.runtime import seconds
 from curvote.run.garbage import Limits, Pile
 from curvote.run.project import Project
-from flows import lines
 
 _DAY = 86_400.0
 _FIRINGS = 60  # of a cron line: weekdays, month ends and years' turns are among them
@@ -114,7 +114,7 @@ def _with_mlflow(project: Project, records: Pile, dry_run: bool) -> list[Pile]:
     }
     if not logged:
         return [records]
-    from flows.mlflow_retention import forget
+    from curvote.flows.tracking.retention import forget
 
     try:
         gone = forget(project, logged, dry_run=dry_run)

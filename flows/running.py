@@ -8,15 +8,15 @@ from functools import partial
 from typing import Any
 
 from curvote.errors import InternalError
+from curvote.flows.environment import imports
+from curvote.flows.notices import notify, telling
+from curvote.flows.output import lines
+from curvote.flows.output.terminal import from_here, interruptible
+from curvote.flows.server.flow_runs import sweep
+from curvote.flows.server.private import PrefectServer
+from curvote.flows.stopped import in_words, watching
 from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
-from flows import lines
-from flows.environment import imports
-from flows.flow_runs import sweep
-from flows.notices import notify, telling
-from flows.server import PrefectServer
-from flows.stopped import in_words, watching
-from flows.terminal import from_here, interruptible
 
 Row = dict[str, Any]  # of `scores --json`
 
@@ -44,8 +44,8 @@ def _run(
         with own as server, in_words(project):
             # Imports take as long as the server: both at once.
             with imports():
-                from flows import tracking
-                from flows.chain import chain
+                from curvote.flows.chain import chain
+                from curvote.flows.tracking import log as tracking
 
                 tracking.preload(project)
             server.wait()
@@ -61,10 +61,10 @@ def _run(
 
 def _print_results(project: Project, run_id: str) -> list[Row] | None:
     """Print what a run found; return its scores where there are any."""
+    from curvote.flows.output.tables import print_outcomes, print_scores
     from curvote.run.falls import fallen
     from curvote.run.results import notes, outcomes
     from curvote.run.summary import summary
-    from flows.tables import print_outcomes, print_scores
 
     record = load(project, run_id)
     if record is None:

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from curvote.errors import InternalError, UserError
+from curvote.flows.examining.databases import PREFECT, Database, unanswered
+from curvote.flows.examining.machine import scarce
+from curvote.flows.output import lines
 from curvote.run.project import Project
-from flows import lines
-from flows.examining.databases import PREFECT, Database, unanswered
-from flows.examining.machine import scarce
 
 # What Prefect and MLflow need to write down one run, with SQLite's journals.
 NEEDED = 16 * 2**20

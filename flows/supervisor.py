@@ -16,18 +16,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from curvote.errors import UserError
+from curvote.flows.environment import process_tag
+from curvote.flows.output.lines import Pipe
+from curvote.flows.server.launch import Launch
+from curvote.flows.server.state import DATABASE, READY, ask
+from curvote.flows.serving import heartbeat, systemd
+from curvote.flows.serving.children import Child
+from curvote.flows.serving.firing import firings
+from curvote.flows.serving.heartbeat import Heartbeat
+from curvote.flows.serving.runner_process import Order
+from curvote.flows.serving.told import Told
+from curvote.flows.serving.watched_file import WatchedFile, read_schedules
 from curvote.run.project import Project
-from flows import heartbeat, systemd
-from flows.children import Child
-from flows.environment import process_tag
-from flows.firing import firings
-from flows.heartbeat import Heartbeat
-from flows.lines import Pipe
-from flows.runner_process import Order
-from flows.server_launch import Launch
-from flows.server_state import DATABASE, READY, ask
-from flows.told import Told
-from flows.watched_file import WatchedFile, read_schedules
 
 Schedules = dict[str, dict[str, Any]]
 _TICK = 0.5

@@ -7,7 +7,7 @@ from typing import Any
 from prefect import task
 
 from curvote.run.history import RunRecord
-from tasks.perform import OPTIONS, Context
+from curvote.tasks.perform import OPTIONS, Context
 
 _OPTIONS: dict[str, Any] = OPTIONS | {"task_run_name": "page"}
 

@@ -9,7 +9,7 @@ from prefect import Task
 
 from curvote.chain.stage import Stage
 from curvote.run.project import is_raw
-from tasks.perform import OPTIONS, perform
+from curvote.tasks.perform import OPTIONS, perform
 
 # How many hours a stage may take; one that does not stand here may take the most.
 HOURS = {

@@ -16,7 +16,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from flows import cli
+from curvote.flows import cli
 from tests.utility.models_of import stroke_like
 
 ASK = ("--data", "people.csv", "--sensitive", "age,bmi", "--bounds", "age=0:100")

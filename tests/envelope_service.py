@@ -122,7 +122,16 @@ def answered(invited: Sequence[Invitation]) -> list[bytes]:
 def serving(place: Project, *words: str, **environment: str) -> Iterator[Service]:
     """Run the command on a free port; it is killed at the end if it still lives."""
     log = place.root / f"service-{os.urandom(4).hex()}.log"
-    command = [sys.executable, "-m", "flows", "intake", "serve", NAME, "--port", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "curvote.flows",
+        "intake",
+        "serve",
+        NAME,
+        "--port",
+        "0",
+    ]
     command += [*words, "--project", str(place.root)]
     with log.open("w") as stream:
         process = subprocess.Popen(

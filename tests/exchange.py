@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from curvote.flows.environment import process_tag
 from curvote.protocols.message import check
 from curvote.run import history
 from curvote.run.config.file import PipelinesFile
@@ -18,7 +19,6 @@ from curvote.run.planner import Plan, make_plan
 from curvote.run.project import Project
 from curvote.run.release.publishing import close_early, publish
 from curvote.server.intake import Intake
-from flows.environment import process_tag
 
 NAME = "far"
 FAR = {

@@ -18,9 +18,11 @@ from curvote.chain import tasks
 from curvote.client.ledger import Ledger
 from curvote.envelope import Invitation
 from curvote.errors import UserError
+from curvote.flows.commands import client as cli_client
+from curvote.flows.commands import intake as cli_intake
+from curvote.flows.commands import ledger as cli_ledger
 from curvote.run.release.publishing import server_key
 from curvote.signed import opened
-from flows import cli_client, cli_intake, cli_ledger
 from tests import plain
 from tests.exchange import NAME, Server
 

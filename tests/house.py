@@ -12,20 +12,19 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("curvote", "tasks", "flows")
 _ENDS = '    "federated": "curvote.federation",\n'
 
 
 @dataclass(frozen=True)
 class House:
-    """A copy of curvote, tasks and flows, and a project that stands beside it."""
+    """A copy of curvote, and a project that stands beside it."""
 
     root: Path
     project: Path
 
     def command(self, *words: str) -> list[str]:
         """Return the command line of this copy, as ``curvote`` would be called."""
-        return [sys.executable, "-m", "flows", *words]
+        return [sys.executable, "-m", "curvote.flows", *words]
 
     @property
     def environment(self) -> dict[str, str]:
@@ -48,8 +47,7 @@ class House:
 def copied(root: Path) -> House:
     """Copy the product into ``root``, and make an empty project."""
     unneeded = shutil.ignore_patterns("__pycache__")
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, root / name, ignore=unneeded)
+    shutil.copytree(ROOT / "curvote", root / "curvote", ignore=unneeded)
     project = root / "project"
     project.mkdir()
     return House(root, project)

@@ -19,7 +19,7 @@ from typing import Any
 
 def command(words: list[str]) -> dict[str, Any]:
     """Return exit code, output and errors of one command line."""
-    from flows import cli
+    from curvote.flows import cli
 
     sys.argv = ["curvote", *words]
     return told(cli.main)

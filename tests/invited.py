@@ -13,9 +13,9 @@ from curvote.client import places
 from curvote.client.ledger import Entry, Ledger
 from curvote.envelope import Invitation, issue
 from curvote.errors import UserError
+from curvote.flows.commands import client as cli_client
 from curvote.signed import ServerKey
 from curvote.task import Task
-from flows import cli_client
 from tests.rounds import REPORTS
 
 CURVE = "0.5,-1,2.25,0\n"

@@ -9,12 +9,12 @@ import numpy as np
 from curvote.chain.axis import Cell
 from curvote.classifier import Linear
 from curvote.curve_classifier import CurveClassifier
+from curvote.flows.tracking import log as tracking
 from curvote.named_columns import grid_names
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
-from flows import tracking
 from tests.tracked_run import make_rows, store
 
 GRID = np.linspace(0.0, 1.0, 20)

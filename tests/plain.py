@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from curvote.flows.environment import process_tag
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.schema import foreign
@@ -16,7 +17,6 @@ from curvote.run.execute import execute
 from curvote.run.history import RunRecord
 from curvote.run.planner import EVERYTHING, Plan, Selection, make_plan
 from curvote.run.project import Project
-from flows.environment import process_tag
 
 TINY: dict[str, Any] = {
     "source": {"name": "simulated", "points": 20},

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 from curvote.client.ledger import Entry, Ledger
 from curvote.envelope import Invitation
 from curvote.errors import UserError
-from flows import cli_client
+from curvote.flows.commands import client as cli_client
 from tests import plain
 from tests.exchange import NAME, Server
 

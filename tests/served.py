@@ -13,9 +13,9 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
+from curvote.flows.server.access import read_secret
+from curvote.flows.server.private import served_by
 from curvote.run.project import Project
-from flows.access import read_secret
-from flows.server import served_by
 from tests.house import ROOT
 from tests.processes import until
 
@@ -25,7 +25,7 @@ _FLOW = """
 import os, time
 from pathlib import Path
 from prefect import flow
-from flows.flow_runs import mark_alive
+from curvote.flows.server.flow_runs import mark_alive
 
 @flow
 def chain(pipeline: str, project: str) -> None:
@@ -38,11 +38,11 @@ _SERVE = """
 import sys
 from pathlib import Path
 from curvote.run.project import Project
-from flows.environment import prepare
-from flows.watched_file import read_schedules
+from curvote.flows.environment import prepare
+from curvote.flows.serving.watched_file import read_schedules
 project = Project(Path(sys.argv[1]))
 prepare(project.root)
-from flows.serving import serve
+from curvote.flows.serving.serve import serve
 serve(project, read_schedules(project), "standin:chain", port=0)
 """
 

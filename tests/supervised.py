@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from curvote.durable import owner_folder
-from flows import lines, supervisor
-from flows.children import Child
-from flows.server_launch import Launch
-from flows.server_state import READY
-from flows.supervisor import Supervisor
-from flows.told import Told
+from curvote.flows import supervisor
+from curvote.flows.output import lines
+from curvote.flows.server.launch import Launch
+from curvote.flows.server.state import READY
+from curvote.flows.serving.children import Child
+from curvote.flows.serving.told import Told
+from curvote.flows.supervisor import Supervisor
 from tests import plain
 
 SLEEPER = [sys.executable, "-S", "-c", "import sys; sys.stdin.read()"]

@@ -16,8 +16,8 @@ import pytest
 import typer
 import yaml
 
-from flows.cli import app
-from flows.server import START_TIMEOUT
+from curvote.flows.cli import app
+from curvote.flows.server.private import START_TIMEOUT
 from tests.house import ROOT
 
 DEPLOY = ROOT / "deploy"

@@ -13,7 +13,7 @@ import pytest
 import skops.io
 from sklearn.linear_model import LogisticRegression
 
-from flows import cli
+from curvote.flows import cli
 from tests.house import ROOT
 from tests.utility.models_of import stroke_like
 

@@ -37,7 +37,7 @@ STEPS = 1 + 2 + 2 + CELLS + CELLS
 READER = """
 import json, sys
 from pathlib import Path
-from flows.environment import prepare
+from curvote.flows.environment import prepare
 prepare(Path.cwd())
 import mlflow, pandas as pd
 from mlflow import MlflowClient

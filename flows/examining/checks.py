@@ -6,10 +6,17 @@ import sqlite3
 from collections.abc import Iterator
 
 from curvote.errors import UserError
+from curvote.flows.examining import (
+    databases,
+    machine,
+    mending,
+    released,
+    stored,
+    versions,
+)
+from curvote.flows.examining.finding import Check, Finding
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
-from flows.examining import databases, machine, mending, released, stored, versions
-from flows.examining.finding import Check, Finding
 
 
 def pipelines(project: Project) -> Iterator[Finding]:

@@ -18,8 +18,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from curvote.durable import journals
+from curvote.flows.examining.finding import Finding
 from curvote.run.project import Project
-from flows.examining.finding import Finding
 
 DESTROYED = "is no sound database any more"
 _REVISION = re.compile(r"""^revision(?:: str)? = ["'](\w+)["']""", re.MULTILINE)

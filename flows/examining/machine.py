@@ -15,9 +15,9 @@ from tempfile import TemporaryDirectory
 from curvote.client.ledger import existing
 from curvote.durable import sync_folder
 from curvote.errors import UserError
+from curvote.flows.examining.finding import Finding, Status
 from curvote.run import history
 from curvote.run.project import Project
-from flows.examining.finding import Finding, Status
 
 MIB = 2**20
 # Prefect's and MLflow's databases alone take a few MiB; a journal may double them.

@@ -9,13 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from curvote.errors import UserError
+from curvote.flows.environment import is_alive
+from curvote.flows.examining import databases
+from curvote.flows.examining.databases import DESTROYED, MLFLOW
+from curvote.flows.examining.finding import Finding
+from curvote.flows.examining.stored import going_on, stale
 from curvote.run import history
 from curvote.run.project import Project
-from flows.environment import is_alive
-from flows.examining import databases
-from flows.examining.databases import DESTROYED, MLFLOW
-from flows.examining.finding import Finding
-from flows.examining.stored import going_on, stale
 
 
 def mend(project: Project) -> list[str]:
@@ -30,7 +30,7 @@ def mend(project: Project) -> list[str]:
 
 def refuse_beside(project: Project) -> None:
     """Refuse while anything of the project runs: UserError."""
-    from flows.server import served_by
+    from curvote.flows.server.private import served_by
 
     running = [f"run {record.id}" for record in going_on(project)]
     if served_by(project.state / "prefect"):
@@ -93,7 +93,7 @@ def _logged(project: Project) -> Iterator[str]:
     for record in history.load_all(project):
         if record.id in lost:
             history.save(project, replace(record, mlflow_run=None))
-    from flows import tracking
+    from curvote.flows.tracking import log as tracking
 
     tracking.repair(project)
     left = sum(r.mlflow_run is None for r in history.load_all(project) if r.id in lost)

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from curvote.client.ledger import existing
+from curvote.flows.examining.finding import Finding, short
+from curvote.flows.examining.stored import going_on
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
 from curvote.run.release import evidence, ledger_check
 from curvote.server.intake import Intake
 from curvote.server.intake_base import there
-from flows.examining.finding import Finding, short
-from flows.examining.stored import going_on
 
 RESTORE = (
     "`curvote ledger restore FILE` with the newest backup; nothing is released before"

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from curvote.flows.environment import is_alive
+from curvote.flows.examining.finding import Finding, short
 from curvote.run import history, places
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, folders, manifest_of
-from flows.environment import is_alive
-from flows.examining.finding import Finding, short
 
 
 def going_on(project: Project) -> list[RunRecord]:

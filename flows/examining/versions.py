@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import metadata
 
+from curvote.flows.examining.finding import Finding, short
 from curvote.run.project import Project
-from flows.examining.finding import Finding, short
 
 FIX = "install the tested set again: `pip install -c constraints.txt -e .`"
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from curvote import validate
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
+from curvote.flows.quantifying.setting import SEED, Ready
 from curvote.mechanisms.base import LabelMechanism
 from curvote.mechanisms.making import kind
 from curvote.mechanisms.registry import MECHANISMS
@@ -21,7 +22,6 @@ from curvote.utility.measured import Measured
 from curvote.utility.models import asked
 from curvote.utility.recommendation import Recommendation, recommend
 from curvote.utility.rows import Row, rows_of
-from flows.quantifying.setting import SEED, Ready
 
 READ: tuple[Read, ...] = ("raw", "decode", "retrain")
 Say = Callable[[str], None]

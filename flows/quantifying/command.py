@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.terminal import Json, ProjectOption, from_here, numbered, say_json
+from curvote.flows.output.terminal import (
+    Json,
+    ProjectOption,
+    from_here,
+    numbered,
+    say_json,
+)
 
 if TYPE_CHECKING:
-    from flows.quantifying.asked import Found
+    from curvote.flows.quantifying.asked import Found
 
 Model = Annotated[
     str,
@@ -113,9 +119,14 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
-    from flows.quantifying.asked import checked, found
-    from flows.quantifying.model import Asked, find
-    from flows.quantifying.setting import ROWS, ROWS_AS_PUBLISHED, Options, ready
+    from curvote.flows.quantifying.asked import checked, found
+    from curvote.flows.quantifying.model import Asked, find
+    from curvote.flows.quantifying.setting import (
+        ROWS,
+        ROWS_AS_PUBLISHED,
+        Options,
+        ready,
+    )
 
     terms = checked(
         epsilon,
@@ -151,13 +162,13 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
 
 
 def _tell(said: Found, figure: Path, as_json: bool) -> None:
-    from flows.quantifying import said as words
+    from curvote.flows.quantifying import said as words
 
     if as_json:
         say_json(words.document(said))
         return
     words.show(said)
-    from flows.quantifying.figure import draw
+    from curvote.flows.quantifying.figure import draw
 
     typer.echo(f"\nfigure: {from_here(draw(said, figure))}")
 

@@ -13,11 +13,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from curvote.errors import UserError
+from curvote.flows.quantifying.asked import Found, Line
+from curvote.flows.quantifying.said import equal_split
 from curvote.reporting import style
 from curvote.reproduce.drawing import log_axis
 from curvote.utility.deployments.deployment import OUTPUT
-from flows.quantifying.asked import Found, Line
-from flows.quantifying.said import equal_split
 
 DOTS = 160
 TITLE = 70  # characters of a line

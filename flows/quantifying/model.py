@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from curvote.errors import UserError, closest
+from curvote.flows import environment
 from curvote.protocols.utility.kept import RecordClassifier
 from curvote.run.project import find_project
 from curvote.utility.models.loading import SUFFIXES, Loaded, load, of_skops
-from flows import environment
 
 URIS: Final = ("runs:/", "models:/")
 
@@ -62,11 +62,11 @@ def _found(asked: Asked) -> Given:
 
 
 def _of_pipeline(asked: Asked) -> Given:
+    from curvote.flows.commands.predict import chosen_cell, model_of
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.parts import part_of
     from curvote.run.history import completed
     from curvote.run.results import RunView
-    from flows.cli_predict import chosen_cell, model_of
 
     project = find_project(asked.project)
     _check_known(file_of(project, asked.name).names(), asked.name)

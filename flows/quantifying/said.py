@@ -8,10 +8,10 @@ from typing import Any, Final
 import typer
 from rich.table import Table
 
+from curvote.flows.output.tables import console
+from curvote.flows.quantifying.asked import Found, Line
 from curvote.utility.deployments.deployment import OUTPUT, Deployment
 from curvote.utility.rows import Row
-from flows.quantifying.asked import Found, Line
-from flows.tables import console
 
 # The deployments of a total that the table shows; --json prints every one.
 SHOWN: Final = 3

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from curvote import table_file, validate
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError, did_you_mean
+from curvote.flows.quantifying.model import Given
 from curvote.utility.models import asked, classifier, records
 from curvote.utility.models.texts import coded
 from curvote.utility.setting import Setting, setting
 from curvote.validate import FloatArray
-from flows.quantifying.model import Given
 
 # So many records of a larger file are taken, unless --rows says another number; the
 # published procedure asks the model half a million times about each.
@@ -184,7 +184,7 @@ def _named(given: Given, options: Options) -> Subject:
 
 def _curves(given: Given, options: Options) -> Subject:
     """Return a classifier of curves as one of what a client would send."""
-    from flows.quantifying.curves import of_table, sent
+    from curvote.flows.quantifying.curves import of_table, sent
 
     found = sent(given.model)
     ends = asked.bounds(options.bounds, found.names) if options.bounds else found.bounds
@@ -201,7 +201,7 @@ def _curves(given: Given, options: Options) -> Subject:
 
 def _records(given: Given, subject: Subject, options: Options) -> Records:
     if options.data is None and given.pipeline and options.sensitive is None:
-        from flows.quantifying.curves import of_test_clients, sent
+        from curvote.flows.quantifying.curves import of_test_clients, sent
 
         return Records(*of_test_clients(given.pipeline, sent(given.model)))
     table = Table.of(options.data)

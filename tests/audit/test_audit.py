@@ -21,10 +21,10 @@ from curvote.audit.statistical import lower_bound
 from curvote.audit.verdict import drawn
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
+from curvote.flows.commands.audit import audit
 from curvote.mechanisms import exact, make
 from curvote.privacy import Budget
 from curvote.run.project import Project
-from flows.cli_audit import audit
 from tests.noise import SEED
 
 KEYS = {"mechanism", "params", "claimed", "exact", "exact_ratio", "lower_bound"}

@@ -53,23 +53,23 @@ ALLOWED: dict[str, dict[str, str]] = {
     "flows/examining/stored.py": {"frozen": "a key of every manifest"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
-    "flows/card_table.py": {
+    "flows/output/card_table.py": {
         "clients": "a line of a data set's card",
         "counts": "what a data set tells of its missing values",
     },
-    "flows/headline.py": {"clients": "the section that says who takes part"},
+    "flows/tracking/headline.py": {"clients": "the section that says who takes part"},
     "curvote/task.py": {"candidates": "a field of every task"},
-    "flows/cli_ledger.py": {
+    "flows/commands/ledger.py": {
         "clients": "a column of the ledger's tables",
         "releases": "what a ledger lists",
     },
-    "flows/cli_ledger_copies.py": {"clients": "whom a release was about"},
+    "flows/commands/ledger_copies.py": {"clients": "whom a release was about"},
     "curvote/reporting/card.py": {
         "features": "what data sets tell of their columns",
         "counts": "what they tell of their classes and missing values",
     },
     "curvote/reporting/source_words.py": {"features": "the same"},
-    "flows/mlflow_parent.py": {"bayes": "the best value possible, beside a metric"},
+    "flows/tracking/parent.py": {"bayes": "the best value possible, beside a metric"},
     "curvote/run/release/releases_log.py": {"releases": "the name of the copy"},
     "curvote/run/release/lost.py": {"clients": "how many a line of the copy counts"},
 }

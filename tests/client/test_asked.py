@@ -25,7 +25,7 @@ def on_a_terminal(words: list[str], answer: str) -> tuple[int, str]:
     """Run the command with a pseudo-terminal as its input; return exit and words."""
     ours, theirs = pty.openpty()
     os.write(ours, f"{answer}\n".encode())
-    command = [sys.executable, "-m", "flows", "client", *words]
+    command = [sys.executable, "-m", "curvote.flows", "client", *words]
     done = subprocess.run(
         command, stdin=theirs, capture_output=True, text=True, check=False, timeout=60
     )

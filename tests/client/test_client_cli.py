@@ -19,11 +19,11 @@ from curvote import envelope, sealed
 from curvote.client import report as reports
 from curvote.envelope import issue, seal
 from curvote.errors import UserError
+from curvote.flows.commands import intake as cli_intake
 from curvote.protocols.message import check
 from curvote.run.project import Project
 from curvote.server.intake import Intake
 from curvote.task import Task
-from flows import cli_intake
 from tests.invited import Home, envelopes, printed, run
 from tests.rounds import REPORTS, VOTES, payload, quiet
 
@@ -63,7 +63,7 @@ def test_an_envelope_is_sealed_to_the_key_of_the_signed_task(home: Home) -> None
 def test_a_client_is_light(home: Home) -> None:
     """A release loads NumPy, pydantic and cryptography, and nothing heavier."""
     code = (
-        "import sys, flows.cli as cli\n"
+        "import sys, curvote.flows.cli as cli\n"
         "try: cli.main()\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )

@@ -58,7 +58,7 @@ def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task)
     own = ["--curve", "curve.csv", "--label", "yes", "--outbox", "outbox"]
     words = ["answer", *publish(folder, text, invitation), *own]
     done = subprocess.run(
-        [sys.executable, "-m", "flows", "client", *words],
+        [sys.executable, "-m", "curvote.flows", "client", *words],
         cwd=folder,
         capture_output=True,
         text=True,

@@ -44,7 +44,7 @@ def test_a_fresh_user_is_not_asked_for_more_than_the_house_allows(
     said = home.refusal("report")
     assert ("room" if task.mechanism == "laplace" else "delta is 0.5") in said
     assert drawn == []
-    command = [sys.executable, "-m", "flows", "client", *home.words("report")]
+    command = [sys.executable, "-m", "curvote.flows", "client", *home.words("report")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr

@@ -17,8 +17,8 @@ from curvote.client import sending
 from curvote.client.sending import NotSent, send
 from curvote.envelope import issue
 from curvote.errors import UserError
+from curvote.flows.commands import client as cli_client
 from curvote.server.intake import Intake
-from flows import cli_client
 from tests.envelope_service import project, serving
 from tests.rounds import REPORTS, signed
 

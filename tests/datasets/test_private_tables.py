@@ -37,14 +37,14 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def _run_all(project: Project) -> None:
-    from flows.environment import prepare
-    from flows.server import PrefectServer
+    from curvote.flows.environment import prepare
+    from curvote.flows.server.private import PrefectServer
 
     os.environ.pop("PREFECT_API_URL", None)
     prepare(project.root)
     with PrefectServer(project.root) as server:
-        from flows import tracking
-        from flows.chain import chain
+        from curvote.flows.chain import chain
+        from curvote.flows.tracking import log as tracking
 
         server.wait()
         for name in ("study", "real"):

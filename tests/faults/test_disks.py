@@ -33,7 +33,7 @@ def run(project: Project, **variables: str) -> tuple[int, list[str]]:
     """Run the pipeline; return the exit code and what was said beside progress."""
     words = ["run", "tiny", "--workers", "1", "--project", str(project.root)]
     done = subprocess.run(
-        [sys.executable, "-m", "flows", *words],
+        [sys.executable, "-m", "curvote.flows", *words],
         env={**os.environ, **variables},
         capture_output=True,
         text=True,

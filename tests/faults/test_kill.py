@@ -55,7 +55,7 @@ def start(project: Project) -> subprocess.Popen[bytes]:
     """Start the command that is killed, and later repeated."""
     words = ["run", "tiny", "--workers", "2", "--block", "2"]
     return subprocess.Popen(
-        [sys.executable, "-m", "flows", *words, "--project", str(project.root)],
+        [sys.executable, "-m", "curvote.flows", *words, "--project", str(project.root)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from curvote.chain.axis import Cell
-from curvote.run.config.parts import parts_of
-from flows import mlflow_view
-from flows.cells import (
+from curvote.flows.tracking import view as mlflow_view
+from curvote.flows.tracking.cells import (
     Row,
     by_cell,
     choice,
@@ -19,7 +18,8 @@ from flows.cells import (
     stage_keys,
     step,
 )
-from flows.headline import Headline, of_outcomes, of_scores
+from curvote.flows.tracking.headline import Headline, of_outcomes, of_scores
+from curvote.run.config.parts import parts_of
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
 
 SHARED = {name: CONFIG[name] for name in ("source", "clients", "project", "epsilon")}

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from flows.children import FIRST_WAIT, LONGEST_WAIT, Child
-from flows.guard import guarded
+from curvote.flows.server.guard import guarded
+from curvote.flows.serving.children import FIRST_WAIT, LONGEST_WAIT, Child
 from tests.processes import until
 
 

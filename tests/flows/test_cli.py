@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from curvote.flows import cli
 from curvote.run.project import Project
-from flows import cli
 
 
 def curvote(
@@ -135,7 +135,7 @@ def test_a_pipeline_without_its_raw_file_is_blocked_not_failed(
 def test_help_imports_nothing_heavy() -> None:
     """Neither numpy nor Prefect nor MLflow: --help answers at once."""
     code = (
-        "import sys, flows.cli\n"
+        "import sys, curvote.flows.cli\n"
         "heavy = {'numpy', 'pandas', 'prefect', 'mlflow', 'sklearn'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

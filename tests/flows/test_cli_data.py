@@ -10,7 +10,7 @@ from typer.testing import CliRunner, Result
 
 from curvote.datasets import phonemes, raw, registry
 from curvote.errors import UserError
-from flows.cli_data import app
+from curvote.flows.commands.data import app
 from tests.phoneme_file import TEXT, bad_crc, extra_row, put, sha256
 
 OTHER = TEXT.replace("\n", "\r\n")

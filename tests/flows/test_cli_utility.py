@@ -12,9 +12,9 @@ import skops.io
 import yaml
 from sklearn.base import BaseEstimator
 
+from curvote.flows import cli
+from curvote.flows.quantifying import model as models
 from curvote.run.project import Project
-from flows import cli
-from flows.quantifying import model as models
 from tests.asked_utility import ASK, QUICK, folder, run
 from tests.utility.models_of import stroke_like
 

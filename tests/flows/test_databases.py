@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows.examining import mending
+from curvote.flows.examining.databases import unanswered
+from curvote.flows.server.private import PrefectServer
+from curvote.flows.stopped import in_words
+from curvote.flows.tracking import log as tracking
 from curvote.run import history
 from curvote.run.project import Project
-from flows import tracking
-from flows.examining import mending
-from flows.examining.databases import unanswered
-from flows.server import PrefectServer
-from flows.stopped import in_words
 from tests import plain
 from tests.processes import until
 
@@ -29,7 +29,14 @@ GARBAGE = b"no database any more" * 5000
 
 def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
     """Give a command in a process of its own, which has no database open."""
-    made = [sys.executable, "-m", "flows", *words, "--project", str(project.root)]
+    made = [
+        sys.executable,
+        "-m",
+        "curvote.flows",
+        *words,
+        "--project",
+        str(project.root),
+    ]
     return subprocess.run(
         made, capture_output=True, text=True, timeout=170, check=False
     )
@@ -37,9 +44,10 @@ def command(project: Project, *words: str) -> subprocess.CompletedProcess[str]:
 
 def repair(project: Project) -> list[str]:
     """Log what is missing, in a process of its own; return what it says."""
-    code = "import sys; from pathlib import Path; from flows import tracking"
+    code = "import sys; from pathlib import Path"
+    code += "; from curvote.flows.tracking import log"
     code += "; from curvote.run.project import Project"
-    code += "; tracking.repair(Project(Path(sys.argv[1])))"
+    code += "; log.repair(Project(Path(sys.argv[1])))"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code, str(project.root)],
         capture_output=True,
@@ -196,7 +204,15 @@ def test_prefect_falling_over_a_message_of_ours_hides_nothing(tmp_path: Path) ->
 def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None:
     """Or it completes, as Prefect had read what it needed; `doctor --fix` mends it."""
     project = plain.write(tmp_path, tiny=plain.TINY | {"replicates": 2})
-    words = [sys.executable, "-m", "flows", "run", "tiny", "--project", str(tmp_path)]
+    words = [
+        sys.executable,
+        "-m",
+        "curvote.flows",
+        "run",
+        "tiny",
+        "--project",
+        str(tmp_path),
+    ]
     running = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
     assert until(lambda: bool(history.load_all(project)), 100)
     destroy(project.state / "prefect" / "prefect.db")

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from flows.deployments import pass_over
+from curvote.flows.serving.deployments import pass_over
 
 OURS, THEIRS = uuid4(), uuid4()
 

@@ -17,16 +17,16 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.client.ledger import Ledger
+from curvote.flows.cli import app
+from curvote.flows.environment import prepare, process_tag
+from curvote.flows.examining import checks, machine, mending
+from curvote.flows.examining.databases import MLFLOW, PREFECT
+from curvote.flows.tracking import log as tracking
 from curvote.privacy import Budget
 from curvote.run import history, results, summary
 from curvote.run.planner import Selection
 from curvote.run.project import Project
 from curvote.run.store.artifacts import MANIFEST
-from flows import tracking
-from flows.cli import app
-from flows.environment import prepare, process_tag
-from flows.examining import checks, machine, mending
-from flows.examining.databases import MLFLOW, PREFECT
 from tests import plain
 from tests.mlflow_runs import a_classifier
 from tests.tracked_run import make_record, make_rows

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from curvote.flows.examining import checks, machine
+from curvote.flows.stopped import cause
 from curvote.run import places
 from curvote.run.project import Project
-from flows.examining import checks, machine
-from flows.stopped import cause
 from tests import object_store, plain
 
 

@@ -14,13 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.durable import owner_folder
+from curvote.flows.cli import app
+from curvote.flows.environment import process_tag
+from curvote.flows.health import health
+from curvote.flows.serving import heartbeat
+from curvote.flows.serving.heartbeat import STALE, Heartbeat
 from curvote.run import history
 from curvote.run.project import Project
-from flows import heartbeat
-from flows.cli import app
-from flows.environment import process_tag
-from flows.health import health
-from flows.heartbeat import STALE, Heartbeat
 from tests import plain
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +105,7 @@ def test_a_pipeline_that_never_succeeded_is_given_its_time(project: Project) -> 
 def test_the_command_exits_1_and_imports_no_prefect(project: Project) -> None:
     """A monitor asks every minute: an answer has to be cheap."""
     script = (
-        "import sys; from flows.cli import app\n"
+        "import sys; from curvote.flows.cli import app\n"
         "try: app()\n"
         "except SystemExit as end: code = end.code\n"
         "heavy = {'prefect', 'mlflow', 'scipy.stats'} & {*sys.modules}\n"

@@ -16,7 +16,7 @@ HEAVY = ("scipy.stats", "sklearn", "prefect", "mlflow", "matplotlib", "skfda")
 SCRIPT = f"""
 import json, sys
 sys.argv = ["curvote", *sys.argv[1:]]
-from flows.cli import main
+from curvote.flows.cli import main
 try:
     main()
 except SystemExit as end:

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from curvote.errors import InternalError
+from curvote.flows import intake_http
+from curvote.flows.intake.metrics import FOLDER, Metrics
+from curvote.flows.intake.tasks import Published
+from curvote.flows.intake_http import Service
 from curvote.server.intake_group import Full, Unavailable
-from flows import intake_http
-from flows.intake_http import Service
-from flows.intake_metrics import FOLDER, Metrics
-from flows.intake_tasks import Published
 
 
 class Group:
@@ -143,7 +143,7 @@ def test_a_process_that_has_gone_does_not_wait(tmp_path: Path) -> None:
     """Its uploads count for ever; it is neither ready, nor does anything wait in it."""
     code = (
         "import os\n"
-        "from flows.intake_metrics import Metrics\n"
+        "from curvote.flows.intake.metrics import Metrics\n"
         "metrics = Metrics()\n"
         "metrics.state(waiting=1, ready=True)\n"
         "child = os.fork()\n"

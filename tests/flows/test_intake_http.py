@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from curvote.envelope import Invitation, issue, seal
+from curvote.flows.intake_http import LARGEST, LARGEST_BODY, MOST
 from curvote.sealed import new_key
 from curvote.server.intake import Intake
-from flows.intake_http import LARGEST, LARGEST_BODY, MOST
 from tests.envelope_service import (
     JSON,
     LINES,

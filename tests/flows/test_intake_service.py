@@ -116,7 +116,7 @@ def test_what_hinders_the_start_is_said(place: Project) -> None:
 
 def refused(place: Project, name: str, *words: str, **environment: str) -> str:
     """Return what the command says that does not start."""
-    command = [sys.executable, "-m", "flows", "intake", "serve", name, *words]
+    command = [sys.executable, "-m", "curvote.flows", "intake", "serve", name, *words]
     done = subprocess.run(
         [*command, "--project", str(place.root)],
         capture_output=True,

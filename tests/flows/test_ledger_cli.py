@@ -14,10 +14,10 @@ from typer.testing import CliRunner, Result
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.flows.commands.ledger import app
 from curvote.privacy import Budget
 from curvote.run.project import Project
 from curvote.run.release.ledger_check import problems
-from flows.cli_ledger import app
 from tests.ledgers import filled, says
 
 SHA = hashlib.sha256

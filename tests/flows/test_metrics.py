@@ -9,11 +9,11 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.flows.metrics import Figures, open_page
+from curvote.flows.output import pace
+from curvote.flows.server.launch import listen
 from curvote.privacy import Budget
 from curvote.run.project import Project
-from flows import pace
-from flows.metrics import Figures, open_page
-from flows.server_launch import listen
 
 
 def figures(project: Project, **counted: int) -> dict[str, float]:

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from curvote.flows import retention
+from curvote.flows.tracking import log as tracking
 from curvote.run import history
 from curvote.run.garbage import Limits
 from curvote.run.project import Project
-from flows import retention, tracking
 from tests.mlflow_runs import children_of, log, mlflow_client
 from tests.tracked_run import make_record
 
@@ -96,7 +97,7 @@ def test_where_mlflow_fails_its_records_stay(
     logged(project, "six", "<e>")
     history.save(project, make_record("unlogged", status="failed"))
     history.save(project, make_record("newest"))
-    monkeypatch.setattr("flows.mlflow_retention.connect", fail)
+    monkeypatch.setattr("curvote.flows.tracking.retention.connect", fail)
     retention.collect(project, limits=OLD)
     names = {record.id for record in history.load_all(project)}
     assert names >= {"five", "six", "newest"}

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 from curvote.errors import UserError
+from curvote.flows.notices import notify, tell_missed, telling
 from curvote.run.project import Project
-from flows.notices import notify, tell_missed, telling
 from tests import plain
 
 KEEP = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(sys.stdin.read())"
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_tells_the_usual(
     seen: list[dict[str, Any]] = []
     monkeypatch.setenv("CURVOTE_NOTIFY_URLS", "json://127.0.0.1:9")
     monkeypatch.setattr(
-        "flows.notices._apprise", lambda _urls, notice: seen.append(notice)
+        "curvote.flows.notices._apprise", lambda _urls, notice: seen.append(notice)
     )
     notify(project, "failed", "tiny")
     assert [notice["event"] for notice in seen] == ["failed"]

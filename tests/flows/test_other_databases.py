@@ -42,7 +42,7 @@ def curvote(
     clean = {n: v for n, v in os.environ.items() if "MLFLOW" not in n}
     clean = {n: v for n, v in clean.items() if not n.startswith(("PREFECT", "CURVOTE"))}
     return subprocess.run(
-        [sys.executable, "-m", "flows", *words],
+        [sys.executable, "-m", "curvote.flows", *words],
         cwd=project.root,
         env={**clean, "PYTHONPATH": str(ROOT), **more},
         capture_output=True,

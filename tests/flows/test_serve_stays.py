@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from curvote.flows.health import health
+from curvote.flows.server.access import read_secret
+from curvote.flows.server.private import served_by
+from curvote.flows.serving import heartbeat
 from curvote.run.project import Project
-from flows import heartbeat
-from flows.access import read_secret
-from flows.health import health
-from flows.server import served_by
 from tests import plain, served
 from tests.processes import processes_of, until
 
@@ -119,9 +119,9 @@ def test_it_fires_again_when_its_server_is_killed(
     number = signal.SIGTERM if round_ == 2 else signal.SIGKILL
     state = serving.root / "data" / "state"
     entry, secret = served_by(state / "prefect"), read_secret(state / "serve.secret")
-    before = serving.child("server_process")
-    serving.kill("server_process", number)
-    assert until(lambda: serving.child("server_process") != before, SOON)
+    before = serving.child("server.process")
+    serving.kill("server.process", number)
+    assert until(lambda: serving.child("server.process") != before, SOON)
     assert serving.next_one(), serving.log
     assert until(lambda: well(serving), SOON)
     assert served_by(state / "prefect") == entry
@@ -135,7 +135,7 @@ def test_it_fires_again_when_its_runner_is_killed(
     serving: Serving, number: int
 ) -> None:
     """A line says so, and where to read more."""
-    serving.kill("runner_process", number)
+    serving.kill("serving.runner_process", number)
     assert serving.next_one(), serving.log
     assert until(lambda: well(serving), SOON)
     assert "the runner of schedules" in serving.log
@@ -147,7 +147,7 @@ def test_a_database_that_has_gone_is_made_anew(serving: Serving) -> None:
     home = serving.root / "data" / "state" / "prefect"
     for file in home.glob("prefect.db*"):
         file.unlink()
-    serving.kill("server_process")
+    serving.kill("server.process")
     assert serving.next_one(), serving.log
     assert (home / "prefect.db").exists()
     assert "Traceback" not in serving.log

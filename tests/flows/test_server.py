@@ -14,12 +14,12 @@ from urllib.request import Request, urlopen
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows import environment
+from curvote.flows.server.flow_runs import mark_alive, sweep
+from curvote.flows.server.private import PrefectServer, served_by
+from curvote.flows.server.state import answers
+from curvote.flows.serving.serve import serve
 from curvote.run.project import Project
-from flows import environment
-from flows.flow_runs import mark_alive, sweep
-from flows.server import PrefectServer, served_by
-from flows.server_state import answers
-from flows.serving import serve
 from tests import plain, served
 from tests.processes import processes_of, until
 

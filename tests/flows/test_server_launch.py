@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows.server.launch import Launch, open_log
+from curvote.flows.serving.serve import serve
 from curvote.run.project import Project
-from flows.server_launch import Launch, open_log
-from flows.serving import serve
 
 HOUR = 3600
 

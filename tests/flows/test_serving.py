@@ -22,12 +22,12 @@ from websockets.sync.client import connect
 from websockets.typing import Origin, Subprotocol
 
 from curvote.errors import UserError
+from curvote.flows.environment import SERVED, no_idle_workers
+from curvote.flows.server.access import leave_secret, read_secret
+from curvote.flows.server.launch import listen
+from curvote.flows.server.private import PrefectServer, served_by
+from curvote.flows.serving.serve import serve
 from curvote.run.project import Project
-from flows.access import leave_secret, read_secret
-from flows.environment import SERVED, no_idle_workers
-from flows.server import PrefectServer, served_by
-from flows.server_launch import listen
-from flows.serving import serve
 from tests import plain, production
 from tests.processes import processes_of, until
 from tests.served import LONG_ENOUGH, Headers, Served, up
@@ -47,7 +47,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     environment = {k: v for k, v in os.environ.items() if k != "PREFECT_API_URL"}
     with log.open("w") as file:
         serving = subprocess.Popen(
-            [sys.executable, "-m", "flows", "serve", "--port", "0"],
+            [sys.executable, "-m", "curvote.flows", "serve", "--port", "0"],
             cwd=root,
             env=environment | {"PYTHONPATH": str(ROOT)},
             stdout=file,
@@ -216,7 +216,7 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served, n: int) ->
 
 def test_another_project_is_not_served(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not by this process, whose project is in its environment."""
-    from flows import scheduled
+    from curvote.flows.serving import scheduled
 
     monkeypatch.setenv(SERVED, "/here")
     with pytest.raises(UserError, match=r"'/' is not served here; /here is"):

@@ -7,7 +7,7 @@ import pytest
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Stage
-from tasks.stages import HOURS, task_of
+from curvote.tasks.stages import HOURS, task_of
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

@@ -7,10 +7,12 @@ import errno
 import pytest
 import yaml
 
+from curvote.flows import supervisor
+from curvote.flows.output import lines
+from curvote.flows.server.state import DATABASE, READY
+from curvote.flows.serving import heartbeat
+from curvote.flows.serving.heartbeat import Heartbeat
 from curvote.run.project import Project
-from flows import heartbeat, lines, supervisor
-from flows.heartbeat import Heartbeat
-from flows.server_state import DATABASE, READY
 from tests import plain
 from tests.supervised import HOURLY, Watched, end, renewed, watched
 

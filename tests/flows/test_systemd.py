@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.server_launch import for_child
-from flows.systemd import notify, watchdog
+from curvote.flows.server.launch import for_child
+from curvote.flows.serving.systemd import notify, watchdog
 
 
 @pytest.mark.parametrize("kind", ["file", "abstract"])

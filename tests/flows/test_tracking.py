@@ -17,11 +17,12 @@ import pytest
 from curvote.chain.axis import Cell
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
+from curvote.flows import environment
+from curvote.flows.tracking import log as tracking
+from curvote.flows.tracking.view import address
 from curvote.named_columns import grid_names
 from curvote.run import history, results, summary
 from curvote.run.project import Project
-from flows import environment, tracking
-from flows.mlflow_view import address
 from tests.mlflow_runs import (
     GRID,
     a_classifier,
@@ -253,7 +254,7 @@ def test_runs_of_a_killed_process_are_marked_as_killed(project: Project) -> None
     """A run left open is closed, unless its process still works on it."""
     import mlflow
 
-    from flows.mlflow_store import connect, sweep
+    from curvote.flows.tracking.store import connect, sweep
 
     client = connect(project)
     experiment = client.create_experiment("killed")

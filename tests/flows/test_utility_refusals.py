@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from curvote.flows import cli
 from curvote.run.project import Project
-from flows import cli
 from tests.asked_utility import ASK, folder, people, run
 
 __all__ = ["folder", "run"]

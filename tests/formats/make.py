@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from curvote.envelope import issue, seal
+from curvote.flows.environment import process_tag
 from curvote.protocols.message import check
 from curvote.run import audited, history
 from curvote.run.config.file import PipelinesFile
@@ -19,7 +20,6 @@ from curvote.run.execute import execute
 from curvote.run.keyed import keyed
 from curvote.run.project import Project
 from curvote.server.intake import Intake
-from flows.environment import process_tag
 from tests import plain, production, rounds
 from tests.releasing import Client
 

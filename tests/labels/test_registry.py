@@ -18,8 +18,8 @@ from curvote.client.ledger import Ledger
 from curvote.client.standing import POPULATION
 from curvote.envelope import read
 from curvote.errors import UserError
+from curvote.flows import cli
 from curvote.run.store.artifacts import artifact
-from flows import cli
 from tests.exchange import NAME, Server
 from tests.hospitals import take
 from tests.registry import (

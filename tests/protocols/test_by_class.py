@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 from curvote.chain.measure import SCORES
 from curvote.errors import UserError
+from curvote.flows.output.tables import print_scores
+from curvote.flows.tracking.cells import by_cell, scores_of
 from curvote.protocols import by_class
 from curvote.protocols.by_class import CONFUSION
 from curvote.protocols.scores import score_rows
@@ -22,8 +24,6 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import RunView, views
 from curvote.run.summary import summary
-from flows.cells import by_cell, scores_of
-from flows.tables import print_scores
 from tests import plain
 
 SOURCE = {"name": "simulated-classes", "n_classes": 4, "d": 3, "distance": 5.0}

@@ -14,6 +14,7 @@ from typer.testing import CliRunner, Result
 from benchmarks import bench_liars as bench
 from benchmarks.choosing_world import World, repeated, votes
 from curvote.errors import UserError
+from curvote.flows.cli import app
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.auto.choosing import parts
 from curvote.protocols.choice import arm_of, choose
@@ -23,7 +24,6 @@ from curvote.run.plan.identity import asked
 from curvote.theory import Signal, expect_direct, look_ahead
 from curvote.theory.lies import Lies, hidden
 from curvote.theory.voted import expect_votes
-from flows.cli import app
 from tests import plain
 
 STRONG, MIDDLE = Signal(0.10), Signal(0.25)

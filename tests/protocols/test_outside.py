@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from curvote.accounting import shuffled
 from curvote.chain.registry import SYSTEMS
+from curvote.flows.commands.ledger import app
 from curvote.privacy import Budget
 from curvote.protocols.message import messages
 from curvote.protocols.outside import WHO, Outside, crowd
@@ -19,7 +20,6 @@ from curvote.reporting.gather import page_data
 from curvote.reporting.page import render
 from curvote.reporting.promises import seen_from_outside
 from curvote.run.project import Project
-from flows.cli_ledger import app
 from tests import online_round, plain, production
 from tests.ledgers import filled
 

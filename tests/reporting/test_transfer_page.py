@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
+from curvote.flows import cli
 from curvote.reporting import figures, page, promises, words
 from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
 from curvote.reporting.section import Section
 from curvote.run.summary import summary
-from flows import cli
 from tests import plain
 from tests.drawings import left_blank
 from tests.hospitals import NAMES, Hospital, N, steward, take

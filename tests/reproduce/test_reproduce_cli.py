@@ -14,12 +14,12 @@ from typer.testing import CliRunner, Result
 
 from curvote.datasets.sources import Source
 from curvote.errors import UserError
+from curvote.flows.commands.reproduce import reproduce
 from curvote.reproduce.gather import Evidence
 from curvote.reproduce.mrma.names import REPRODUCTIONS
 from curvote.reproduce.mrma.rows import comparison
 from curvote.reproduce.mrma.words import agreement, laid_out
 from curvote.reproduce.rows import COLUMNS
-from flows.cli_reproduce import reproduce
 from tests.reproduce_rows import row, summaries
 
 PIPELINES = """
@@ -42,8 +42,10 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with two of the pipelines, and nothing that really runs."""
     (tmp_path / "pipelines.yaml").write_text(PIPELINES)
     monkeypatch.delenv("CURVOTE_DATA_MIRROR", raising=False)
-    import_module("flows.server")  # takes the real one, before it is replaced
-    monkeypatch.setattr("flows.environment.prepare", lambda _: None)
+    import_module(
+        "curvote.flows.server.private"
+    )  # takes the real one, before it is replaced
+    monkeypatch.setattr("curvote.flows.environment.prepare", lambda _: None)
     return tmp_path
 
 
@@ -62,7 +64,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
         ran = next(one for one in entries if one.pipelines == tuple(records))
         return Evidence(summaries(ran.name), pd.DataFrame())
 
-    monkeypatch.setattr("flows.running.completed_run", completed_run, raising=False)
+    monkeypatch.setattr(
+        "curvote.flows.running.completed_run", completed_run, raising=False
+    )
     monkeypatch.setattr("curvote.reproduce.mrma.write.evidence", evidence)
     return asked
 
@@ -191,7 +195,7 @@ def test_other_errors_stay_as_they_are(
     def fail(*_: object) -> None:
         raise UserError("seed is wrong.")
 
-    monkeypatch.setattr("flows.running.completed_run", fail, raising=False)
+    monkeypatch.setattr("curvote.flows.running.completed_run", fail, raising=False)
     refused = invoke(project, "table-1").exception
     assert isinstance(refused, UserError)
     assert [problem.message for problem in refused.problems] == ["seed is wrong."]
@@ -205,7 +209,7 @@ def test_interrupted_says_how_to_go_on(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("flows.running.completed_run", stop, raising=False)
+    monkeypatch.setattr("curvote.flows.running.completed_run", stop, raising=False)
     stopped = invoke(project, "table-1")
     assert stopped.exit_code == 130
     assert "`curvote reproduce table-1` goes on" in stopped.stderr

@@ -25,6 +25,9 @@ from numpy.typing import NDArray
 
 from curvote.chain.lookup import system
 from curvote.chain.stage import Here
+from curvote.flows.tracking.log import repair
+from curvote.flows.tracking.model import save_model
+from curvote.flows.tracking.store import connect
 from curvote.protocols.labels.methods import ACCURACY
 from curvote.protocols.measures import MISCLASSIFICATION
 from curvote.protocols.roles import set_aside, split
@@ -36,9 +39,6 @@ from curvote.run.config.file import Configured, PipelinesFile
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.project import Project
 from curvote.run.results import RunView, views
-from flows.mlflow_model import save_model
-from flows.mlflow_store import connect
-from flows.tracking import repair
 from tests import plain
 
 REPOSITORY = Path(__file__).parents[2]

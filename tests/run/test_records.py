@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows.retention import collect
 from curvote.run import history, record_index, records
 from curvote.run.garbage import Limits
 from curvote.run.project import Project
 from curvote.run.status import overview
 from curvote.run.summary import summary
-from flows.retention import collect
 from tests import plain
 from tests.tracked_run import make_record
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows.retention import collect, limits_of
 from curvote.run import history, records
 from curvote.run.garbage import Limits, piles
 from curvote.run.project import Project
-from flows.retention import collect, limits_of
 from tests import plain, production
 from tests.tracked_run import make_record
 

@@ -15,11 +15,11 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.errors import UserError
+from curvote.flows.commands import intake as cli_intake
 from curvote.protocols.message import check
 from curvote.run.project import Project
 from curvote.server import inbox_files
 from curvote.server.inbox import Taken, take_all
-from flows import cli_intake
 from tests.boxes import Box
 from tests.rounds import quiet
 

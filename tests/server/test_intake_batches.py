@@ -9,11 +9,11 @@ import pytest
 
 from curvote.envelope import Invitation, issue, seal
 from curvote.errors import UserError
+from curvote.flows.intake.problems import STATUS
 from curvote.protocols.checking import check_all
 from curvote.protocols.message import check, message_of
 from curvote.server.admission import REASONS
 from curvote.server.intake import Intake, Refused
-from flows.intake_problems import STATUS
 from tests.rounds import REPORTS, VOTES, edited, payload
 
 N = 12

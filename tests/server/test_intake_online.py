@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.errors import UserError
+from curvote.flows.commands import intake as cli_intake
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.protocols.message import check
 from curvote.run.config.file import PipelinesFile
@@ -20,7 +21,6 @@ from curvote.run.planner import Plan, make_plan
 from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake, Refused
 from curvote.server.utility import estimate
-from flows import cli_intake
 from tests import exchange, plain
 from tests.damages import execute as execute_sql
 from tests.exchange import NAME, Server

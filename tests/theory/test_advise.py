@@ -14,12 +14,12 @@ from typer.testing import CliRunner, Result
 
 from benchmarks.choosing_world import World, direct
 from curvote.errors import UserError
+from curvote.flows.cli import app
 from curvote.protocols.choice import choose
 from curvote.protocols.direct.arms import vectors
 from curvote.representation.direction import Whitening
 from curvote.theory import Signal, expect_direct, look_ahead, strengths
 from curvote.theory import direct as theory
-from flows.cli import app
 
 MIDDLE, STRONG = Signal(0.25), Signal(0.10)
 

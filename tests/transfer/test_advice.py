@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner, Result
 
 from curvote.errors import UserError
+from curvote.flows.cli import app
 from curvote.transfer import rates
 from curvote.transfer.advice import NOTICED, Advice, Server, advise
-from flows.cli import app
 
 TARGET = Server("hungarian", 142, 1.0)
 

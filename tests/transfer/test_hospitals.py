@@ -10,9 +10,10 @@ import pandas as pd
 from typer.testing import CliRunner
 
 from curvote.envelope import read
+from curvote.flows import cli
+from curvote.flows.commands import ledger as cli_ledger
 from curvote.run.planner import Plan
 from curvote.signed import opened
-from flows import cli, cli_ledger
 from tests.exchange import NAME, Server
 from tests.hospitals import NAMES, REMOTE, Hospital, N, steward, table, take
 

@@ -67,15 +67,15 @@ def _planted(generator: np.random.Generator, n: int, points: int = 100) -> objec
 
 
 def _two_runs(project: Project) -> Ran:
-    from flows.environment import prepare
-    from flows.flow_runs import sweep
-    from flows.server import PrefectServer
+    from curvote.flows.environment import prepare
+    from curvote.flows.server.flow_runs import sweep
+    from curvote.flows.server.private import PrefectServer
 
     os.environ.pop("PREFECT_API_URL", None)
     prepare(project.root)
     with PrefectServer(project.root) as server:
-        from flows import tracking
-        from flows.chain import chain
+        from curvote.flows.chain import chain
+        from curvote.flows.tracking import log as tracking
 
         server.wait()
         sweep()

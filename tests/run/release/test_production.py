@@ -12,6 +12,7 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.flows import retention
 from curvote.privacy import Budget
 from curvote.protocols.roles import split
 from curvote.run.config.file import PipelinesFile
@@ -22,7 +23,6 @@ from curvote.run.planner import Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release import ledger_check, releasing
 from curvote.run.store.artifacts import artifact
-from flows import retention
 from tests import production
 from tests.processes import in_child
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from curvote import sealed, signed
 from curvote.envelope import Invitation, seal
 from curvote.errors import UserError
+from curvote.flows.commands import intake as cli_intake
 from curvote.run.project import Project
 from curvote.run.release.publishing import publish, server_key
 from curvote.run.store.artifacts import artifact
 from curvote.server.intake import Intake, Refused
-from flows import cli_intake
 from tests import exchange, online_round, plain, production
 from tests.exchange import FAR, NAME, Server
 from tests.federation.test_exchange import some_clients

@@ -10,8 +10,8 @@ from typer.testing import CliRunner, Result
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.flows.commands import ledger as cli_ledger
 from curvote.privacy import Budget
-from flows import cli_ledger
 
 TWO = Budget(2, 1e-6)
 

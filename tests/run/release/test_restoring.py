@@ -17,9 +17,9 @@ from curvote.client import ledger_backup
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_backup import backup
 from curvote.errors import UserError
+from curvote.flows.commands.ledger import app
 from curvote.run.project import Project
 from curvote.run.release import ledger_check, releases_log, releasing, restoring
-from flows.cli_ledger import app
 from tests import plain, production
 from tests.ledgers import filled, says
 from tests.production import REAL

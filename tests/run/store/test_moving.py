@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from curvote.flows.retention import collect
 from curvote.run.garbage import Limits
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
 from curvote.run.store import moving
 from curvote.run.store.artifacts import artifact, folders
-from flows.retention import collect
 from tests import plain, production
 
 

@@ -11,6 +11,8 @@ from pyarrow import fs
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
+from curvote.flows.environment import no_idle_workers
+from curvote.flows.retention import collect
 from curvote.run import places
 from curvote.run.engines import Engine
 from curvote.run.garbage import Limits
@@ -21,8 +23,6 @@ from curvote.run.release.ledger_check import problems
 from curvote.run.remote import NoAnswerError, refusal
 from curvote.run.status import overview
 from curvote.run.store.artifacts import Artifact, artifact
-from flows.environment import no_idle_workers
-from flows.retention import collect
 from tests import object_store, plain, production, town
 
 Store = fs.S3FileSystem

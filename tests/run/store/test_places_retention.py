@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pyarrow import fs
 
+from curvote.flows.retention import collect
 from curvote.run.garbage import Limits
-from flows.retention import collect
 from tests import object_store, plain, production
 
 

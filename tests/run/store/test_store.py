@@ -166,8 +166,8 @@ def test_status_shows_what_ran_without_standing_in_the_file(done: Project) -> No
 
 def test_gc_keeps_what_the_latest_run_needs(project: Project) -> None:
     """An older run's artifacts and left-over folders go, nothing else."""
+    from curvote.flows.retention import collect
     from curvote.run.garbage import Limits
-    from flows.retention import collect
 
     plain.run(project)
     record = plain.run(project, "tiny", "aggregate.cutoff=0.6")
@@ -189,8 +189,8 @@ def test_a_run_whose_process_is_gone_is_written_down_as_killed(done: Project) ->
     """A living one is left alone."""
     from dataclasses import replace
 
+    from curvote.flows.environment import is_alive
     from curvote.run import history
-    from flows.environment import is_alive
 
     record = history.load_all(done)[0]
     for name, owner in (("gone", "pid:1@0"), ("here", record.owner)):

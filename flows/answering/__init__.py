@@ -1,0 +1,1 @@
+"""What a sender does: hold records, be asked, send."""

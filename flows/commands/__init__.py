@@ -1,0 +1,1 @@
+"""The commands of ``curvote``, thin: options in, words out."""

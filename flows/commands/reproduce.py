@@ -1,0 +1,75 @@
+"""The command `curvote reproduce`: what is published beside what curvote finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from curvote.flows import environment
+from curvote.flows.output.terminal import (
+    EngineName,
+    Json,
+    ProjectOption,
+    Replicates,
+    Seed,
+    Workers,
+    from_here,
+    interruptible,
+)
+from curvote.reproduce.rows import to_json
+from curvote.run.project import Project, find_project
+
+if TYPE_CHECKING:
+    from curvote.reproduce.entry import Reproduction
+    from curvote.run.history import RunRecord
+
+Name = Annotated[str, typer.Argument(help="A table, a figure: see `curvote list`.")]
+
+
+def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
+    name: Name,
+    replicates: Replicates = None,
+    seed: Seed = None,
+    engine: EngineName = None,
+    workers: Workers = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Run what a published table or figure takes; print paper and curvote together.
+
+    `beyond` compares our protocols with the published ones.
+    """
+    from curvote.reproduce.lookup import wing_of
+
+    wing = wing_of(name)
+    entry = wing.REPRODUCTIONS[name]
+    place = find_project(project)
+    given = {
+        "replicates": replicates,
+        "seed": seed,
+        "engine": engine,
+        "workers": workers,
+    }
+    with interruptible(f"reproduce {name}"):
+        records = _runs(place, entry, given) if entry.pipelines else []
+        rows, written = wing.compare(place, name, records)
+    if as_json:
+        typer.echo(to_json(rows))
+        return
+    from curvote.flows.output.tables import print_rows
+
+    typer.echo(f"{entry.heading}\n")
+    print_rows(*wing.laid_out(name, rows))
+    for line in (*wing.agreement(name, rows), "\nwritten:", *map(from_here, written)):
+        typer.echo(line)
+
+
+def _runs(
+    place: Project, entry: Reproduction, given: dict[str, Any]
+) -> list[RunRecord]:
+    """Run the pipelines; formulas alone need no Prefect."""
+    environment.prepare(place.root)
+    from curvote.flows.reproducing import completed_runs
+
+    return completed_runs(place, entry, given)

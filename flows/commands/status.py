@@ -1,0 +1,90 @@
+"""The commands that say how things stand: `curvote status` and `curvote health`."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from curvote.errors import UserError
+from curvote.flows.output.terminal import Json, ProjectOption, interruptible, say_rows
+from curvote.run.project import Project, find_project
+
+_COLUMNS = ("pipeline", "run", "status", "started", "artifacts")
+_EVERY = 2.0
+
+
+def status(
+    verify: Annotated[bool, typer.Option(help="Check every file's content.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show it anew until Ctrl-C.")
+    ] = False,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Show the latest run of each pipeline and the state of what it stored."""
+    place = _project(project)
+    if watch:
+        if as_json:
+            raise UserError("--watch is for a terminal; --json prints one document.")
+        _watch(place, verify)
+    rows = _rows(place, verify)
+    say_rows(rows, _COLUMNS, as_json)
+    if any(row["altered"] for row in rows):
+        raise typer.Exit(1)
+
+
+def _watch(project: Project, verify: bool) -> None:
+    """Draw the table anew, in its place on a terminal, every two seconds."""
+    from curvote.flows.output.tables import console
+
+    screen = console()
+    with interruptible("status"):
+        while True:
+            rows = _rows(project, verify)
+            if screen.is_terminal:
+                screen.clear()
+            say_rows(rows, _COLUMNS, as_json=False)
+            time.sleep(_EVERY)
+
+
+def _rows(project: Project, verify: bool) -> list[dict[str, Any]]:
+    from curvote.run.status import overview
+
+    return overview(project, content=verify)
+
+
+def _project(start: Path | None) -> Project:
+    from curvote.run.store.moving import move_raw
+
+    found = find_project(start)
+    move_raw(found)
+    return found
+
+
+def health(
+    max_age: Annotated[
+        str | None,
+        typer.Option(help="How old a last success may be: 90m, 2h, 7d."),
+    ] = None,
+    as_json: Json = False,
+    project: ProjectOption = None,
+) -> None:
+    """Say whether `curvote serve` does its work; exit 1 where it does not."""
+    from curvote.flows.health import health as look
+
+    rows = look(find_project(project), None if max_age is None else _span(max_age))
+    say_rows(rows, ("check", "status", "found", "fix"), as_json)
+    if any(row["status"] != "ok" for row in rows):
+        raise typer.Exit(1)
+
+
+def _span(text: str) -> timedelta:
+    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+    number, unit = text[:-1], text[-1:]
+    if unit not in units or not number.isdecimal() or len(number) > 6:
+        raise UserError(f"--max-age {text!r}: write it as 90m, 2h or 7d.")
+    return timedelta(**{units[unit]: int(number)})

@@ -1,0 +1,1 @@
+"""What stands around the intake's service: processes, answers, figures."""

@@ -1,0 +1,1 @@
+"""What commands and runs say: lines, tables, bars, JSON."""

@@ -1,0 +1,155 @@
+"""Tables on the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from curvote.chain.axis import Cell
+from curvote.errors import UserError
+from curvote.run.history import RunRecord
+
+if TYPE_CHECKING:  # pandas comes with it, which a plan needs not
+    from curvote.flows.tracking.cells import Score
+
+_STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
+
+
+def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
+    """Print chosen columns of plain rows."""
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in columns))
+    console().print(table)
+
+
+def print_plan(rows: Sequence[dict[str, Any]]) -> None:
+    """Print a plan, the cells of a stage that share action and reason in one line."""
+    shown = []
+    for (stage, action, reason), group in groupby(rows, _STAGE_ACTION_REASON):
+        cells = [row["cell"] for row in group]
+        cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
+        shown.append({"stage": stage, "cell": cell, "action": action, "reason": reason})
+    print_rows(shown, ("stage", "cell", "action", "reason"))
+
+
+def print_scores(
+    record: RunRecord, rows: Sequence[dict[str, Any]], name: str | None = None
+) -> None:
+    """Print scores with standard errors, a table a metric, a block a learner.
+
+    With ``name`` that metric alone, which may stand beside another, or be of each of
+    many groups; UserError where the run has none of this name.
+    """
+    from curvote.flows.tracking.cells import scores_of
+
+    every = scores_of(record, rows)
+    scores = [score for score in every if not score.metric.each]
+    if name is not None:
+        scores = list(_only(every, name))
+    for metric in dict.fromkeys(score.metric for score in scores):
+        percent = " in %" if metric.shown == "percent" else ""
+        title = f"{record.pipeline}: {metric.name}{percent}"
+        own = [score for score in scores if score.metric == metric]
+        _print_metric(f"{title}, {rows[0]['replicates']} times", own)
+
+
+def _only(scores: Sequence[Score], name: str) -> Iterator[Score]:
+    """Yield the scores of one metric."""
+    found = [one for score in scores if (one := score.of(name)) is not None]
+    if not found:
+        every = (name for s in scores for name in (s.metric.name, *s.further))
+        known = ", ".join(dict.fromkeys(every))
+        raise UserError(f"--metric {name}: this run measures {known}.")
+    yield from found
+
+
+def _print_metric(title: str, scores: Sequence[Score]) -> None:
+    """Print one metric, with a column for each place on the x-axis."""
+    blocks = list(_blocks(scores))
+    places = sorted({score.place for score in scores}, key=_rising)
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    longest = max((line for line, _ in blocks), key=len)
+    table.add_column(", ".join(longest))
+    table.add_column("method")
+    for place in places:
+        table.add_column(place.words or "no epsilon", justify="right")
+    for line, own in blocks:
+        _add_block(table, ", ".join(line.values()), own, places)
+    console().print(table, "")
+
+
+def _rising(place: Cell) -> float:
+    """Return what sorts places on the x-axis; what has none stands last."""
+    return next((v for _, v in place.pairs if not isinstance(v, str)), inf)
+
+
+def _blocks(scores: Sequence[Score]) -> Iterator[tuple[dict[str, str], list[Score]]]:
+    """Yield each narrowest line in words, with the scores that hold there."""
+    known = [(score.line.with_(group=score.grouped or None), score) for score in scores]
+    lines = dict.fromkeys(line for line, _ in known)
+    for line in lines:
+        if not any(line != other and line.serves(other) for other in lines):
+            yield _words(line), [score for own, score in known if own.serves(line)]
+
+
+def _words(line: Cell) -> dict[str, str]:
+    """Return labels by their axes, setting and numbers last, without the protocol."""
+    own = line.with_(protocol=None, setting=None, group=None).pairs
+    texts = {axis: value for axis, value in own if isinstance(value, str)}
+    others = {axis: f"{axis} {value}" for axis, value in own if axis not in texts}
+    setting = {"setting": line["setting"]} if line["setting"] else {}
+    group = {"group": line["group"]} if line["group"] else {}
+    return texts | setting | others | group
+
+
+def _add_block(
+    table: Table, label: str, scores: Sequence[Score], places: Sequence[Cell]
+) -> None:
+    """Add the methods of a line, whose label stands in the first; the main one bold."""
+    from curvote.flows.tracking.headline import main_scores
+
+    main = {score.method for score in main_scores(scores)}
+    for method in dict.fromkeys(score.method for score in scores):
+        texts = {s.place: s.with_error for s in scores if s.method == method}
+        shown = (texts.get(place, "") for place in places)
+        table.add_row(label, method, *shown, style="bold" if method in main else None)
+        label = ""
+    table.add_section()
+
+
+def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:
+    """Print what a production run knows: counts, and estimates with their errors."""
+    rows = [{"cell": str(cell)} | _outcome(known) for cell, known in found.items()]
+    table = Table(box=None, title="known from noised messages")
+    for name in dict.fromkeys(name for row in rows for name in row):
+        table.add_column(name, justify="left" if name == "cell" else "right")
+    for row in rows:
+        table.add_row(*row.values())
+    console().print(table, "")
+
+
+def _outcome(known: Mapping[str, float]) -> dict[str, str]:
+    """Return the numbers of a cell as text; what has an error is a share."""
+    counts = {n: f"{v:,.0f}" for n, v in known.items() if not n.endswith("_se")}
+    shares = {
+        name: f"{100 * known[name]:.1f} ± {100 * known[f'{name}_se']:.1f} %"
+        for name in counts
+        if f"{name}_se" in known
+    }
+    return counts | shares
+
+
+def console() -> Console:
+    """Return the terminal, or what is wide enough for a file."""
+    found = Console()
+    # A pipe has no width; folding numbers there would only make them unreadable.
+    return found if found.is_terminal else Console(width=160)

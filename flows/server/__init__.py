@@ -1,0 +1,1 @@
+"""Prefect's server: started, guarded, asked, closed to strangers."""

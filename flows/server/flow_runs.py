@@ -1,0 +1,83 @@
+"""The flow runs that Prefect knows: whose process still lives, and whose was killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from curvote.flows.environment import RUNNER_PID, is_alive, process_tag
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import FlowRun, State
+
+# A run that nobody tagged yet is given this long to come to its first line.
+_UNTAGGED_GRACE = 120.0
+
+
+def mark_alive() -> None:
+    """Tag the flow run under way with this process, so that no sweep takes it.
+
+    To be called as the first line of a flow. A scheduled run has a process of its own,
+    and also ends when ``curvote serve`` is killed.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.context import FlowRunContext
+
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return
+    run = context.flow_run
+    with get_client(sync_client=True) as client:
+        client.update_flow_run(run.id, tags={*run.tags, process_tag()})
+    if run.deployment_id is not None:
+        threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def sweep() -> int:
+    """Mark the flow runs that a killed process left behind as Crashed; count them."""
+    from prefect.client.orchestration import get_client
+    from prefect.states import Crashed
+
+    state: State[object] = Crashed(message="The process that ran this flow has ended.")
+    with get_client(sync_client=True) as client:
+        stale = [run.id for run in _unfinished() if _is_stale(run)]
+        for run_id in stale:
+            client.set_flow_run_state(run_id, state, force=True)
+    return len(stale)
+
+
+def _unfinished() -> list[FlowRun]:
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    kinds = {"any_": ["PENDING", "RUNNING", "CANCELLING"]}
+    wanted = FlowRunFilter.model_validate({"state": {"type": kinds}})
+    with get_client(sync_client=True) as client:
+        # The synchronous client sends its own defaults as null, which is refused.
+        return client.read_flow_runs(
+            flow_run_filter=wanted, sort=FlowRunSort.ID_DESC, limit=200
+        )
+
+
+def _is_stale(run: FlowRun) -> bool:
+    from prefect.types._datetime import now
+
+    owners = [tag for tag in run.tags if tag.startswith("pid:")]
+    if owners:
+        return not any(is_alive(tag) for tag in owners)
+    since = run.state.timestamp if run.state else run.updated
+    return since is not None and (now("UTC") - since).total_seconds() > _UNTAGGED_GRACE
+
+
+def _end_with_parent() -> None:
+    # Named by the runner itself: it may have gone before this line was reached.
+    parent = int(os.environ.get(RUNNER_PID) or os.getppid())
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(2)
+    os._exit(1)

@@ -1,0 +1,201 @@
+"""A private Prefect server for as long as one command runs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Self
+
+from curvote.errors import InternalError, UserError
+from curvote.flows.environment import is_alive, prepare, process_tag, variable
+from curvote.flows.server.access import (
+    CLIENT_VARIABLE,
+    leave_secret,
+    new_secret,
+    read_secret,
+)
+from curvote.flows.server.guard import guarded
+from curvote.flows.server.launch import HERE, Launch, listen
+from curvote.flows.server.state import answers
+from curvote.flows.serving.children import Child, server_of
+
+START_TIMEOUT = 90.0
+STOP_TIMEOUT = 9.0
+_ADDRESS = "server.json"
+
+
+class PrefectServer:
+    """Start Prefect's API, wait for it, and end it with this process.
+
+    As a context manager it starts on entry, to be waited for when it is needed, and
+    stops on exit; one that dies meanwhile is started again. An address that the user
+    put into ``PREFECT_API_URL``, or a server that ``curvote serve`` runs for this
+    project, is used as it is and left running. Whoever asks our own must know a secret
+    that each start makes anew: one that was stolen is of no use to anybody later.
+
+    Args:
+        root: the project folder.
+        port: of Prefect's pages, which come with its scheduler (0: any free one);
+            None: neither.
+        kept: for how many seconds it keeps runs that have ended; None: for ever.
+    """
+
+    def __init__(
+        self, root: Path, *, port: int | None = None, kept: int | None = None
+    ) -> None:
+        self.home = prepare(root) / "prefect"
+        # Where `curvote serve` names its server, and leaves what that asks for.
+        self.address_file = self.home / _ADDRESS
+        self.secret_file = self.home.parent / "serve.secret"
+        self.port = port
+        self.url = ""
+        self.launch = Launch(self.home, "", pages=port is not None, kept=kept)
+        # Held for as long as this: what is asked while a server that has died is
+        # started again waits here.
+        self._listening: socket.socket | None = None
+        self._secret: str | None = None
+        self._child: Child | None = None
+        self._undo = contextlib.ExitStack()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this object started the server, and so ends it."""
+        return self._child is not None
+
+    def start(self) -> Self:
+        """Launch the server and return at once; ``PREFECT_API_URL`` is set.
+
+        UserError: the port cannot be used.
+        """
+        theirs = os.environ.get("PREFECT_API_URL")
+        self.url = theirs or self._served() or self._launch()
+        self._undo.enter_context(variable("PREFECT_API_URL", self.url))
+        if self._secret:
+            self._undo.enter_context(variable(CLIENT_VARIABLE, self._secret))
+        return self
+
+    def up(self) -> Child | None:
+        """Return the server as a child, once it answers; None: it is not ours.
+
+        Raises:
+            UserError: no answer within 90 seconds; says why.
+        """
+        if not self._answers():
+            failure = self._failure()
+            self.stop()
+            raise UserError(failure)
+        return self._child
+
+    def wait(self) -> Self:
+        """Return when the server answers; flows of this process will use it.
+
+        UserError: as of `up`.
+        """
+        # Imported here, while the server is still starting.
+        from prefect.settings import (
+            PREFECT_API_AUTH_STRING,
+            PREFECT_API_URL,
+            PREFECT_FLOWS_HEARTBEAT_FREQUENCY,
+            temporary_settings,
+        )
+
+        child = self.up()
+        if child is not None:
+            self._undo.enter_context(guarded(child))
+        # The heartbeat adds a second to each flow and cannot be switched off by a
+        # variable; the rest is said again because Prefect reads variables once.
+        ours = {PREFECT_API_URL: self.url, PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}
+        if self._secret:
+            ours[PREFECT_API_AUTH_STRING] = self._secret
+        self._undo.enter_context(temporary_settings(ours))
+        return self
+
+    def stop(self) -> None:
+        """Send what is still queued and end the server, if it is ours."""
+        child, self._child = self._child, None
+        try:
+            if child is not None:
+                _send_queued_events()
+        finally:
+            self._undo.close()
+            if child is not None:
+                child.end(STOP_TIMEOUT)
+            if self._listening is not None:
+                self._listening.close()
+
+    def announce(self) -> None:
+        """Let other commands of this project use this server until it stops.
+
+        So may whoever reads the file that holds its secret: the same user alone.
+        """
+        if self._secret is None:
+            raise InternalError("this server was started by somebody else")
+        entry = {"url": self.url, "process": process_tag()}
+        leave_secret(self.secret_file, self._secret)
+        self._undo.callback(self.secret_file.unlink, missing_ok=True)
+        self.address_file.write_text(json.dumps(entry))
+        self._undo.callback(self.address_file.unlink, missing_ok=True)
+
+    def __enter__(self) -> Self:
+        """Start the server; it has yet to be waited for."""
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        """End the server."""
+        self.stop()
+
+    def _served(self) -> str | None:
+        """Return the address of a living ``curvote serve`` of this project."""
+        entry = served_by(self.home)
+        if entry is None or not answers(entry["url"], 2.0):
+            return None
+        self._secret = read_secret(self.secret_file)
+        return entry["url"]
+
+    def _launch(self) -> str:
+        self._secret = new_secret()
+        self.launch = self.launch.under(self._secret)
+        self._listening = listen(self.port or 0)
+        self._child = server_of(self.launch, self._listening.fileno())
+        self._child.start()
+        return f"http://{HERE}:{self._listening.getsockname()[1]}/api"
+
+    def _answers(self) -> bool:
+        """Ask until it answers, or has ended."""
+        if self._child is None:
+            return answers(self.url, START_TIMEOUT)
+        end = time.monotonic() + START_TIMEOUT
+        while not self._child.ended() and time.monotonic() < end:
+            if answers(self.url, 2.0):
+                return True
+            time.sleep(0.05)
+        return False
+
+    def _failure(self) -> str:
+        if self._child is None:
+            return (
+                f"No Prefect server answers at {self.url}; unset PREFECT_API_URL to let"
+                " curvote start its own."
+            )
+        return f"Prefect's server did not start: {self.launch.why()}."
+
+
+def served_by(home: Path) -> dict[str, str] | None:
+    """Return ``{url, process}`` of the living ``curvote serve``, if there is one."""
+    try:
+        entry: dict[str, str] = json.loads((home / _ADDRESS).read_text())
+    except (OSError, ValueError):
+        return None
+    return entry if is_alive(entry["process"]) else None
+
+
+def _send_queued_events() -> None:
+    """Task runs reach the server as events, after the fact."""
+    worker = sys.modules.get("prefect.events.worker")
+    if worker is not None:
+        worker.EventsWorker.drain_all(timeout=5)

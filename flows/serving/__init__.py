@@ -1,0 +1,1 @@
+"""What `curvote serve` is made of: children, schedules, their firing."""

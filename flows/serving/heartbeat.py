@@ -1,0 +1,58 @@
+"""What `curvote serve` leaves in a file every few seconds: that it lives, and how."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from curvote.flows.environment import is_alive
+from curvote.run.project import Project
+
+# Older, and the process hangs although it is there.
+STALE = 60.0
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """How `curvote serve` stood when it last looked.
+
+    ``beat`` is of the clock that nobody sets (since the machine started), the others
+    are dates. ``good`` is when schedules were last known to fire, ``trouble`` why they
+    do not, empty where they do; ``next`` names each pipeline's next firings.
+    """
+
+    process: str
+    url: str
+    started: str
+    beat: float
+    good: str | None = None
+    trouble: str = ""
+    schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
+    next: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process that wrote it runs and did so lately."""
+        return is_alive(self.process) and time.monotonic() - self.beat < STALE
+
+    def write(self, project: Project) -> None:
+        """Replace the file, whole or not at all."""
+        path = _path(project)
+        temporary = path.with_suffix(".tmp")
+        temporary.write_text(json.dumps(asdict(self)), encoding="utf-8")
+        temporary.replace(path)
+
+
+def last(project: Project) -> Heartbeat | None:
+    """Return what the latest `serve` left; None where none did, or it is destroyed."""
+    try:
+        return Heartbeat(**json.loads(_path(project).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def _path(project: Project) -> Path:
+    return project.state / "serve.json"

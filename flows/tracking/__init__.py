@@ -1,0 +1,1 @@
+"""What MLflow holds of runs, and the pages that show it."""
