@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
-from curvote.representation.basis import STEP_TOLERANCE
+from curvote.representation.grid import STEP_TOLERANCE
 
 Array = NDArray[np.float64]
 

@@ -17,11 +17,11 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.representation import cosines
 from curvote.representation.cosines import COSINES
+from curvote.representation.grid import checked_grid
 
 Array = NDArray[np.float64]
 Domain = tuple[float, float]
 
-STEP_TOLERANCE = 1e-3
 CLEAR = 1e-6
 # FITPACK, which integrates splines for scikit-fda, crashes the process beyond.
 MOST_ORDER = 6
@@ -66,7 +66,7 @@ def projection(
     is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it. Errors
     name the size as it is ``called`` where it was given.
     """
-    points = _check_grid(grid)
+    points = checked_grid(grid)
     check_size(basis, size, order, len(points), called=called)
     domain = (float(points[0]), float(points[-1]))
     functions = BASES[basis](domain, size, order)
@@ -92,7 +92,7 @@ def values_on(grid: ArrayLike) -> Projection:
     The Gram matrix holds the weights of the trapezoid rule, so that inner products are
     those of the curves.
     """
-    points = _check_grid(grid)
+    points = checked_grid(grid)
     step = (points[-1] - points[0]) / (len(points) - 1)
     weights = np.full(len(points), step)
     weights[[0, -1]] /= 2
@@ -255,33 +255,6 @@ def _signed(vectors: Array, gram: Array) -> Array:
     clear = np.abs(products) > CLEAR * np.abs(products).max(axis=0)
     first = products[clear.argmax(axis=0), np.arange(len(gram))]
     return np.asarray(vectors * np.sign(first))
-
-
-def _check_grid(grid: ArrayLike) -> Array:
-    points = np.atleast_1d(validate.finite(grid=grid))
-    if points.ndim != 1 or len(points) < 2:
-        raise UserError(
-            f"grid has shape {points.shape}; it must be a list of at least 2 points."
-        )
-    steps = np.diff(points)
-    if (steps <= 0).any():
-        raise UserError(
-            "grid must be strictly increasing, but " + _place(points, steps <= 0)
-        )
-    usual = np.median(steps)
-    rounding = 4 * np.spacing(np.abs(points).max())
-    odd = ~np.isclose(steps, usual, rtol=STEP_TOLERANCE, atol=rounding)
-    if odd.any():
-        raise UserError(
-            f"grid must be equidistant (its usual step is {usual:.6g}), but "
-            + _place(points, odd)
-        )
-    return points
-
-
-def _place(points: Array, wrong: NDArray[np.bool_]) -> str:
-    i = int(np.flatnonzero(wrong)[0])
-    return f"point {i} is {points[i]:.10g} and point {i + 1} is {points[i + 1]:.10g}."
 
 
 def _check_curves(curves: Array, points: int) -> None:
