@@ -18,7 +18,6 @@ from curvote.counted import Counted, every, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.estimators.bounds import between
-from curvote.estimators.functional import curves, refuse_other, refuse_uneven
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
 from curvote.representation.basis import (
@@ -28,6 +27,7 @@ from curvote.representation.basis import (
     projection,
 )
 from curvote.representation.encoding import Encoded, Encoding
+from curvote.representation.functional import curves, refuse_other, refuse_uneven
 from curvote.representation.rescale import RESCALES
 from curvote.task import Task
 

@@ -21,6 +21,7 @@ from curvote.estimators.bounds import ends
 from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, seeds
+from curvote.representation.functional import refuse_curves
 from curvote.transfer import rules
 from curvote.transfer.choosing import choose
 from curvote.transfer.combination import combine, stated_weights
@@ -155,6 +156,7 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
         says what a row of all of them has spent. A ``sample_weight`` is a UserError.
         """
         refuse_weights(self, refused)
+        refuse_curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -182,6 +184,7 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
 
     def _records(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
+        refuse_curves(X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _stated(self, tables: Tables, classes: Classes) -> Task:

@@ -27,6 +27,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from curvote import validate
 from curvote.errors import UserError
 from curvote.random_state import checked
+from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 from curvote.warned import FILTERS
 
@@ -98,6 +99,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn the graph of the records X, (n, d)."""
+        refuse_curves(X)
         given: FloatArray = validate_data(
             self, X, dtype=np.float64, ensure_min_samples=2
         )
@@ -121,6 +123,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def ties(self, X: ArrayLike) -> csr_array:
         """Return W of records (n, d): sparse, (n, anchors), rows sum to 1."""
         check_is_fitted(self)
+        refuse_curves(X)
         return self._ties(validate_data(self, X, dtype=np.float64, reset=False))
 
     @property

@@ -10,7 +10,19 @@ import pytest
 from skfda import FDataGrid, FDataIrregular
 from skfda.representation.basis import BSplineBasis
 
-from curvote import DirectClassifier, MRMAClassifier, UserError
+from curvote import (
+    CurveClassifier,
+    DirectClassifier,
+    MRMAClassifier,
+    PrivateLabelClassifier,
+    PrivateLabelRegressor,
+    PrivateSearchCV,
+    Spectral,
+    TransferKernelClassifier,
+    UserError,
+)
+from curvote.classifier import Linear
+from curvote.named_columns import grid_names
 
 KINDS = pytest.mark.parametrize("kind", [DirectClassifier, MRMAClassifier])
 GRID = np.linspace(0, 9, 20)
@@ -129,3 +141,58 @@ def test_several_coordinates_and_surfaces_are_refused(kind: Any, data: Data) -> 
     surface = FDataGrid(np.zeros((60, 4, 5)), [[0, 1, 2, 3], [0, 1, 2, 3, 4]])
     with pytest.raises(UserError, match="X holds surfaces, over 2"):
         made(kind).fit(surface, data[1])
+
+
+def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
+    """An FDataGrid on it is judged as its values are; another one is refused."""
+    curves, y = data
+    fitted = made(MRMAClassifier, judge="coefficients").fit(curves, y)
+    line = Linear(fitted.coef_[0], fitted.intercept_[0], "coefficients")
+    model = CurveClassifier.of(
+        fitted.task_.encoding, grid_names(GRID), line, ("no", "yes")
+    )
+    expected = np.where(fitted.predict(curves) == 1, "yes", "no")
+    assert np.array_equal(model.predict(curves), expected)
+    for grid in (np.linspace(0, 1, 20), np.linspace(0, 9, 40)):
+        with pytest.raises(UserError, match=r"the model takes 20: 0 \.\. 9"):
+            model.predict(FDataGrid(np.zeros((2, len(grid))), grid))
+    with pytest.raises(UserError, match="FDataIrregular"):
+        model.predict(FDataIrregular.from_fdatagrid(curves))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateLabelClassifier("knn", 4.0),
+        PrivateLabelRegressor(epsilon=4.0),
+        PrivateSearchCV(PrivateLabelClassifier("knn", 4.0), holdout=0.5),
+        TransferKernelClassifier(),
+        Spectral(2, 10, 3),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda curves: curves,
+        lambda curves: curves.to_basis(BSplineBasis(domain_range=(0, 9), n_basis=6)),
+        FDataIrregular.from_fdatagrid,
+    ],
+    ids=["grid", "basis", "irregular"],
+)
+def test_who_learns_from_columns_says_how_curves_become_some(
+    model: Any, form: Any, data: Data
+) -> None:
+    """What the message says to give, given, is taken at fit and at predict."""
+    curves, y = data
+    given = form(curves)
+    with pytest.raises(UserError, match="columns of numbers") as refused:
+        model.fit(given, y)
+    cure = re.search(r"Give (.*), and", str(refused.value))
+    assert cure
+    columns = eval(cure[1], {"X": given, "BSplineBasis": BSplineBasis})
+    model.fit(columns, y)
+    judge = getattr(model, "predict", None) or model.transform
+    assert len(judge(columns)) == 60
+    with pytest.raises(UserError, match="columns of numbers"):
+        judge(given)

@@ -20,6 +20,7 @@ from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
+from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 
 
@@ -127,6 +128,7 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
         or randomizer than the model's are a UserError, as is a ``sample_weight``.
         """
         refuse_weights(self, refused)
+        refuse_curves(X)
         rng, entropy = sources(self.random_state)
         if isinstance(y, NoisedTargets):
             X = validate_data(self, X, dtype=np.float64)
@@ -145,6 +147,7 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted label of each record, (n,), within the bounds."""
         check_is_fitted(self, "estimator_")
+        refuse_curves(X)
         records = validate_data(self, X, dtype=np.float64, reset=False)
         told = np.asarray(self.estimator_.predict(records), dtype=np.float64)
         return np.clip(told, *checked_bounds(self.bounds))

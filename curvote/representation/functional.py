@@ -95,6 +95,22 @@ def refuse_other(points: Array | None, learned: Array | None) -> None:
     )
 
 
+def refuse_curves(X: Any) -> None:
+    """Refuse curves where columns of numbers are learned from; the cure is named."""
+    cure = ""
+    if hasattr(X, "data_matrix"):
+        cure = "X.data_matrix[..., 0]"
+    elif hasattr(X, "coefficients") and hasattr(X, "basis"):
+        cure = "X.coefficients"
+    elif hasattr(X, "start_indices"):
+        cure = "X.to_basis(BSplineBasis(X.domain_range, n_basis=10)).coefficients"
+    if cure:
+        raise UserError(
+            f"X is an {type(X).__name__}; columns of numbers are taken here. Give"
+            f" {cure}, and the same at predict."
+        )
+
+
 def same(one: Array, other: Array) -> bool:
     """Say whether two grids are one, but for rounding."""
     if len(one) != len(other):
