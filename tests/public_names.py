@@ -33,4 +33,4 @@ def described(section: str) -> set[str]:
     """Return the names that a section of parameters or attributes has entries for."""
     heads = [line for line in section.splitlines() if re.match(r"[\w*]", line)]
     names = [head.split(":")[0] for head in heads]
-    return {name.strip() for each in names for name in each.split(",")}
+    return {name.strip(" *") for each in names for name in each.split(",")}

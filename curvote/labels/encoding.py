@@ -29,13 +29,29 @@ def encode(
     *,
     prior: ArrayLike | None = None,
 ) -> Codes:
-    """Return one epsilon-LDP code for each of the labels ``y`` (n,).
+    """Return one epsilon-LDP code for each of the labels ``y``.
 
-    ``classes`` (K,) are public, and a class may be nobody's. Without them pandas
-    categories or both truth values are taken, else the labels that occur in ``y``,
-    which makes public which do. ``encoder`` is a name of `encoders`. ``prior``, (K,) or
-    (n, K), is public and for `rr_with_prior` only. ``random_state`` None draws from the
-    operating system: anything else protects nobody. Bad labels: see `places_of`.
+    Parameters
+    ----------
+    y : array (n,)
+        Text, whole numbers, truth values or pandas categories; bad labels: see
+        `places_of`.
+    classes : array (K,) or None, default=None
+        Public; a class may be nobody's. None takes pandas categories or both truth
+        values, else the labels that occur in ``y``, which makes public which do.
+    epsilon : float, default=1
+        Budget of each label, 2^-20 <= epsilon < inf.
+    encoder : str, default="auto"
+        A name of `curvote.labels.encoders`; ``auto`` looks at K and epsilon only.
+    random_state : int, RandomState, Generator, Entropy or None, default=None
+        None draws from the operating system: anything else protects nobody.
+    prior : array (K,) or (n, K), or None, default=None
+        Public, and for ``rr_with_prior`` only.
+
+    Returns
+    -------
+    Codes
+        All that leaves the labels' owners.
 
     Examples
     --------

@@ -89,7 +89,23 @@ def _scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanis
 
 
 def per_coordinate(name: str, d: int, epsilon: float, **params: Any) -> PerCoordinate:
-    """Build the scalar mechanism ``name`` for (n, d), spending ``epsilon`` in all.
+    """Build a scalar mechanism for records (n, d), spending ``epsilon`` in all.
+
+    Parameters
+    ----------
+    name : str
+        A mechanism for single values.
+    d : int
+        How many values a record has; each gets epsilon/d.
+    epsilon : float
+        Budget of a record.
+    **params
+        The mechanism's own.
+
+    Returns
+    -------
+    PerCoordinate
+        Its ``scalar`` is the mechanism of one value.
 
     Examples
     --------

@@ -13,7 +13,12 @@ from curvote.mechanisms.registry import MECHANISMS
 
 
 def names() -> list[str]:
-    """Return the names that ``make`` knows.
+    """Return the names that `make` knows.
+
+    Returns
+    -------
+    list of str
+        Of mechanisms for values, labels and records.
 
     Examples
     --------
@@ -32,10 +37,23 @@ def kind(name: str) -> type[Mechanism]:
 
 
 def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
-    """Build the mechanism ``name`` with ``epsilon`` for one value (vectors: a record).
+    """Build the mechanism ``name``.
 
-    Unknown names, unknown or missing parameters, and an epsilon that is not finite or
-    below ``base.SMALLEST_EPSILON``, are UserErrors.
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    epsilon : float
+        Budget for one value; of a mechanism for vectors, for a record. Below 2^-20
+        (``base.SMALLEST_EPSILON``) is a UserError, as are unknown or missing
+        parameters.
+    **params
+        The mechanism's own, as ``n_classes``, ``d``, ``delta`` or ``size``.
+
+    Returns
+    -------
+    Mechanism
+        With its exact law, its loss and its draws.
 
     Examples
     --------

@@ -57,11 +57,29 @@ def recommend(
     when_none_pass: str = "soft",
     mechanism: str = "laplace",
 ) -> Plan:
-    """Return the settings of highest expected accuracy for ``n`` clients in all.
+    """Return the settings of highest expected accuracy.
 
-    ``n`` >= 50; the rest as in ``predict``. All settings of a grid are compared on
-    common random numbers, the best again on new and more of them; the prediction comes
-    from a third stream, so that it is not the luck of the chosen one.
+    All settings of a grid are compared on common random numbers, the best again on new
+    and more of them; the prediction comes from a third stream, so that it is not the
+    luck of the chosen one.
+
+    Parameters
+    ----------
+    n : int
+        Clients in all, 50 or more.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of each client.
+    prior : UtilityPrior
+        How useful classifiers of the task can be.
+    when_none_pass, mechanism : str
+        As in `predict`.
+
+    Returns
+    -------
+    Plan
+        The settings, and what to expect of them.
 
     Examples
     --------

@@ -133,11 +133,29 @@ def expect_direct(
     seed: int = 0,
     lies: Lies = NONE,
 ) -> Expectation:
-    """Return how protocol ``direct`` will do with ``n`` >= 2 clients of ``d`` numbers.
+    """Return how protocol ``direct`` will do.
 
-    Each reports once with ``epsilon``; ``arm`` is that of the public rule unless it is
-    named. ``lies`` are reports of full length in the place of honest ones. Other values
-    are a UserError.
+    Parameters
+    ----------
+    n : int
+        Clients, 2 or more; each reports once.
+    d : int
+        Numbers of a record.
+    epsilon : float
+        Budget of a report.
+    signal : Signal
+        How labels depend on records.
+    arm : str or None, default=None
+        None takes that of the public rule.
+    seed : int, default=0
+        Of the draws.
+    lies : Lies, default=nobody's
+        Reports of full length in the place of honest ones.
+
+    Returns
+    -------
+    Expectation
+        Mean error, spread and arm. Values out of range are a UserError.
 
     Examples
     --------

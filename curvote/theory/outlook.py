@@ -133,11 +133,27 @@ def look_ahead(
     *,
     volunteers: int = 0,
 ) -> Outlook:
-    """Return what to expect of ``clients`` >= 2 with records of ``features`` numbers.
+    """Return what to expect of clients who report once, at each epsilon in turn.
 
-    Each reports once, with each of ``epsilons`` in turn. ``positive`` is the share of
-    class +1, ``liars`` that of clients who lie, in [0, 1/2). ``volunteers`` beside them
-    would make their labelled records public. Values out of range are a UserError.
+    Parameters
+    ----------
+    clients : int
+        2 or more.
+    features : int
+        Numbers of a record.
+    epsilons : iterable of float
+        Budgets of a report.
+    positive : float in (0, 1), default=0.5
+        The share of class +1.
+    liars : float in [0, 1/2), default=0
+        The share of clients who lie.
+    volunteers : int, default=0
+        People beside them who would make their labelled records public.
+
+    Returns
+    -------
+    Outlook
+        A row for each epsilon. Values out of range are a UserError.
 
     Examples
     --------

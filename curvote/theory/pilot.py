@@ -28,10 +28,26 @@ def prior_from_weak(
 ) -> UtilityPrior:
     """Return ``prior`` with the separation that gives weak classifiers ``weak``.
 
-    ``weak`` is the mean true accuracy, before reversal, of classifiers that learn from
-    ``n_per_learner`` reports of ``d`` coordinates at ``epsilon`` each: the mean
-    estimated utility of a pilot, for example. ``mechanism`` is as in ``predict``. Where
-    no separation gives ``weak``, a UserError says what can be reached.
+    Parameters
+    ----------
+    prior : UtilityPrior
+        What is believed beside the separation.
+    weak : float
+        The mean true accuracy of weak classifiers before reversal: the mean estimated
+        utility of a pilot, for example.
+    n_per_learner : int
+        The reports that each learns from.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of a report.
+    mechanism : str, default="laplace"
+        As in `predict`.
+
+    Returns
+    -------
+    UtilityPrior
+        Where no separation gives ``weak``, a UserError says what can be reached.
 
     Examples
     --------

@@ -82,12 +82,35 @@ def predict(
 ) -> Prediction:
     """Return what MRMA with nearest-centroid learners will reach.
 
-    ``n_train`` clients report (z in [-1, 1]^``d``, label) and ``n_vote`` clients vote,
-    each at ``epsilon``; ``n_learners`` classifiers learn from ``n_per_learner`` reports
-    each and share the votes; reversal, then averaging by max(u - ``cutoff``, 0).
     Nothing but these numbers, the noise that an unbiased ``mechanism`` states and
     ``prior`` enters: thousands of draws of class means and vote counts. No other
     learner depends on class means alone; under noise this is the one to take.
+
+    Parameters
+    ----------
+    n_train, n_vote : int
+        Clients who report (z in [-1, 1]^d, label), and who vote.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of each client.
+    prior : UtilityPrior
+        How useful classifiers of the task can be.
+    n_per_learner, n_learners : int
+        Reports that a classifier learns from, and the classifiers that share the votes.
+    cutoff : float in [0.5, 1)
+        After reversal they are averaged by max(u - cutoff, 0).
+    when_none_pass : "soft", "best" or "uniform", default="soft"
+        What is averaged where no utility is above the cutoff.
+    mechanism : str, default="laplace"
+        What noises a number.
+    seed : int, default=0
+        Of the draws.
+
+    Returns
+    -------
+    Prediction
+        Of one run.
 
     Examples
     --------

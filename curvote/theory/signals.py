@@ -100,8 +100,16 @@ WEAK, MIDDLE, STRONG = 0.40, 0.25, 0.10
 def strengths(positive: float = 0.5) -> dict[str, Signal]:
     """Return a weak, a middle and a strong signal.
 
-    The best rule errs on 40, 25 and 10 % where the classes are equal, and has the same
-    slopes where they are not.
+    Parameters
+    ----------
+    positive : float in (0, 1), default=0.5
+        The share of class +1.
+
+    Returns
+    -------
+    dict of Signal
+        The best rule errs on 40, 25 and 10 % where the classes are equal, and has the
+        same slopes where they are not.
 
     Examples
     --------

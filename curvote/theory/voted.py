@@ -22,10 +22,30 @@ RUNS = 24
 def expect_votes(
     n: int, d: int, epsilon: float, signal: Signal, *, seed: int = 0, lies: Lies = NONE
 ) -> Expectation:
-    """Return how protocol ``votes`` will do with ``n`` >= 1 clients of ``d`` numbers.
+    """Return how protocol ``votes`` will do.
 
-    Each judges one of 100 random directions, or of ``n`` where that is less, with its
-    whole ``epsilon``. Other values are a UserError.
+    Each client judges one of 100 random directions, or of ``n`` where that is less,
+    with its whole ``epsilon``.
+
+    Parameters
+    ----------
+    n : int
+        Clients, 1 or more.
+    d : int
+        Numbers of a record.
+    epsilon : float
+        Budget of a vote.
+    signal : Signal
+        How labels depend on records.
+    seed : int, default=0
+        Of the draws.
+    lies : Lies, default=nobody's
+        Who votes as they like.
+
+    Returns
+    -------
+    Expectation
+        Mean error and spread. Values out of range are a UserError.
 
     Examples
     --------

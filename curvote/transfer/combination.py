@@ -34,11 +34,29 @@ def combine(
 ) -> Model:
     """Return the classifier of ``target`` from releases for ``task``.
 
-    ``weights`` names a rule (`curvote.transfer.weighing`) or states a number >= 0 for
-    each server, 0 for those not named; ``decide`` is ``balanced`` (as if classes were
-    equally frequent) or ``prior`` (as they are at the target). A source without a
-    release is left out. UserError: no release of the target, a release for another
-    task, two of one server, an unknown name.
+    Parameters
+    ----------
+    task : curvote.transfer.Task
+        What all servers were asked.
+    releases : iterable of Release
+        At most one of each server; a source without a release is left out.
+    target : str
+        The server that the classifier is for; its release must be among them.
+    weights : str or mapping from server to a number >= 0, default="aligned"
+        A rule of `curvote.transfer.weighing`, or what is stated: 0 for those not named.
+    decide : "balanced" or "prior", default="balanced"
+        As if classes were equally frequent, or as they are at the target.
+
+    Returns
+    -------
+    Model
+        A classifier of raw records.
+
+    Raises
+    ------
+    UserError
+        No release of the target, a release for another task, two of one server, an
+        unknown name.
 
     Examples
     --------

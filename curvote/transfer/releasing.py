@@ -116,13 +116,32 @@ def noise_of(asked: Task, n: int) -> GaussianNoise | None:
 def release(
     task: Task, server: str, X: ArrayLike, y: ArrayLike, entropy: Entropy | None = None
 ) -> Release:
-    """Return the one release of ``server`` about records X (n, d) with labels y (n,).
+    """Return the one release of ``server`` about its records.
 
-    Columns are in the order of ``task.features``, labels among its classes; a class may
-    be missing. Without ``entropy`` the operating system's is used; with a seeded one
-    the noise depends on task, server and seed, never on the records. UserError, and
-    nothing is drawn: another width, NaN, an unknown label, no record, a delta above
-    1/n.
+    Parameters
+    ----------
+    task : curvote.transfer.Task
+        What the servers are asked.
+    server : str
+        Which of them this is.
+    X : array (n, d)
+        Its records; columns are in the order of ``task.features``.
+    y : array (n,)
+        Labels among the task's classes; a class may be missing.
+    entropy : Entropy or None, default=None
+        None draws from the operating system. With a seeded one the noise depends on
+        task, server and seed, never on the records.
+
+    Returns
+    -------
+    Release
+        All that leaves the server.
+
+    Raises
+    ------
+    UserError
+        And nothing is drawn: another width, NaN, an unknown label, no record, a delta
+        above 1/n.
 
     Examples
     --------

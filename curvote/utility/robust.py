@@ -42,10 +42,26 @@ def robust_box(
     bounds: ArrayLike,
     entropy: Entropy | None = None,
 ) -> RobustBox:
-    """Return how far the ``sensitive`` features of a ``record`` (D,) can move.
+    """Return how far the ``sensitive`` features of a record can move.
 
-    ``bounds`` (s, 2) are public. Deterministic where the kind of model is known, else
-    by queries at random points (``entropy``, the operating system's if not given).
+    Parameters
+    ----------
+    model : object
+        A fitted classifier, or a function that answers.
+    record : array (D,)
+        In the model's units.
+    sensitive : sequence of int
+        The columns that may move, s of them.
+    bounds : array (s, 2)
+        One (low, high) for each, public.
+    entropy : Entropy or None, default=None
+        Of random points, where the kind of model is unknown; None is the operating
+        system's. Nothing is random where it is known.
+
+    Returns
+    -------
+    RobustBox
+        In which the answer stays.
 
     Examples
     --------

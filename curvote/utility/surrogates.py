@@ -72,9 +72,29 @@ def surrogate(
 ) -> Surrogate:
     """Return trees fitted to ``queries`` answers of the model.
 
-    The questions are public records (m, D) with their ``sensitive`` columns drawn anew,
-    uniformly within the ``bounds`` (s, 2) and on their edges. All but a quarter of them
-    are asked where trees fitted so far are divided. The random numbers are a study's.
+    The questions are public records with their ``sensitive`` columns drawn anew,
+    uniformly within the ``bounds`` and on their edges. All but a quarter of them are
+    asked where trees fitted so far are divided.
+
+    Parameters
+    ----------
+    model : object
+        A fitted classifier, or a function that answers.
+    public : array (m, D)
+        Public records.
+    sensitive : tuple of int
+        The columns that are noised, s of them.
+    bounds : array (s, 2)
+        One (low, high) for each, public.
+    queries : int, default=20000
+        How many answers are asked for.
+    seed : int, default=0
+        The random numbers are a study's.
+
+    Returns
+    -------
+    Surrogate
+        For `quantify`, whatever the records.
 
     Examples
     --------

@@ -27,12 +27,28 @@ def noise_targets(
     *,
     prior: ArrayLike | None = None,
 ) -> NoisedTargets:
-    """Return one epsilon-LDP value for each of the labels ``y`` (n,).
+    """Return one epsilon-LDP value for each of the labels ``y``.
 
-    ``bounds`` are public; labels beyond count as lying on them. ``prior``, (m,), public
-    shares of m equal cells of the bounds, is what the bins of ``rr_on_bins`` are
-    optimal for; that randomizer without one is a UserError. Labels that are not finite,
-    bounds that do not increase and an epsilon that is not above 0 are UserErrors.
+    Parameters
+    ----------
+    y : array (n,)
+        Finite numbers.
+    bounds : (lower, upper)
+        Public; labels beyond count as lying on them.
+    epsilon : float, default=1
+        Budget of each label.
+    randomizer : "auto", "piecewise", "hybrid" or "rr_on_bins", default="auto"
+        As in `PrivateLabelRegressor`.
+    random_state : int, RandomState, Generator, Entropy or None, default=None
+        None draws from the operating system: anything else protects nobody.
+    prior : array (m,) or None, default=None
+        Public shares of m equal cells of the bounds, which the bins of ``rr_on_bins``
+        are optimal for; that randomizer without one is a UserError.
+
+    Returns
+    -------
+    NoisedTargets
+        All that leaves the labels' owners.
 
     Examples
     --------

@@ -13,10 +13,21 @@ from curvote.labels.score import Score, score_of
 def squared_error(model: Any, X: Any, targets: NoisedTargets) -> Score:
     """Return the mean squared error of ``model`` on records whose labels nobody shows.
 
-    ``model`` is a fitted regressor, or its predictions (n,); it must not have seen the
-    targets. ``value`` is unbiased where `NoisedTargets.squared_errors` is, in the
-    labels' unit squared, and may be below 0 where the noise is large; ``low`` to
-    ``high`` holds the true error in 95 of 100 cases.
+    Parameters
+    ----------
+    model : a fitted regressor, or its predictions (n,)
+        It must not have seen the targets.
+    X : array (n, d)
+        Public features, as the model wants them.
+    targets : NoisedTargets
+        One for each record.
+
+    Returns
+    -------
+    Score
+        ``value`` is unbiased where `NoisedTargets.squared_errors` is, in the labels'
+        unit squared, and may be below 0 where the noise is large; ``low`` to ``high``
+        holds the true error in 95 of 100 cases.
 
     Examples
     --------
