@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.house import PACKAGES, ROOT
+from tests.house import ROOT
 from tests.toy_town import CELLS, STEPS, Town, read_mlflow, run_all
 
 
@@ -27,7 +27,7 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
 def test_the_toy_is_one_folder_and_one_line(town: Town) -> None:
     """Nothing else of the copy differs from the product."""
     changed = []
-    for name in PACKAGES:
+    for name in ("curvote", "curvote/flows", "curvote/tasks"):
         for path in sorted((ROOT / name).rglob("*.*")):
             mine = town.house.root / path.relative_to(ROOT)
             known = "__pycache__" in path.parts or not path.is_file()
