@@ -42,6 +42,11 @@ class SystemEntropy:
 class SeededEntropy:
     """Reproducible words for studies; whoever knows the seed can remove the noise.
 
+    Parameters
+    ----------
+    seed : int or numpy.random.SeedSequence
+        The same words for the same seed.
+
     Examples
     --------
     >>> from curvote.mechanisms import make

@@ -20,9 +20,18 @@ class Problem:
 class UserError(ValueError):
     """The input is wrong: says what was given, where it stands and what would be right.
 
-    ``where`` is a key path in pipelines.yaml, such as
-    ``("pipelines", "demo", "clients")``; the command line turns it into a line number.
-    ``problems`` holds everything that was found in one pass.
+    Parameters
+    ----------
+    message : str
+        What to tell the user.
+    where : tuple or None, default=None
+        A key path in pipelines.yaml, such as ``("pipelines", "demo", "clients")``; the
+        command line turns it into a line number.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        Everything that was found in one pass.
 
     Examples
     --------

@@ -33,10 +33,18 @@ def refuse_delta(delta: float, records: int = 1) -> float:
 class Budget:
     """An (epsilon, delta) differential-privacy budget under replace-one adjacency.
 
-    ``0 < epsilon < inf`` and ``0 <= delta < 1``; anything else, NaN included, is a
-    UserError. ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14);
-    ``|`` is parallel composition, the larger of each, for releases about different
-    clients (McSherry 2009, theorem 4).
+    Parameters
+    ----------
+    epsilon : float
+        0 < epsilon < inf.
+    delta : float, default=0
+        0 <= delta < 1. Anything else, NaN included, is a UserError, here and above.
+
+    Notes
+    -----
+    ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14); ``|`` is parallel
+    composition, the larger of each, for releases about different clients (McSherry
+    2009, theorem 4).
 
     Examples
     --------

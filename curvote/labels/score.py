@@ -16,7 +16,16 @@ Z: Final = 1.959963984540054
 class Score(NamedTuple):
     """An estimate, its standard error, and the ends of a 95 % interval.
 
-    Neither is cut to what the score can be: an accuracy may be above 1 here.
+    None is cut to what the score can be: an accuracy may be above 1 here.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    se : float
+        Its standard error.
+    low, high : float
+        The interval.
 
     Examples
     --------

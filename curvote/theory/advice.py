@@ -24,7 +24,16 @@ ROUGH, FINALISTS = 300, 12
 
 @dataclass(frozen=True)
 class Plan:
-    """Recommended settings, as in ``predict``, and what to expect of them.
+    """Recommended settings, and what to expect of them.
+
+    Parameters
+    ----------
+    n_train, n_vote, n_per_learner, n_learners : int
+        As in `predict`.
+    cutoff : float
+        As in `predict`.
+    prediction : Prediction
+        Of these settings.
 
     Examples
     --------

@@ -46,8 +46,14 @@ _QUANTILES = (np.arange(100) + 0.5) / 100
 class Expectation:
     """What to expect of one run, in [0, 1].
 
-    ``error`` is the mean error of the classifier on new records, ``spread`` its
-    standard deviation from run to run; ``arm`` is the arm of `direct`.
+    Parameters
+    ----------
+    error : float
+        The mean error of the classifier on new records.
+    spread : float
+        Its standard deviation from run to run.
+    arm : str
+        The arm of `direct`.
 
     Examples
     --------

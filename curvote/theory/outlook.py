@@ -89,6 +89,21 @@ class Row:
 class Outlook:
     """A row for each epsilon, beside the majority's error and the best rules'.
 
+    Parameters
+    ----------
+    clients, features : int
+        How many, and the numbers of a record.
+    positive : float
+        The share of class +1.
+    signals : dict of Signal
+        For which it is worked out.
+    rows : list of Row
+        One for each epsilon.
+    liars : float
+        The share of clients who lie.
+    volunteers : Offer or None, default=None
+        What people beside them would bring.
+
     Examples
     --------
     >>> from curvote.theory import look_ahead

@@ -27,12 +27,23 @@ INTERVAL = (0.025, 0.975)
 class Prediction:
     """What to expect of one run, over the noise, the draws and the votes.
 
-    ``accuracy`` is the mean accuracy of the final classifier on unperturbed data,
-    ``spread`` its standard deviation from run to run, ``interval`` the middle 95 %.
-    ``weak`` and ``weak_spread``: mean and standard deviation of the accuracies of the
-    weak classifiers before reversal. ``reversal_right``: how often reversal leaves the
-    better of f and -f. ``none_passed``: how often no utility is above the cutoff.
-    ``standard_error`` is that of ``accuracy``, from a finite number of draws.
+    Parameters
+    ----------
+    accuracy : float
+        The mean accuracy of the final classifier on unperturbed data.
+    spread : float
+        Its standard deviation from run to run.
+    interval : (float, float)
+        The middle 95 %.
+    weak, weak_spread : float
+        Mean and standard deviation of the accuracies of the weak classifiers before
+        reversal.
+    reversal_right : float
+        How often reversal leaves the better of f and -f.
+    none_passed : float
+        How often no utility is above the cutoff.
+    standard_error : float
+        Of ``accuracy``, from a finite number of draws.
 
     Examples
     --------

@@ -27,9 +27,14 @@ _TINY = 1e-12
 class Signal:
     """P(y = +1 | x) = 1/(1 + exp(-slope x - intercept)), x = z along one direction.
 
-    z is standard normal in every coordinate, as public coordinates should be. The
-    slope is the one at which the best rule errs on ``balanced``, in (0, 1/2), were the
-    classes equal; the intercept gives class +1 the share ``positive``, in (0, 1).
+    z is standard normal in every coordinate, as public coordinates should be.
+
+    Parameters
+    ----------
+    balanced : float in (0, 1/2)
+        On what the best rule errs, were the classes equal: gives the slope.
+    positive : float in (0, 1), default=0.5
+        The share of class +1: gives the intercept.
 
     Examples
     --------

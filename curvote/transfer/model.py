@@ -47,10 +47,28 @@ class Standing:
 class Model:
     """A classifier for the target, combined from the releases of several servers.
 
-    ``rows`` are multiplied with the features of a query: the scores themselves, or,
-    where there is a ``reading``, every server's contrasts, which it weighs. ``inside``
-    says that a server's own records stand in it without noise: it is for use there
-    only. Pickles as it is; `to_bytes` and `from_bytes` are its file.
+    Pickles as it is; `to_bytes` and `from_bytes` are its file.
+
+    Parameters
+    ----------
+    task : curvote.transfer.Task
+        What the servers were asked.
+    target : str
+        The server that it is for.
+    weights : str
+        The rule of the weights.
+    decision : Decision
+        From scores to classes.
+    servers : tuple of Standing
+        What is said of each server.
+    rows : array
+        Multiplied with the features of a query: the scores themselves, or, where there
+        is a ``reading``, every server's contrasts.
+    reading : Reading or None, default=None
+        Weighs the contrasts at each query.
+    inside : bool, default=False
+        Whether a server's own records stand in it without noise: it is for use there
+        only.
 
     Examples
     --------

@@ -29,11 +29,22 @@ RARE = 1e-30
 class Release:
     """The noised numbers of one server, (epsilon, delta)-private for each record.
 
-    ``values`` (length,) are whole steps, ``sigma`` is the noise's standard deviation in
-    the same unit, ``n`` the number of records, which is public, ``task`` the digest of
-    what the server was asked (`Task.only`). Where the task's level is ``public`` or
-    ``own`` there is no noise and no budget; ``kept`` are the latter, which never leave
-    the server.
+    Parameters
+    ----------
+    values : array (length,)
+        Whole steps.
+    sigma : float
+        The noise's standard deviation in the same unit.
+    n : int
+        The number of records, which is public.
+    budget : Budget or None
+        None where the task's level is ``public`` or ``own``: there is no noise.
+    server : str
+        Whose it is.
+    task : str
+        The digest of what the server was asked (`Task.only`).
+    kept : bool, default=False
+        Whether they are a server's own, which never leave it.
 
     Examples
     --------

@@ -30,10 +30,18 @@ from curvote.validate import FloatArray
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of each record with its clean answer, arrays (n,).
+    """Agreement of each record with its clean answer.
 
-    ``lower <= agreement <= upper``; ``bound`` is the box bound, NaN where there is
-    none; ``queries`` counts the model's answers.
+    Parameters
+    ----------
+    agreement, lower, upper : arrays (n,)
+        ``lower <= agreement <= upper``.
+    bound : array (n,)
+        The box bound, NaN where there is none.
+    evidence : "exact", "bracket" or "draws"
+        What kind of answer this is.
+    queries : array (n,)
+        Counts the model's answers.
 
     Examples
     --------

@@ -35,7 +35,14 @@ KNOWN = 0.2
 
 @dataclass(frozen=True)
 class Surrogate:
-    """Trees fitted to ``queries`` answers of a model, once for all records.
+    """Trees fitted to answers of a model, once for all records.
+
+    Parameters
+    ----------
+    trees : object
+        A forest of scikit-learn.
+    queries : int
+        How many answers they were fitted to.
 
     Examples
     --------
