@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,8 +15,8 @@ from curvote.random_state import RandomState
 
 Counts = NDArray[np.int64]
 
-_said: set[str] = set()
-_SAID = "clones"
+# Fits of clones in this process, by class: searches may fit them in several.
+_fits: Counter[str] = Counter()
 
 
 class Counted:
@@ -53,23 +54,21 @@ class Counted:
         self._warn()
 
     def __sklearn_clone__(self) -> Any:
-        """Return a clone, which counts anew but knows of its siblings."""
+        """Return a clone, which counts anew and knows that it is one."""
         made = super().__sklearn_clone__()  # type: ignore[misc]  # BaseEstimator's
-        # A list, because clones share it, and a plain one may stand in any file.
-        vars(made)["_fits"] = vars(self).setdefault("_fits", [0])
+        vars(made)["_cloned"] = True
         return made
 
     def _warn(self) -> None:
-        """Say once in a process what two fits of clones of one object mean."""
-        fits = getattr(self, "_fits", None)
-        if fits is None or self.random_state is not None:
+        """Say once in a process what two fits of clones mean."""
+        kind = type(self).__name__
+        if not vars(self).get("_cloned") or self.random_state is not None:
             return
-        fits[0] += 1
-        if fits[0] < 2 or _SAID in _said:
+        _fits[kind] += 1
+        if _fits[kind] != 2:
             return
-        _said.add(_SAID)
         warnings.warn(
-            f"{type(self).__name__} was cloned and fitted twice: each fit releases its"
+            f"{kind} was cloned and fitted twice: each fit releases its"
             " rows anew, and spent_ of one clone knows nothing of the others. In k"
             " folds a row spends (k - 1) epsilon, in a search over g candidates"
             f" (g (k - 1) + 1) epsilon. {self.instead} Said once.",

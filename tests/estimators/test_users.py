@@ -5,7 +5,9 @@ One table of all of them: who releases rows counts them, and says where noise is
 
 from __future__ import annotations
 
+import pickle
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -53,7 +55,7 @@ def data() -> Data:
 @pytest.fixture
 def unsaid(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """Collect warnings in a process that has said nothing yet."""
-    monkeypatch.setattr(counted, "_said", set())
+    monkeypatch.setattr(counted, "_fits", Counter())
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         yield heard
@@ -176,6 +178,16 @@ def test_a_study_and_one_object_say_nothing(data: Data, unsaid: list[Any]) -> No
     DirectClassifier().fit(x, y).fit(x, y)
     clone(DirectClassifier()).fit(x, y)
     assert not unsaid
+
+
+def test_a_clone_in_another_process_knows_that_it_is_one(
+    data: Data, unsaid: list[Any]
+) -> None:
+    """A search with several jobs pickles its clones: a process says it once."""
+    original = DirectClassifier()
+    for _ in "abc":
+        pickle.loads(pickle.dumps(clone(original))).fit(*data)
+    assert len(unsaid) == 1
 
 
 def test_ensembles_seed_their_members_which_say_so(data: Data) -> None:
