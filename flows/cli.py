@@ -15,6 +15,7 @@ from curvote.flows.commands import audit as cli_audit
 from curvote.flows.commands import check as cli_check
 from curvote.flows.commands import client as cli_client
 from curvote.flows.commands import data as cli_data
+from curvote.flows.commands import gc as cli_gc
 from curvote.flows.commands import init as cli_init
 from curvote.flows.commands import intake as cli_intake
 from curvote.flows.commands import ledger as cli_ledger
@@ -210,30 +211,6 @@ def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
     typer.echo(str(draw(place, completed(place, pipeline))))
 
 
-@app.command()
-def gc(
-    dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
-    keep: Annotated[int, typer.Option(min=1, help="Runs to keep a pipeline.")] = 1,
-    older: Annotated[
-        str | None, typer.Option(help="Also records, pages, logs: 36h, 90d, 12w.")
-    ] = None,
-    project: ProjectOption = None,
-) -> None:
-    """Delete artifacts that no pipeline's latest completed run uses, and what is old.
-
-    What is old says --older, or retention in pipelines.yaml; what a latest run needs, a
-    release, a ledger and an intake always stay.
-    """
-    from curvote.flows.retention import collect, limits_of
-
-    place = _project(project)
-    limits = limits_of(place, older)
-    verb = "would free" if dry_run else "freed"
-    for pile in collect(place, keep=keep, limits=limits, dry_run=dry_run):
-        size, count = pile.bytes / 2**20, len(pile.paths)
-        typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
-
-
 for command in (
     cli_init.init,
     cli_check.check,
@@ -244,6 +221,7 @@ for command in (
     cli_audit.audit,
     cli_predict.predict,
     cli_reproduce.reproduce,
+    cli_gc.gc,
     doctor.doctor,
     utility,
 ):
@@ -271,23 +249,27 @@ def _run(project: Path | None, **given: Any) -> None:
 def _checked(project: Path | None, given: dict[str, Any]) -> Project:
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.file import PipelinesFile
+    from curvote.run.config.source import own_file
     from curvote.run.engines import engine_of
 
     place = _project(project)
     environment.prepare(place.root)
-    file_of(place, given["pipeline"]).configured(
+    file = file_of(place, given["pipeline"])
+    configured = file.configured(
         given["pipeline"],
         given.get("overrides", ()),
         replicates=given.get("replicates"),
         seed=given.get("seed"),
     )
+    with file.placing(given["pipeline"]):
+        own_file(place, configured.pipeline)
     runtime = PipelinesFile(place).runtime()
     engine_of(place, runtime, given.get("engine"), given.get("workers"))
     return place
 
 
 def main() -> None:
-    """Run the command line: exit 0 done, 1 failed, 2 user error."""
+    """Run the command line: exit 0 done, 1 failed, 2 user error, 3 a run is blocked."""
     try:
         app()
     except UserError as error:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from curvote.datasets.lookup import chosen, remote
-from curvote.errors import UserError
 from curvote.protocols.roles import too_many
 from curvote.run.config.file import Configured
-from curvote.run.config.source import files_of, given
+from curvote.run.config.source import own_file
 from curvote.run.project import Project
 
 if TYPE_CHECKING:
@@ -24,12 +22,9 @@ def examined(project: Project, configured: Configured) -> Examined | None:
             the pipeline asks for.
     """
     source = configured.pipeline.source
-    if not given(source) or remote(source):
+    path = own_file(project, configured.pipeline)
+    if path is None or remote(source):
         return None
-    (name,) = files_of(configured.pipeline)
-    path = project.root / Path(name)
-    if not path.is_file():
-        raise UserError(f"no file {path}.", where=("source", "path"))
     dataset, parameters = chosen(source)
     found: Examined = dataset.examined(parameters, {"path": path})
     _refuse_more(configured, found.clients)
