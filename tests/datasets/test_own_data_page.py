@@ -92,7 +92,7 @@ def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=150,
+        timeout=400,  # a busy machine starts a server slowly
     )
 
 
