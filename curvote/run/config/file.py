@@ -112,7 +112,7 @@ class PipelinesFile:
         inherited = set(defaults) - set(pipelines[name]) - {_key(one) for one in asked}
         try:
             refuse_in_production(stated, merged, where)
-            return _configured(name, merged, where, tuple(overrides), inherited)
+            return _configured(name, merged, where, tuple(asked), inherited)
         except UserError as error:
             raise self.located(error, asked) from None
 
