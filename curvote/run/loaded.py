@@ -78,8 +78,9 @@ class Run:
     def scores(self, *, each: bool = False) -> pd.DataFrame:
         """Return a row for each cell, method and metric: mean, ``se``, replicates.
 
-        With ``each`` a row for every replicate and metric, in ``value``. Shares are in [0, 1]. A
-        release has no rows: its truth is not known. UserError: the scores are gone.
+        With ``each`` a row for every replicate and metric, in ``value``. Shares are in
+        [0, 1]. A release has no rows: its truth is not known. UserError: the scores are
+        gone.
         """
         need_scores(self.project, self.record)
         if each:
