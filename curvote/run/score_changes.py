@@ -84,7 +84,7 @@ class Change:
         """Return it as ``diff --json`` prints it."""
         told = ("a", "b", "difference", "se", "z", "df", "p", "test")
         own = {name: getattr(self, name) for name in told}
-        verdict = {"beyond_chance": self.beyond, "said": self.said}
+        verdict = {"beyond_chance": self.beyond, "verdict": self.said}
         where = {name: value for name, value in self.where.items() if value is not None}
         return where | own | {"replicates": list(self.n)} | verdict
 

@@ -101,7 +101,9 @@ def test_the_document_is_plain_json(place: Project) -> None:
     """Configuration, keys with reasons, scores with z, and where figures are."""
     made = _two(place, 2).document()
     assert {"configuration", "keys", "scores", "figures", "notes"} <= set(made)
-    assert {"a", "b", "difference", "se", "z", "p", "test"} <= set(made["scores"][0])
+    assert {"a", "b", "difference", "se", "z", "p", "test", "verdict"} <= set(
+        made["scores"][0]
+    )
     assert made["b"]["overrides"] == ["aggregate.cutoff=0.55", "seed=8"]
 
 
