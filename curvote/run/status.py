@@ -52,6 +52,7 @@ def _row(
         "description": about.description,
         "run": record.id if record else "",
         "status": state_of(record, is_alive) if record else "never run",
+        "why": record.why if record else "",
         "started": record.started if record else "",
         "last_success": _last_success(project, about.name) if scheduled else "",
         "artifacts": "; ".join([counted, *altered]),

@@ -15,8 +15,7 @@ from curvote.errors import UserError
 from curvote.flows.output.terminal import Json, ProjectOption, interruptible, say_rows
 from curvote.run.project import Project, find_project
 
-_COLUMNS = ("pipeline", "run", "status", "started", "artifacts")
-_SUCCESS = "last_success"
+_COLUMNS = ("pipeline", "run", "status", "started", "last_success", "artifacts", "why")
 _EVERY = 2.0
 
 
@@ -89,8 +88,9 @@ def _say(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
     for group, own in groupby(rows, lambda row: row["group"]):
         typer.echo(group)
         shown = [row | {"pipeline": f"  {row['pipeline']}"} for row in own]
-        last = (_SUCCESS,) if any(row[_SUCCESS] for row in shown) else ()
-        say_rows(shown, (*_COLUMNS[:-1], *last, *_COLUMNS[-1:], "description"), False)
+        every = (*_COLUMNS, "description")
+        told = [name for name in every if any(row[name] for row in shown)]
+        say_rows(shown, told, as_json=False)
 
 
 def _project(start: Path | None) -> Project:
