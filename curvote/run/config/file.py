@@ -123,7 +123,7 @@ class PipelinesFile:
             with _inside(where):
                 refuse_unstated(merged)
             refuse_in_production(stated, merged, where)
-            return _configured(name, merged, where, tuple(overrides), inherited)
+            return _configured(name, merged, where, tuple(asked), inherited)
         except UserError as error:
             raise self.located(error, asked) from None
 

@@ -84,9 +84,10 @@ class Pipeline(Strict):
 
     `model` adds those of its systems. ``protocols`` and the axes of ``grid`` make the
     settings of one run, all on the same data; ``label`` is what tables call the
-    protocol of one.
+    protocol of one. ``description`` says to people what it is for.
     """
 
+    description: str | None = None
     mode: Literal["study", "production"] = "study"
     protocol: str = DEFAULT
     protocols: list[str | dict[str, Any]] = []
