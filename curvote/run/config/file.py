@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import yaml
-
 from curvote.errors import Problem, UserError, Where, closest, did_you_mean
 from curvote.run.config import schema
 from curvote.run.config.form import validated
@@ -20,7 +18,7 @@ from curvote.run.config.parts import parts
 from curvote.run.config.runtime import Runtime
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
-from curvote.run.config.yaml_lines import line_of, load
+from curvote.run.config.yaml_lines import load, parsed
 from curvote.run.project import PIPELINES, Project
 
 
@@ -171,7 +169,7 @@ class PipelinesFile:
             made = problem.where not in self.lines and _within(given, path)
             if made or _within(path, given):
                 return f"--set {override}: {path}: "
-        line = line_of(self.lines, problem.where)
+        line = self.lines.line(problem.where)
         place = f"{self.called}:{line}" if line else self.called
         return f"{place}: {path}: "
 
@@ -276,12 +274,10 @@ def _checked(
 
 def _override(values: dict[str, Any], text: str) -> None:
     """Apply ``a.b=v``; the value is read as YAML."""
-    path, equals, value = text.partition("=")
+    path, equals, given = text.partition("=")
     if not equals or not path:
         raise UserError(f"--set {text!r}: write it as a.b=value.")
     try:
-        put(values, path, yaml.safe_load(value))
-    except yaml.YAMLError:
-        raise UserError(f"--set {text!r}: {value!r} is not a YAML value.") from None
+        put(values, path, parsed(given))
     except UserError as error:
         raise UserError(f"--set {text!r}: {error}") from None
