@@ -52,6 +52,7 @@ Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v
 Schema = Annotated[
     bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
 ]
+Why = Annotated[bool, typer.Option("--why", help="Every reason, not just the first.")]
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
@@ -116,6 +117,7 @@ def plan(
     overrides: Set = [],  # noqa: B006 - typer copies the default
     replicates: Replicates = None,
     seed: Seed = None,
+    why: Why = False,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
@@ -136,7 +138,7 @@ def plan(
     from curvote.flows.output.tables import print_plan
 
     tell_choices(made)
-    print_plan(rows)
+    print_plan(rows, why=why)
 
 
 @app.command("list")

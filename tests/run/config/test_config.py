@@ -213,7 +213,7 @@ def test_each_part_of_a_wrong_source_is_named(tmp_path: Path, mode: str) -> None
     changes = {"source": source, "protocol": "direct", "mode": mode}
     said = problems(tmp_path, **changes).split("\n")
     for at, key, why in (
-        (12, "features.dose.1", "must be a finite number (given: inf)."),
+        (13, "features.dose.1", "must be a finite number (given: inf)."),
         (15, "classes.0", "put false in quotes to make it a text (given: false)."),
         (16, "classes.1", "put true in quotes to make it a text (given: true)."),
     ):
