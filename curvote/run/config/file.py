@@ -59,11 +59,15 @@ class PipelinesFile:
     def _check_top(self) -> None:
         unknown = set(self.values) - {*_TOP}
         problems = [
-            Problem(f"{key} is not known.{did_you_mean(str(key), _TOP)}", (key,))
+            Problem(f"not known.{did_you_mean(str(key), _TOP)}", (key,))
             for key in sorted(unknown, key=str)
         ]
         if not isinstance(self.values.get("pipelines"), dict):
-            problems.append(Problem("there is no mapping named pipelines.", None))
+            message = (
+                f"{self.called}: there is no mapping named pipelines. Write pipelines:"
+                " and below it, each indented by two spaces, names with their settings."
+            )
+            problems.append(Problem(message, None))
         if problems:
             raise self.located(UserError.several(problems))
 
@@ -97,7 +101,10 @@ class PipelinesFile:
             raise UserError(f"no pipeline {name!r}.{did_you_mean(name, pipelines)}")
         where: Where = ("pipelines", name)
         if not isinstance(pipelines[name], dict):
-            problem = Problem(f"{name} must be a mapping of settings.", where)
+            problem = Problem(
+                "must be a mapping of settings, such as source: {name: simulated}.",
+                where,
+            )
             raise self.located(UserError.several([problem]))
         defaults = self._defaults()
         stated = {**defaults, **pipelines[name]}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from curvote.errors import Problem, UserError, Where, did_you_mean
-from curvote.run.config.form_words import said_of
+from curvote.run.config.form_words import kind_in_words, said_of
 from curvote.run.config.schema import form
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -56,7 +56,9 @@ def _message(model: type[BaseModel], details: list[Any], inside: Where) -> str:
     kind = details[0]["type"]
     if kind == "extra_forbidden":
         return _unknown(str(inside[-1]), _fields(model, inside[:-1]))
-    return "is missing." if kind == "missing" else said_of(details)
+    if kind == "missing":
+        return f"is missing.{_to_write(_form(model, inside[:-1]), str(inside[-1]))}"
+    return said_of(details)
 
 
 def _unknown(key: str, known: list[str]) -> str:
@@ -68,6 +70,23 @@ def _unknown(key: str, known: list[str]) -> str:
 
 def _fields(model: type[BaseModel], inside: Where) -> list[str]:
     """Return the keys that are known at a place inside ``model``."""
+    return list(_form(model, inside).model_fields)
+
+
+def _form(model: type[BaseModel], inside: Where) -> type[BaseModel]:
     for part in inside:
         model = form(model, str(part)) or model
-    return list(model.model_fields)
+    return model
+
+
+def _to_write(model: type[BaseModel], key: str) -> str:
+    """Return what to write for a key that is missing, as far as its form says it."""
+    inner = form(model, key)
+    if inner:
+        fields = inner.model_fields.items()
+        asked = [name for name, field in fields if field.is_required()]
+        return f" Write {key}: {{{': ..., '.join(asked)}: ...}}." if asked else ""
+    field = model.model_fields.get(key)
+    kind = field.annotation if field else None
+    wanted = kind_in_words(get_origin(kind) or kind)
+    return f" Write {key}: and {wanted}." if wanted else ""

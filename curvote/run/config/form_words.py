@@ -12,7 +12,7 @@ _NUMBER: Final = "a number"
 _SWITCH: Final = "true or false"
 _TEXT: Final = "a text"
 _LIST: Final = "a list, such as [a, b]"
-_MAPPING: Final = "a mapping of settings, such as {name: value}"
+_MAPPING: Final = "a mapping of settings, such as {{name: value}}"
 # By pydantic's names of errors; {…} is what it knows of the limit.
 _MUST_BE: Final[Mapping[str, str]] = {
     "int_type": _WHOLE,
@@ -40,7 +40,21 @@ _MUST_BE: Final[Mapping[str, str]] = {
     "too_short": "a list of {min_length} or more",
     "too_long": "a list of {max_length} or fewer",
 }
+_KINDS: Final[Mapping[Any, str]] = {
+    int: _WHOLE,
+    float: _NUMBER,
+    bool: _SWITCH,
+    str: _TEXT,
+    list: _LIST,
+    tuple: _LIST,
+}
+_NUMERIC: Final = {name for name, said in _MUST_BE.items() if said in (_WHOLE, _NUMBER)}
 _CHOICE: Final = ("literal_error", "enum")
+
+
+def kind_in_words(kind: Any) -> str:
+    """Return what a value of a Python type is called, nothing for another one."""
+    return _KINDS.get(kind, "")
 
 
 def said_of(details: Sequence[Any]) -> str:
@@ -59,12 +73,15 @@ def said_of(details: Sequence[Any]) -> str:
 def _wanted(detail: Any) -> str:
     if detail["type"] in _CHOICE:
         return str(detail["ctx"]["expected"])
-    said = _MUST_BE.get(detail["type"], "")
-    return said.format(**detail.get("ctx", {}))
+    limits = detail.get("ctx", {}).items()
+    known = {name: f"{v:g}" if isinstance(v, float) else v for name, v in limits}
+    return _MUST_BE.get(detail["type"], "").format(**known)
 
 
 def _own(detail: Any) -> str:
     """Return what a check of ours says, which needs no other words."""
+    if detail["type"] == "invalid_key":
+        return "no name of a setting; in a number write a point, no comma"
     return str(detail["msg"]).removeprefix("Value error, ").rstrip(".")
 
 
@@ -78,8 +95,10 @@ def _given(detail: Any) -> str:
 def _hint(details: Sequence[Any]) -> str:
     """Return what to write, where that can be told from what was given."""
     given, kinds = details[0]["input"], {detail["type"] for detail in details}
-    if isinstance(given, str) and kinds & {"int_type", "float_type", "int_parsing"}:
+    if isinstance(given, str) and kinds & _NUMERIC:
         return _as_number(given)
+    if kinds == {"list_type"} and isinstance(given, str | int | float):
+        return f" Write [{given}]."
     if isinstance(given, bool | int | float) and kinds == {"string_type"}:
         return f' Put it in quotes: "{str(given).lower()}".'
     words = [word for one in details for word in _words(one)]

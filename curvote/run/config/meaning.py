@@ -52,7 +52,8 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
     name = pipeline.source.get("name")
     if name not in DATASETS:
         hint = did_you_mean(str(name), DATASETS)
-        yield Problem(f"{name!r} is not known.{hint}", ("source", "name"))
+        said = "is missing" if name is None else f"{name!r} is not known"
+        yield Problem(f"{said}.{hint}", ("source", "name"))
         return
     form = module(str(name)).Parameters
     try:
