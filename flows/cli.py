@@ -30,6 +30,7 @@ from curvote.flows.output.terminal import (
     ProjectOption,
     Replicates,
     Seed,
+    Why,
     Workers,
     outside,
     say_json,
@@ -49,10 +50,7 @@ for part in (cli_data, cli_ledger, cli_client, cli_intake):
     app.add_typer(part.app)
 
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
-Schema = Annotated[
-    bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
-]
-Why = Annotated[bool, typer.Option("--why", help="Every reason, not just the first.")]
+Schema = Annotated[bool, typer.Option(help="The JSON Schema of pipelines.yaml.")]
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
