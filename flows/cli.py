@@ -50,7 +50,7 @@ for part in (cli_data, cli_ledger, cli_client, cli_intake):
     app.add_typer(part.app)
 
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
-Schema = Annotated[bool, typer.Option(help="The JSON Schema of pipelines.yaml.")]
+Schema = Annotated[bool, typer.Option("--schema", help="Its JSON Schema, for editors.")]
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
