@@ -84,10 +84,9 @@ def show(
     if as_json:
         say_json(values)
         return
-    import yaml
+    from curvote.run.config.yaml_lines import as_yaml
 
     told: dict[str, Any] = {k: v for k, v in values.items() if v is not None}
     for line in filter(None, (told.pop("description", None), *reasons(values))):
         typer.echo(f"# {line}")
-    text = yaml.safe_dump({pipeline: told}, sort_keys=False, default_flow_style=None)
-    typer.echo(text, nl=False)
+    typer.echo(as_yaml({pipeline: told}), nl=False)
