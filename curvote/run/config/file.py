@@ -107,10 +107,7 @@ class PipelinesFile:
             raise UserError(f"no pipeline {name!r}.{did_you_mean(name, pipelines)}")
         where: Where = ("pipelines", name)
         if not isinstance(pipelines[name], dict):
-            problem = Problem(
-                "must be a mapping of settings, such as source: {name: simulated}.",
-                where,
-            )
+            problem = Problem("must be a mapping of settings: {source: ...}.", where)
             raise self.located(UserError.several([problem]))
         defaults = self._defaults()
         stated = {**defaults, **pipelines[name]}

@@ -100,10 +100,13 @@ def parsed(text: str) -> Any:
     return made.value
 
 
-def as_yaml(values: Any) -> str:
-    """Return values as YAML, a line for each; `parsed` reads the same from it."""
+def as_yaml(values: Any, *, brief: bool = False) -> str:
+    """Return values as YAML, a line for each; `parsed` reads the same from it.
+
+    ``brief`` writes lists and mappings that hold no others on one line: [1, 2].
+    """
     block = YAML(typ="safe", pure=True)
-    block.default_flow_style = False
+    block.default_flow_style = None if brief else False
     block.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
     stream = StringIO()
     block.dump(values, stream)
