@@ -69,13 +69,14 @@ def _name(started: datetime) -> str:
 
 
 def _planned(step: Step) -> dict[str, Any]:
-    return {
+    told = {
         "stage": step.stage.name,
         "cell": step.cell.to_json(),
         "key": step.key,
         "action": step.action,
         "reason": step.reason,
     }
+    return told | ({"earlier": step.earlier.key} if step.earlier else {})
 
 
 def finish(project: Project, record: RunRecord, status: str) -> RunRecord:
