@@ -22,17 +22,15 @@ from curvote.run.store.merging import Batch
 
 def first(artifact: Artifact, table: str, count: int) -> Iterator[Batch]:
     """Yield the rows of the first ``count`` replicates, a row group held at a time."""
-    entry = artifact.manifest["tables"][table]
-    every = zip(entry["places"], entry["groups"], entry["counts"], strict=True)
     with pq.ParquetFile(source(artifact.file_of(table))) as file:
-        schema, last, at = _written(file), -1, 0
-        for place, group, rows in every:
+        schema, held = _written(file), -1
+        for place, spans in artifact.stands(table).items():
             if place[0] >= count:
                 return
-            if group != last:
-                batch, last, at = _restored(file, group, schema), group, 0
-            yield tuple(place), batch.slice(at, rows)
-            at += rows
+            for group, start, rows in spans:
+                if group != held:
+                    batch, held = _restored(file, group, schema), group
+                yield place, batch.slice(start, rows)
 
 
 def _written(file: pq.ParquetFile) -> pa.Schema:
