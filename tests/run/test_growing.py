@@ -91,6 +91,21 @@ def test_tables_do_not_tell_how_often_a_study_ran_before(
         assert plain.hashes(project, record) == nothing(count)
 
 
+def test_settings_of_a_grid_and_several_protocols_grow_each(tmp_path: Path) -> None:
+    """What combinations share is taken over once, what is their own by each."""
+    wide = SMALL | {
+        "protocols": ["mrma", "direct"],
+        "grid": {"aggregate.cutoff": [0.6, 0.7]},
+    }
+    one, other = (plain.write(tmp_path / at, tiny=wide) for at in ("one", "other"))
+    plain.run(one, "tiny", of(2))
+    made = plain.plan(one, "tiny", of(3)).to_run()
+    assert {s.earlier.kept for s in made if s.earlier} == {2}
+    assert all(step.earlier for step in made)
+    grown, fresh = (plain.run(at, "tiny", of(3)) for at in (one, other))
+    assert plain.hashes(one, grown) == plain.hashes(other, fresh)
+
+
 def test_each_stage_computes_the_new_replicates_and_no_other(
     small: Project, computed: Counts
 ) -> None:
