@@ -267,23 +267,27 @@ def _run(project: Path | None, **given: Any) -> None:
 def _checked(project: Path | None, given: dict[str, Any]) -> Project:
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.file import PipelinesFile
+    from curvote.run.config.source import own_file
     from curvote.run.engines import engine_of
 
     place = _project(project)
     environment.prepare(place.root)
-    file_of(place, given["pipeline"]).configured(
+    file = file_of(place, given["pipeline"])
+    configured = file.configured(
         given["pipeline"],
         given.get("overrides", ()),
         replicates=given.get("replicates"),
         seed=given.get("seed"),
     )
+    with file.placing(given["pipeline"]):
+        own_file(place, configured.pipeline)
     runtime = PipelinesFile(place).runtime()
     engine_of(place, runtime, given.get("engine"), given.get("workers"))
     return place
 
 
 def main() -> None:
-    """Run the command line: exit 0 done, 1 failed, 2 user error."""
+    """Run the command line: exit 0 done, 1 failed, 2 user error, 3 a run is blocked."""
     try:
         app()
     except UserError as error:

@@ -171,8 +171,9 @@ def _enter(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
     db.execute("UPDATE state SET highest = max(highest, ?)", (order,))
     db.execute("DELETE FROM releases WHERE id = ?", (run,))
     config = content["config"]
-    counts = pipeline, config.get("replicates", 0)
-    db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
+    if "replicates" in config:  # a run that could not be planned has none
+        counts = pipeline, config["replicates"]
+        db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
     if config.get("mode") == "production" and not config.get("intake"):
         name = str(config.get("protocol"))
         told = ((name, s["stage"], s["key"], _reused(s), run) for s in steps)
@@ -205,4 +206,4 @@ def parsed(path: Path) -> Content | None:
             f"{path}: a newer curvote wrote this record (format {found['format']}, this"
             f" one reads up to {FORMAT}); update curvote."
         )
-    return {"owner": "", "mlflow_run": None, "sequence": 0, **found}
+    return {"owner": "", "mlflow_run": None, "sequence": 0, "why": "", **found}
