@@ -21,6 +21,7 @@ __all__ = [
     "TransferKernelClassifier",
     "UserError",
     "encode",
+    "load_run",
     "private_score",
 ]
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         private_score,
     )
     from curvote.privacy import Budget
+    from curvote.run.loaded import load_run
     from curvote.task import Task
 else:
     __getattr__ = exports(
@@ -64,6 +66,7 @@ else:
             "TransferKernelClassifier": "estimators",
             "UserError": "errors",
             "encode": "labels",
+            "load_run": "run.loaded",
             "private_score": "labels",
         },
     )

@@ -100,5 +100,5 @@ def find_project(start: Path | None = None) -> Project:
             return Project(folder)
     raise UserError(
         f"no {PIPELINES} in {here} or any folder above it; go to your project's folder"
-        " or name it with --project."
+        " or name it with --project. `curvote init` begins a project here."
     )
