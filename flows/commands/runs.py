@@ -88,5 +88,4 @@ def show(
     told: dict[str, Any] = {k: v for k, v in values.items() if v is not None}
     for line in filter(None, (told.pop("description", None), *reasons(values))):
         typer.echo(f"# {line}")
-    text = as_yaml({pipeline: told}, brief=True)
-    typer.echo(text, nl=False)
+    typer.echo(as_yaml({pipeline: told}, brief=True), nl=False)

@@ -85,10 +85,7 @@ class PipelinesFile:
             raise self.located(error) from None
 
     def schedules(self) -> dict[str, Any]:
-        """Return when each pipeline that carries a schedule is due, checked.
-
-        What a run does when it fails is not among it: that is read when it fails.
-        """
+        """Return when scheduled pipelines are due, not what they do when they fail."""
         found = {name: self.configured(name).pipeline.schedule for name in self.names()}
         left_out = {"retries", "retry_delay"}
         return {
