@@ -62,11 +62,11 @@ endef
 $(BASE): pyproject.toml constraints.txt
 	$(call environment,$(VENV))
 	@echo 'Installing the tested environment: once, a few minutes'
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e .
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all]'
 	@touch $@
 
 $(DEV): $(BASE)
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[test,lint,neural,dask,postgres]'
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all,test,lint,neural,dask,postgres]'
 	@touch $@
 
 competitors: $(COMPETITORS)

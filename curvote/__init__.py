@@ -20,6 +20,7 @@ __all__ = [
     "Task",
     "TransferKernelClassifier",
     "UserError",
+    "__version__",
     "encode",
     "private_score",
 ]
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     )
     from curvote.privacy import Budget
     from curvote.task import Task
+    from curvote.version import __version__
 else:
     __getattr__ = exports(
         __name__,
@@ -63,6 +65,7 @@ else:
             "Task": "task",
             "TransferKernelClassifier": "estimators",
             "UserError": "errors",
+            "__version__": "version",
             "encode": "labels",
             "private_score": "labels",
         },

@@ -9,7 +9,7 @@ import typer
 
 from curvote.chain.commands import commands
 from curvote.datasets.registry import DATASETS
-from curvote.errors import InternalError, UserError
+from curvote.errors import UserError
 from curvote.flows import doctor, environment
 from curvote.flows.commands import audit as cli_audit
 from curvote.flows.commands import client as cli_client
@@ -20,7 +20,7 @@ from curvote.flows.commands import pages as cli_pages
 from curvote.flows.commands import predict as cli_predict
 from curvote.flows.commands import reproduce as cli_reproduce
 from curvote.flows.commands import status as cli_status
-from curvote.flows.output import lines
+from curvote.flows.output.ending import told
 from curvote.flows.output.terminal import (
     EngineName,
     Json,
@@ -30,6 +30,7 @@ from curvote.flows.output.terminal import (
     ProjectOption,
     Replicates,
     Seed,
+    Version,
     Workers,
     outside,
     say_json,
@@ -42,7 +43,6 @@ app = typer.Typer(
     name="curvote",
     help="Train classifiers from data that never leaves its owner unprotected.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 for part in (cli_data, cli_ledger, cli_client, cli_intake):
@@ -251,7 +251,7 @@ for name, own in commands():
 def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
-    found = find_project(start)
+    found = find_project(start, starter=True)
     move_raw(found)
     return found
 
@@ -282,14 +282,12 @@ def _checked(project: Path | None, given: dict[str, Any]) -> Project:
     return place
 
 
+@app.callback()
+def top(version: Version = False) -> None:
+    """Train classifiers from data that never leaves its owner unprotected."""
+
+
 def main() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 user error."""
-    try:
+    with told():
         app()
-    except UserError as error:
-        for problem in error.problems:
-            lines.say(f"curvote: {problem.message}", "error")
-        raise SystemExit(2) from None
-    except InternalError as error:
-        lines.say(f"curvote: {error}. This is a bug in curvote.", "error")
-        raise SystemExit(1) from None

@@ -34,6 +34,22 @@ MetricsPort = Annotated[
     int | None,
     typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
 ]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from curvote.version import __version__
+
+        typer.echo(f"curvote {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", help="Say which it is.", is_eager=True, callback=_say_version
+    ),
+]
 LogFormat = Annotated[
     Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]
