@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,6 +21,7 @@ from curvote.flows.commands import pages as cli_pages
 from curvote.flows.commands import predict as cli_predict
 from curvote.flows.commands import reproduce as cli_reproduce
 from curvote.flows.commands import status as cli_status
+from curvote.flows.output import lines
 from curvote.flows.output.ending import told
 from curvote.flows.output.terminal import (
     EngineName,
@@ -252,6 +254,8 @@ def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
     found = find_project(start, starter=True)
+    if found.starter:
+        lines.say("no pipelines.yaml here: the pipelines are those that curvote brings")
     move_raw(found)
     return found
 
@@ -289,5 +293,5 @@ def top(version: Version = False) -> None:
 
 def main() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 user error."""
-    with told():
+    with told(*sys.argv[1:2]):
         app()

@@ -57,7 +57,8 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     from curvote.audit.verdict import spread
     from curvote.run.audited import save
 
-    folder = out or find_project(project).reports / (pipeline or "") / "audit"
+    reports = out or find_project(project, starter=not pipeline).reports
+    folder = out or reports / (pipeline or "") / "audit"
     named = names or not pipeline
     asked = choice.jobs(names or [], epsilon or [], samples) if named else []
     sent = _sent(find_project(project), pipeline) if pipeline else []
