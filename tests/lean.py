@@ -59,9 +59,11 @@ def absent() -> frozenset[str]:
     )
 
 
-def python(folder: Path, code: str, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a folder, with a state folder of its own there."""
-    script = _RUN.format(absent=set(absent()), then=code)
+def python(
+    folder: Path, code: str, *words: str, beside: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run code in a folder, with a state folder of its own, and one more package."""
+    script = _RUN.format(absent=absent() - {beside}, then=code)
     return subprocess.run(
         [sys.executable, "-c", script, *words],
         cwd=folder,
@@ -74,6 +76,8 @@ def python(folder: Path, code: str, *words: str) -> subprocess.CompletedProcess[
     )
 
 
-def curvote(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run `curvote` in a folder."""
-    return python(folder, _CURVOTE, *words)
+def curvote(
+    folder: Path, *words: str, beside: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run `curvote` in a folder, with the base alone or one package beside it."""
+    return python(folder, _CURVOTE, *words, beside=beside)

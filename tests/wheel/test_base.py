@@ -89,27 +89,23 @@ def test_the_base_releases_a_label(tmp_path: Path) -> None:
         keeper.invited(known[name], f"invitations/{name}.json")
     labels = pd.DataFrame({"record": ["p-1", "p-2"], "label": ["low", "mid"]})
     labels.to_csv(keeper.root / "labels.csv", index=False)
-    words = ["--task", "task.json", "--table", "labels.csv", "--invitations"]
-    done = lean.curvote(keeper.root, "client", "label", *words, "invitations")
+    folder = "--invitations", "invitations"
+    words = ["--task", "task.json", "--table", "labels.csv", "--ledger", "registry"]
+    done = lean.curvote(keeper.root, "client", "label", *words, *folder)
     assert done.returncode == 0, done.stderr
 
 
-def test_the_base_releases_a_table(tmp_path: Path) -> None:
-    """A hospital's, as it does with everything installed."""
+def test_a_table_goes_with_scipy_and_no_table_library(tmp_path: Path) -> None:
+    """A hospital's: the extra `laws` alone draws the noise of its one object."""
     asked = steward(tmp_path)
     asked.run()
     hospital = Hospital.at(tmp_path, "va")
     hospital.receive(asked)
-    words = [
-        "--task",
-        "task.json",
-        "--invitation",
-        "invitation.json",
-        "--table",
-        "patients.csv",
-    ]
+    hospital.init("--cap", "2", "--cap-delta", "0.001")
+    words = ["--task", "task.json", "--invitation", "invitation.json"]
     words += ["--label", "disease", "--id", "patient", "--outbox", "outbox"]
-    done = lean.curvote(hospital.root, "client", "release", *words)
+    words += ["--table", "patients.csv", "--ledger", "ledger.sqlite"]
+    done = lean.curvote(hospital.root, "client", "release", *words, beside="scipy")
     assert done.returncode == 0, done.stderr
     assert len([*hospital.root.glob("outbox/*.json")]) == 1
 
