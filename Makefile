@@ -27,7 +27,7 @@ ui: $(BASE)  ## show and compare the results in the browser
 	$(VENV)/bin/curvote ui
 
 test: $(DEV)  ## run the tests, a file at a time on each processor
-	$(VENV)/bin/python -m pytest -n auto --dist loadfile
+	$(VENV)/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
 lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/ruff check .

@@ -65,6 +65,27 @@ def with_system(house: House, folder: Path, name: str) -> None:
     )
 
 
+def run_of(name: str) -> str:
+    """Return a script that runs a pipeline without Prefect, and prints its scores."""
+    return f"""
+import json, sys
+from pathlib import Path
+from curvote.run import history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.execute import execute
+from curvote.run.planner import make_plan
+from curvote.run.project import Project
+from curvote.run.summary import summary
+project = Project(Path.cwd())
+made = make_plan(project, PipelinesFile(project).configured({name!r}))
+record = history.begin(project, made.configured, made.steps, "pid:1")
+for step in made.to_run():
+    execute(project, step)
+record = history.finish(project, record, "completed")
+json.dump(summary(project, record), sys.stdout)
+"""
+
+
 def driven(house: House, *steps: object) -> list[dict[str, Any]]:
     """Do several command lines, scripts and edits in one process of the copy."""
     done = subprocess.run(

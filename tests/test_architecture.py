@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.house import ROOT, House, copied, driven
+from tests.house import ROOT, House, copied, driven, run_of
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -70,7 +70,9 @@ def test_the_picture_names_every_part() -> None:
 def told(house: House) -> Any:
     """Run all that the page shows in one process of the copy."""
     listed = ["list", "--json"], ["plan", "steps", "--json"]
-    *examples, run, known, planned = driven(house, *_TRIED.values(), RUN, *listed)
+    *examples, run, known, planned = driven(
+        house, *_TRIED.values(), run_of("steps"), *listed
+    )
     for one in (run, known, planned):
         assert not one["code"], one["code"]
     parsed = [json.loads(one["out"]) for one in (run, known, planned)]
@@ -82,25 +84,6 @@ def test_an_example_runs_as_it_stands(told: Any, name: str) -> None:
     """With the names that it imports itself and no others."""
     examples, *_ = told
     assert not examples[name]["code"], examples[name]["code"]
-
-
-RUN = """
-import json, sys
-from pathlib import Path
-from curvote.run import history
-from curvote.run.config.file import PipelinesFile
-from curvote.run.execute import execute
-from curvote.run.planner import make_plan
-from curvote.run.project import Project
-from curvote.run.summary import summary
-project = Project(Path.cwd())
-made = make_plan(project, PipelinesFile(project).configured("steps"))
-record = history.begin(project, made.configured, made.steps, "pid:1")
-for step in made.to_run():
-    execute(project, step)
-record = history.finish(project, record, "completed")
-json.dump(summary(project, record), sys.stdout)
-"""
 
 
 def test_what_was_added_makes_a_pipeline(told: Any) -> None:

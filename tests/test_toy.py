@@ -14,8 +14,15 @@ from typing import Any
 
 import pytest
 
-from tests.house import PACKAGES, ROOT
-from tests.toy_town import CELLS, STEPS, Town, read_mlflow, run_all
+from tests.house import ROOT
+from tests.toy_town import (
+    CELLS,
+    STEPS,
+    Town,
+    read_mlflow,
+    run_all,
+    run_under_prefect,
+)
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +31,16 @@ def town(tmp_path_factory: pytest.TempPathFactory) -> Town:
     return run_all(tmp_path_factory.mktemp("house"))
 
 
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> Town:
+    """Run it under Prefect: killed, and run again."""
+    return run_under_prefect(tmp_path_factory.mktemp("killed"))
+
+
 def test_the_toy_is_one_folder_and_one_line(town: Town) -> None:
     """Nothing else of the copy differs from the product."""
     changed = []
-    for name in PACKAGES:
+    for name in ("curvote", "curvote/flows", "curvote/tasks"):
         for path in sorted((ROOT / name).rglob("*.*")):
             mine = town.house.root / path.relative_to(ROOT)
             known = "__pycache__" in path.parts or not path.is_file()
@@ -44,13 +57,14 @@ def test_the_toy_is_one_folder_and_one_line(town: Town) -> None:
     assert len(after) == len(before) + 1
 
 
-def test_a_killed_run_is_finished_by_the_same_command(town: Town) -> None:
+@pytest.mark.faults
+def test_a_killed_run_is_finished_by_the_same_command(killed: Town) -> None:
     """What was stored is used again; the record of the first says how it ended."""
-    assert town.told["resumed"]["code"] == 0, town.told["resumed"]["err"]
-    said = re.search(rf"{STEPS} steps, (\d+) reused", town.told["resumed"]["err"])
-    assert said, town.told["resumed"]["err"]
+    assert killed.told["resumed"]["code"] == 0, killed.told["resumed"]["err"]
+    said = re.search(rf"{STEPS} steps, (\d+) reused", killed.told["resumed"]["err"])
+    assert said, killed.told["resumed"]["err"]
     assert 2 <= int(said.group(1)) < STEPS
-    records = sorted((town.house.project / "data/state/runs").glob("*.json"))
+    records = sorted((killed.house.project / "data/state/runs").glob("*.json"))
     states = [json.loads(path.read_text())["status"] for path in records]
     assert states == ["killed", "completed", "partial"]
 
@@ -73,10 +87,11 @@ def test_the_plan_knows_what_changes(town: Town) -> None:
     assert reasons == {"code curvote.toy.fit changed"}
 
 
-def test_one_stage_runs_again_by_itself(town: Town) -> None:
+@pytest.mark.faults
+def test_one_stage_runs_again_by_itself(killed: Town) -> None:
     """And gives the same files, or the store would have refused it."""
-    assert town.told["only"]["code"] == 0, town.told["only"]["err"]
-    assert f"{CELLS} steps, 0 reused" in town.told["only"]["err"]
+    assert killed.told["only"]["code"] == 0, killed.told["only"]["err"]
+    assert f"{CELLS} steps, 0 reused" in killed.told["only"]["err"]
 
 
 def test_scores_have_two_metrics_of_two_methods(town: Town) -> None:
@@ -100,16 +115,19 @@ def test_scores_have_two_metrics_of_two_methods(town: Town) -> None:
     assert open_ != careful
 
 
-def test_a_second_measure_stands_beside_the_first(
-    town: Town, tracked: dict[str, Any]
-) -> None:
-    """With a standard error of its own, in the rows of that one and in MLflow."""
+def test_a_second_measure_stands_beside_the_first(town: Town) -> None:
+    """With a standard error of its own, in the rows of that one."""
     rows = {row["metric"]: row for row in town.json("scores")}
     assert 0 < rows["accuracy"]["certainty_se"] < rows["accuracy"]["certainty"] < 1
     assert "certainty" not in rows["log_loss"]
+
+
+@pytest.mark.faults
+def test_a_second_measure_is_logged(killed: Town, tracked: dict[str, Any]) -> None:
+    """With its standard error, in MLflow."""
     known = {
         row["certainty"]: row["certainty_se"]
-        for row in town.json("scores")
+        for row in killed.json("scores")
         if row["method"] == "weighted" and row["metric"] == "accuracy"
     }
     logged = [r["metrics"] for r in tracked["runs"] if r["parent"]]
@@ -153,11 +171,12 @@ def test_the_page_shows_them(town: Town) -> None:
 
 
 @pytest.fixture(scope="module")
-def tracked(town: Town) -> Any:
+def tracked(killed: Town) -> Any:
     """What MLflow holds of the runs."""
-    return read_mlflow(town)
+    return read_mlflow(killed)
 
 
+@pytest.mark.faults
 def test_mlflow_lists_the_run_and_its_cells(tracked: dict[str, Any]) -> None:
     """One parent for the completed run, a child for each cell, with what it reads."""
     (parent,) = [r for r in tracked["runs"] if r["record"] == tracked["record"]]
@@ -172,6 +191,7 @@ def test_mlflow_lists_the_run_and_its_cells(tracked: dict[str, Any]) -> None:
         assert {"accuracy.weighted", "log_loss.weighted"} <= set(child["metrics"])
 
 
+@pytest.mark.faults
 def test_mlflow_draws_the_main_metric(tracked: dict[str, Any]) -> None:
     """The headline has a point for each value on the system's own x-axis."""
     points = tracked["chart"]["accuracy.weighted"]
@@ -179,6 +199,7 @@ def test_mlflow_draws_the_main_metric(tracked: dict[str, Any]) -> None:
     assert tracked["chart"]["accuracy_se.weighted"]
 
 
+@pytest.mark.faults
 def test_what_is_logged_is_what_was_scored(tracked: dict[str, Any]) -> None:
     """Each cell's model, on the test records of replicate 0, to the last digit."""
     assert len(tracked["scored"]) == CELLS

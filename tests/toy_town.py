@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.house import ROOT, House, copied, driven, with_system
+from tests.house import ROOT, House, copied, driven, run_of, with_system
 from tests.processes import processes_of, until
 
 TOWN = """\
@@ -29,7 +29,7 @@ pipelines:
 """
 FIT = "curvote/toy/fit.py"
 WIDER = {str(FIT): ["minlength=K) + 1", "minlength=K) + 2"]}
-QUICKLY = ["--samples", "5000", "--workers", "1"]
+QUICKLY = ["--samples", "4000", "--workers", "1"]
 CELLS = 4
 STEPS = 1 + 2 + 2 + CELLS + CELLS
 
@@ -78,7 +78,6 @@ class Town:
     """The project of the copy, and what each command in it gave."""
 
     house: House
-    killed: int
     told: dict[str, dict[str, Any]]
 
     def json(self, name: str) -> Any:
@@ -87,8 +86,8 @@ class Town:
         return json.loads(self.told[name]["out"])
 
 
-def _kill_in_the_middle(house: House) -> int:
-    """Start a run, and kill it as soon as people have answered; return its end."""
+def _kill_in_the_middle(house: House) -> None:
+    """Start a run, and kill it as soon as people have answered."""
     answers = house.project / "data" / "artifacts" / "ask"
     with house.start("run", "town", "--block", "1") as process:
         over = until(lambda: _there(answers) or process.poll() is not None, 300)
@@ -97,28 +96,43 @@ def _kill_in_the_middle(house: House) -> int:
     assert over
     assert process.returncode == -signal.SIGKILL, err
     assert until(lambda: not processes_of(house.project), 15), "a process was left"
-    return process.returncode
 
 
 def _there(folder: Path) -> list[Path]:
     return list(folder.glob("[!.]*"))
 
 
-def run_all(root: Path) -> Town:
-    """Run the toy once, from its first command to its last."""
+def _built(root: Path) -> House:
     house = copied(root)
     with_system(house, ROOT / "tests" / "toy", "toy")
     (house.project / "pipelines.yaml").write_text(TOWN)
-    killed = _kill_in_the_middle(house)
+    return house
+
+
+def run_under_prefect(root: Path) -> Town:
+    """Run the toy by its command: killed, run again, one stage of it run anew."""
+    house = _built(root)
+    _kill_in_the_middle(house)
+    named = {
+        "resumed": ["run", "town", "--block", "1"],
+        "scores": ["scores", "town", "--json"],
+        "only": ["run", "town", "--only", "fit_models"],
+    }
+    told = driven(house, *named.values())
+    return Town(house, dict(zip(named, told, strict=True)))
+
+
+def run_all(root: Path) -> Town:
+    """Run the toy without Prefect, and then every command that reads a run."""
+    house = _built(root)
     code = {str(house.root / file): change for file, change in WIDER.items()}
     back = {file: [new, old] for file, (old, new) in code.items()}
     named: dict[str, Any] = {
-        "resumed": ["run", "town", "--block", "1"],
+        "run": run_of("town"),
         "scores": ["scores", "town", "--json"],
         "table": ["scores", "town"],
         "again": ["plan", "town", "--json"],
         "level": ["plan", "town", "--json", "--set", "levels.open.shops=4"],
-        "only": ["run", "town", "--only", "fit_models"],
         "edited": code,
         "code": ["plan", "town", "--json"],
         "restored": back,
@@ -131,8 +145,8 @@ def run_all(root: Path) -> Town:
         "foreign": ["plan", "town", "--set", "votes.size=3"],
     }
     steps = iter(driven(house, *named.values()))
-    told = {n: next(steps) for n, step in named.items() if isinstance(step, list)}
-    return Town(house, killed, told)
+    told = {n: next(steps) for n, step in named.items() if not isinstance(step, dict)}
+    return Town(house, told)
 
 
 def read_mlflow(town: Town) -> Any:

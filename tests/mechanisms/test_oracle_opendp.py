@@ -23,7 +23,9 @@ from tests.noise import ALPHA, SEED
 dp = pytest.importorskip("opendp.prelude", reason="opendp is not installed")
 
 N = 20_000
-FACTORS = pytest.mark.parametrize("factor", [1, 0.7, 1.3])
+FACTORS = pytest.mark.parametrize(
+    "factor", [1, 1.3, pytest.param(0.7, marks=pytest.mark.faults)]
+)
 
 
 @pytest.fixture(scope="module", autouse=True)

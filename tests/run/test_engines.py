@@ -72,6 +72,9 @@ def test_a_worker_killed_twice_changes_no_byte(
     assert plain.hashes(project, made) == expected
 
 
+@pytest.mark.parametrize(
+    "engine", ["local", pytest.param("dask", marks=pytest.mark.faults)], indirect=True
+)
 def test_a_block_that_ends_each_worker_is_given_up(engine: Engine) -> None:
     """After a stated number of times, in one message; the others were done."""
     seen = []
@@ -81,6 +84,7 @@ def test_a_block_that_ends_each_worker_is_given_up(engine: Engine) -> None:
     assert "--workers" in str(told.value)
 
 
+@pytest.mark.faults  # what tells such an end from others is tried below
 def test_a_worker_over_its_memory_limit_is_replaced_then_said() -> None:
     """It takes no more than it may, and the message says that it was memory."""
     with (

@@ -48,7 +48,9 @@ def coded(y: np.ndarray, epsilon: float) -> Codes:
     return encode(y, np.arange(len(CORNERS)), epsilon, "vector", 1)
 
 
-@pytest.mark.parametrize("loss", ["bce", "likelihood"])
+@pytest.mark.parametrize(
+    "loss", ["likelihood", pytest.param("bce", marks=pytest.mark.faults)]
+)
 def test_two_epochs_on_500_images_teach_the_cnn(loss: str) -> None:
     """Far above chance, a quarter; the same seed makes the same network."""
     model = Neural(loss=loss, epochs=2, batch=50, rate=3e-3)
