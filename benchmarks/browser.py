@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,20 +39,52 @@ class Page:
     """One page of a fresh browser."""
 
     link: ClientConnection
+    events: list[dict[str, Any]] = field(default_factory=list)
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """Ask the browser itself; what it tells meanwhile is kept in ``events``."""
+        return _ask(self.link, method, self.events, **params)
 
     def open(self, address: str, seconds: float) -> None:
         """Go there, and wait until it has drawn itself."""
-        _ask(self.link, "Page.navigate", url="about:blank")
-        _ask(self.link, "Page.navigate", url=address)
+        self.ask("Page.navigate", url="about:blank")
+        self.ask("Page.navigate", url=address)
         time.sleep(seconds)
 
     def run(self, script: str) -> None:
         """Run JavaScript in the page."""
-        _ask(self.link, "Runtime.evaluate", expression=script)
+        self.value(script)
+
+    def value(self, script: str) -> Any:
+        """Return what JavaScript in the page comes to, once it is settled."""
+        told = self.ask(
+            "Runtime.evaluate",
+            expression=script,
+            awaitPromise=True,
+            returnByValue=True,
+            userGesture=True,
+        )
+        return told["result"].get("value")
+
+    def give(self, selector: str, *files: Path) -> None:
+        """Choose files in the field that this selector finds."""
+        root = self.ask("DOM.getDocument")["root"]["nodeId"]
+        node = self.ask("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        chosen = [str(file) for file in files]
+        self.ask("DOM.setFileInputFiles", nodeId=node, files=chosen)
+
+    def until(self, script: str, seconds: float = 60) -> Any:
+        """Return what the script comes to, as soon as that is true."""
+        end = time.monotonic() + seconds
+        while not (found := self.value(script)):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{script} is not true after {seconds} s")
+            time.sleep(0.1)
+        return found
 
     def draw(self, picture: Path) -> None:
         """Save what the page looks like."""
-        drawn = base64.b64decode(_ask(self.link, "Page.captureScreenshot")["data"])
+        drawn = base64.b64decode(self.ask("Page.captureScreenshot")["data"])
         image = Image.open(BytesIO(drawn)).convert("RGB").quantize(128)
         image.save(picture, optimize=True)
 
@@ -91,10 +123,17 @@ def _page(active: Path) -> str:
     return f"ws://127.0.0.1:{port}/devtools/page/{first['targetId']}"
 
 
-def _ask(link: ClientConnection, method: str, **params: Any) -> dict[str, Any]:
+def _ask(
+    link: ClientConnection,
+    method: str,
+    events: list[dict[str, Any]] | None = None,
+    **params: Any,
+) -> dict[str, Any]:
     link.send(json.dumps({"id": 1, "method": method, "params": params}))
     while True:
         answer = json.loads(link.recv())
         if answer.get("id") == 1:
             result: dict[str, Any] = answer["result"]
             return result
+        if events is not None:
+            events.append(answer)

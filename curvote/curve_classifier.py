@@ -23,8 +23,36 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
 
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
     with the ``columns`` (T,) in any order, and returns the publisher's labels.
-    ``encoding`` is `Encoding.to_json`; ``coef`` (d,) and ``intercept`` judge what its
-    ``judge`` names, or (K, d) and (K,), a line for each of K > 2 classes.
+
+    Parameters
+    ----------
+    columns : list of str
+        The names of the T columns.
+    encoding : dict
+        How a record becomes numbers: `Encoding.to_json`.
+    coef : array (d,), or (K, d) of K > 2 classes
+        The line, or one for each class, of what the encoding's ``judge`` names.
+    intercept : float, or array (K,)
+        Its constant.
+    classes : tuple of str
+        The publisher's labels, of two the negative one first.
+
+    Attributes
+    ----------
+    classes_ : array (K,)
+        The same labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote.classifier import Linear
+    >>> from curvote.representation.basis import identity
+    >>> from curvote.representation.encoding import Encoding
+    >>> line = Linear(np.array([1.0, -1.0]), 0.0, "coefficients")
+    >>> encoding = Encoding(identity(2), "none", feature_map="coefficients")
+    >>> model = CurveClassifier.of(encoding, ["age", "dose"], line, ("no", "yes"))
+    >>> print(*model.predict([[2.0, 1.0], [1.0, 2.0]]))
+    yes no
     """
 
     def __init__(

@@ -20,9 +20,27 @@ class Problem:
 class UserError(ValueError):
     """The input is wrong: says what was given, where it stands and what would be right.
 
-    ``where`` is a key path in pipelines.yaml, such as
-    ``("pipelines", "demo", "clients")``; the command line turns it into a line number.
-    ``problems`` holds everything that was found in one pass.
+    Parameters
+    ----------
+    message : str
+        What to tell the user.
+    where : tuple or None, default=None
+        A key path in pipelines.yaml, such as ``("pipelines", "demo", "clients")``; the
+        command line turns it into a line number.
+
+    Attributes
+    ----------
+    problems : tuple of Problem
+        Everything that was found in one pass.
+
+    Examples
+    --------
+    >>> from curvote import Budget
+    >>> try:
+    ...     Budget(-1.0)
+    ... except UserError as error:
+    ...     print(error)
+    epsilon is -1.0; it must be a finite number above 0.
     """
 
     def __init__(self, message: str, *, where: Where | None = None) -> None:
@@ -39,7 +57,13 @@ class UserError(ValueError):
 
 
 class InternalError(Exception):
-    """An invariant of curvote itself is broken: a bug, never the user's fault."""
+    """An invariant of curvote itself is broken: a bug, never the user's fault.
+
+    Examples
+    --------
+    >>> issubclass(InternalError, ValueError)  # who mends input does not catch it
+    False
+    """
 
 
 def did_you_mean(given: str, known: Iterable[str]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.errors import UserError
+from curvote.representation.functional import curves
 
 Array = NDArray[np.float64]
 
@@ -33,8 +34,20 @@ def chosen(X: Any, columns: list[str]) -> Any:
 
 def matrix(X: Any, columns: list[str]) -> Array:
     """Return records as an array; DataFrame columns are matched by name, not place."""
-    table = chosen(X, columns).to_numpy() if hasattr(X, "columns") else X
+    named = hasattr(X, "columns")
+    table = chosen(X, columns).to_numpy() if named else _on_grid(X, columns)
     try:
         return np.asarray(table, dtype=np.float64)
     except (TypeError, ValueError):
         raise UserError("a record holds something that is no number.") from None
+
+
+def _on_grid(X: Any, columns: list[str]) -> Any:
+    """Return the values of curves whose grid points the columns name; else X."""
+    values, points = curves(X)
+    if points is not None and grid_names(points) != columns:
+        raise UserError(
+            f"X is on {len(points)} grid points from {points[0]:g} to {points[-1]:g};"
+            f" the model takes {len(columns)}: {columns[0]} .. {columns[-1]}."
+        )
+    return values

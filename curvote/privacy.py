@@ -33,10 +33,26 @@ def refuse_delta(delta: float, records: int = 1) -> float:
 class Budget:
     """An (epsilon, delta) differential-privacy budget under replace-one adjacency.
 
-    ``0 < epsilon < inf`` and ``0 <= delta < 1``; anything else, NaN included, is a
-    UserError. ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14);
-    ``|`` is parallel composition, the larger of each, for releases about different
-    clients (McSherry 2009, theorem 4).
+    Parameters
+    ----------
+    epsilon : float
+        0 < epsilon < inf.
+    delta : float, default=0
+        0 <= delta < 1. Anything else, NaN included, is a UserError, here and above.
+
+    Notes
+    -----
+    ``+`` is sequential composition (Dwork & Roth 2014, theorem 3.14); ``|`` is parallel
+    composition, the larger of each, for releases about different clients (McSherry
+    2009, theorem 4).
+
+    Examples
+    --------
+    >>> each = Budget(1.0).each(4)
+    >>> print(Budget(1.0) + Budget(0.5, delta=1e-6), each, sep="; ")
+    epsilon 1.5, delta 1e-06; epsilon 0.25
+    >>> Budget(1.0) | Budget(0.5)  # about different clients
+    Budget(epsilon=1.0, delta=0.0)
     """
 
     epsilon: float
@@ -44,7 +60,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         validate.positive(epsilon=self.epsilon)
-        if not 0 <= self.delta < 1:
+        if not validate.holds(lambda: 0 <= self.delta < 1):
             raise UserError(
                 f"delta is {validate.shown(self.delta)}; it must lie in [0, 1)."
             )
@@ -57,7 +73,7 @@ class Budget:
 
     def part(self, share: float) -> Budget:
         """Return the ``share`` in (0, 1] of this budget."""
-        if not 0 < share <= 1:
+        if not validate.holds(lambda: 0 < share <= 1):
             raise UserError(f"share is {validate.shown(share)}; it must lie in (0, 1].")
         return Budget(self.epsilon * share, self.delta * share)
 

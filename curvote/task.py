@@ -99,10 +99,39 @@ class Candidates:
 class Task:
     """One round of a protocol: what is asked of a client; every field is public.
 
-    A client spends ``epsilon`` on the one message that the task ``asks`` for;
-    ``candidates`` are what it is about, where the message is a vote. ``params`` are the
-    parameters of the ``mechanism``, which a task has by the time it is published;
-    ``number`` counts the times that the same was asked.
+    Parameters
+    ----------
+    encoding : Encoding
+        How a record becomes numbers.
+    classes : Classes
+        The labels, in the publisher's words.
+    epsilon : float
+        What a client spends on the one message that is asked for.
+    protocol : str
+        The system that the task belongs to.
+    asks : str
+        The message that it asks for.
+    mechanism : str, default=""
+        What noises it.
+    label_share : "equal" or float in (0, 1), default="equal"
+        The part of the budget that the label gets.
+    params : mapping, default={}
+        The parameters of the mechanism, which a task has by the time it is published.
+    number : int, default=1
+        Counts the times that the same was asked.
+    candidates : Candidates or None, default=None
+        What the message is about, where it is a vote.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote import DirectClassifier
+    >>> X, y = np.tile([[-0.5], [0.5]], (100, 1)), np.tile(["no", "yes"], 100)
+    >>> task = DirectClassifier(epsilon=2).fit(X, y).task_
+    >>> print(task.protocol, task.asks, *task.classes, task.budget)
+    direct report no yes epsilon 2
+    >>> Task.from_json(task.to_json()).digest() == task.digest()
+    True
     """
 
     encoding: Encoding

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -35,11 +35,19 @@ def _only(named: dict[str, Value]) -> tuple[str, Value]:
 def positive(**named: float) -> float:
     """Return the value if ``0 < value < inf``; NaN fails because the rule is asked."""
     name, value = _only(named)
-    if not (0 < value < math.inf and _is_float(value)):
+    if not (holds(lambda: 0 < value < math.inf) and _is_float(value)):
         raise UserError(
             f"{name} is {shown(value)}; it must be a finite number above 0."
         )
     return float(value)
+
+
+def holds(rule: Callable[[], Any]) -> bool:
+    """Say whether a rule of numbers holds: text, None or a list breaks any."""
+    try:
+        return bool(rule())
+    except (TypeError, ValueError):
+        return False
 
 
 def _is_float(value: float) -> bool:
@@ -54,7 +62,7 @@ def _is_float(value: float) -> bool:
 def fraction(**named: float) -> float:
     """Return the value if it lies strictly between 0 and 1."""
     name, value = _only(named)
-    if not 0 < value < 1:
+    if not holds(lambda: 0 < value < 1):
         raise UserError(
             f"{name} is {shown(value)}; it must lie strictly between 0 and 1."
         )
@@ -64,9 +72,17 @@ def fraction(**named: float) -> float:
 def minority(**named: float) -> float:
     """Return the value if it is a share in [0, 1/2)."""
     name, value = _only(named)
-    if not 0 <= value < 0.5:
+    if not holds(lambda: 0 <= value < 0.5):
         raise UserError(f"{name} is {value!r}; it must be a share in [0, 0.5).")
     return float(value)
+
+
+def truth(**named: Any) -> bool:
+    """Return the value if it is True or False."""
+    name, value = _only(named)
+    if not isinstance(value, bool | np.bool_):
+        raise UserError(f"{name} is {shown(value)}; it must be True or False.")
+    return bool(value)
 
 
 def at_least(least: int, /, **named: int) -> int:
@@ -100,7 +116,13 @@ def _numbers(name: str, value: ArrayLike) -> FloatArray:
             raise TypeError
         return given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise UserError(f"{name} holds {given.dtype} values; give numbers.") from None
+        raise UserError(f"{name} holds {_kind(given)}; give numbers.") from None
+
+
+def _kind(given: NDArray[Any]) -> str:
+    if given.dtype.kind in "US" and given.size:
+        return f"text, such as {shown(given.ravel()[0].item())}"
+    return f"{given.dtype} values"
 
 
 def finite(**named: ArrayLike) -> FloatArray:
@@ -108,6 +130,8 @@ def finite(**named: ArrayLike) -> FloatArray:
     name, value = _only(named)
     array = _numbers(name, value)
     bad = ~np.isfinite(array)
+    if bad.any() and not array.ndim:
+        raise UserError(f"{name} is {shown(value)}; it must be a finite number.")
     if bad.any():
         first = tuple(int(i) for i in np.argwhere(bad)[0])
         raise UserError(

@@ -11,6 +11,7 @@ from prefect import flow
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
+from curvote.errors import UserError
 from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.notices import notify
 from curvote.flows.output import lines
@@ -95,17 +96,22 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     tell_raw(plan)
     tell_choices(plan)
     record = history.begin(project, plan.configured, plan.steps, process_tag())
-    status = "interrupted"  # Ctrl-C, or Prefect's own way to end a process
+    status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
     try:
         with lines.about(run=record.id):
             _do(project, plan, record, asked)
         status = _status(project, plan)
-    except Exception:
-        status = "failed"
+    except Exception as error:
+        status, why = "failed", reason(error)
         raise
     finally:
-        history.finish(project, record, status)
+        history.finish(project, record, status, why)
     return record
+
+
+def reason(error: Exception) -> str:
+    """Return why a run failed, as its record keeps it: a user's error in its words."""
+    return str(error) if isinstance(error, UserError) else type(error).__name__
 
 
 def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:

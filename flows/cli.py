@@ -32,10 +32,10 @@ from curvote.flows.output.terminal import (
     ProjectOption,
     Replicates,
     Seed,
-    Version,
     Workers,
     outside,
     say_json,
+    top,
 )
 from curvote.flows.quantifying.command import utility
 from curvote.mechanisms.registry import MECHANISMS
@@ -47,6 +47,7 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+app.callback()(top)
 for part in (cli_data, cli_ledger, cli_client, cli_intake):
     app.add_typer(part.app)
 
@@ -271,27 +272,26 @@ def _run(project: Path | None, **given: Any) -> None:
 def _checked(project: Path | None, given: dict[str, Any]) -> Project:
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.file import PipelinesFile
+    from curvote.run.config.source import own_file
     from curvote.run.engines import engine_of
 
     place = _project(project)
     environment.prepare(place.root)
-    file_of(place, given["pipeline"]).configured(
+    file = file_of(place, given["pipeline"])
+    configured = file.configured(
         given["pipeline"],
         given.get("overrides", ()),
         replicates=given.get("replicates"),
         seed=given.get("seed"),
     )
+    with file.placing(given["pipeline"]):
+        own_file(place, configured.pipeline)
     runtime = PipelinesFile(place).runtime()
     engine_of(place, runtime, given.get("engine"), given.get("workers"))
     return place
 
 
-@app.callback()
-def top(version: Version = False) -> None:
-    """Train classifiers from data that never leaves its owner unprotected."""
-
-
 def main() -> None:
-    """Run the command line: exit 0 done, 1 failed, 2 user error."""
+    """Run the command line: exit 0 done, 1 failed, 2 user error, 3 a run is blocked."""
     with told(*sys.argv[1:2]):
         app()

@@ -1,4 +1,4 @@
-"""Telling somebody that a run failed, waits, or was missed.
+"""Telling somebody that a run failed, waits, was missed, or succeeds again.
 
 Whom, says `runtime.notify` of pipelines.yaml (a command of one's own) and the variable
 CURVOTE_NOTIFY_URLS (addresses as Apprise knows them, parted by spaces). A notice says
@@ -28,6 +28,7 @@ _TITLES = {
     "failed": "{pipeline} failed",
     "blocked": "{pipeline} waits for envelopes",
     "missed": "{pipeline} missed a run",
+    "recovered": "{pipeline} succeeds again",
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from curvote.errors import UserError
 from curvote.flows.output import lines
+from curvote.flows.serving.firing import in_words
 from curvote.run import garbage, history
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.runtime import seconds
@@ -44,14 +45,10 @@ def _safe(file: PipelinesFile, stated: Mapping[str, str], called: str) -> Limits
             if _longest_pause(schedule) > spans[shortest]:
                 raise UserError(
                     f"{called} {stated[shortest]}: {name} runs less often than that"
-                    f" (schedule {_in_words(schedule)}) and would find nothing of its"
+                    f" ({in_words(schedule)}) and would find nothing of its"
                     " last run; keep at least as long as it pauses."
                 )
     return Limits(**spans)
-
-
-def _in_words(schedule: Mapping[str, Any]) -> str:
-    return ", ".join(f"{n}: {v}" for n, v in schedule.items() if v is not None)
 
 
 def _longest_pause(schedule: Mapping[str, Any]) -> float:

@@ -19,12 +19,20 @@ from curvote.run.history import RunRecord, completed, load
 from curvote.run.project import Project
 
 Row = dict[str, Any]  # of `scores --json`
+BLOCKED = 3
 
 
 def run_chain(project: Project, given: dict[str, Any]) -> None:
-    """Run the chain, print its table and the report's path, then let MLflow know."""
+    """Run the chain, print its table and the report's path, then let MLflow know.
+
+    A run that waits for envelopes ends with exit code 3: a script can tell it from one
+    that is done.
+    """
     with interruptible(f"run {given['pipeline']}"):
-        _run(project, given, _print_results)
+        run_id = _run(project, given, _print_results)
+    record = load(project, run_id)
+    if record and record.status == "blocked":
+        raise SystemExit(BLOCKED)
 
 
 def completed_run(project: Project, given: dict[str, Any]) -> RunRecord:

@@ -43,7 +43,7 @@ def test_a_classifier_cannot_change() -> None:
         (np.ones((2, 2)), 0.0, "rescaled", "intercept has shape"),
         (np.ones(0), 0.0, "rescaled", "coef has shape"),
         (np.array([np.nan]), 0.0, "rescaled", "NaN"),
-        (np.ones(2), np.inf, "rescaled", "infinite"),
+        (np.ones(2), np.inf, "rescaled", "is inf"),
         (np.ones(2), np.ones(1), "rescaled", "intercept has shape"),
         (np.ones(2), 0.0, "rescale", "Did you mean 'rescaled'"),
     ],

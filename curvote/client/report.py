@@ -132,4 +132,7 @@ def _features(
         return per_coordinate(name, d, epsilon, **params)
     if issubclass(kind, VectorMechanism):
         return cast("VectorMechanism", make(name, epsilon=epsilon, d=d, **params))
-    raise UserError(f"{name} takes labels; the numbers of a report need another.")
+    raise UserError(
+        f"mechanism is {name!r}, which takes labels; the numbers of a report need"
+        " another."
+    )

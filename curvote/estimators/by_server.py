@@ -36,6 +36,11 @@ class Tables:
         names, counts = np.unique(self.server, return_counts=True)
         return dict(zip(names.tolist(), counts.tolist(), strict=True))
 
+    def noised(self, task: Task) -> Codes:
+        """Say of each row, by 0 or 1, whether its server releases it with noise."""
+        each = [task.servers[name].noised for name in self.server]
+        return np.array(each, dtype=np.int64)
+
     def budgets(self, task: Task) -> dict[str, Budget]:
         """Return what each server that adds noise spends; UserError: no promise."""
         made = {}

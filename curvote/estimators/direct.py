@@ -19,6 +19,7 @@ from curvote.protocols.direct_one_of import combine as one_of
 from curvote.protocols.direct_two import combine, whiten
 from curvote.protocols.message import Known, Message, messages
 from curvote.protocols.stages.stated import public
+from curvote.random_state import RandomState
 from curvote.representation.encoding import Encoded
 from curvote.task import Task
 
@@ -36,59 +37,88 @@ class DirectClassifier(BothSides):
 
     Parameters
     ----------
-    basis, n_basis, order, grid : as in `MRMAClassifier`
-        Curves, or d features where ``basis`` is None.
-    epsilon : float
+    basis : "bspline", "fourier" or None, default=None
+        None takes the columns of X as d features; otherwise X holds curves on an
+        equidistant grid, as an array or an FDataGrid.
+    n_basis : int, default=5
+        Number of basis functions d; of Fourier functions it is odd.
+    order : int, default=4
+        Order of B-splines (4 = cubic).
+    grid : array (T,) or None, default=None
+        The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
+        own.
+    epsilon : float, default=1
         Budget of each row's one report, 2^-20 <= epsilon < inf.
-    rescale : "standard", "tanh", "min_max", "max_abs" or "none"
+    rescale : "standard", "tanh", "min_max", "max_abs", "none" or None, default=None
         How coefficients become z, best of root mean square 1 around 0. None:
-        ``standard`` with a basis, ``min_max`` without. ``centre`` and ``scale``, or
-        ``bounds``, are public constants and are never taken from X.
-    coordinates : "orthonormal" or "coefficients"
+        ``standard`` with a basis, ``min_max`` without.
+    centre, scale : float or array (d,), default=0, 1
+        Public constants of ``standard`` and ``tanh``, never taken from X.
+    bounds : (lower, upper) of floats or arrays (d,), default=(-1, 1)
+        Public bounds of ``min_max``; values beyond count as lying on them.
+    coordinates : "orthonormal" or "coefficients", default="orthonormal"
         Of the space that the basis spans; feature vectors are left as they are.
-    arm : "auto", "mean", "joint", "two" or "one_of"
+    arm : "auto", "mean", "joint", "two" or "one_of", default="auto"
         The label moment alone, the second moment beside it, or a first round of 30 %
         of the rows (at random) that centres and whitens z for the others; or one of
         the classes and a direction in one answer, for many classes at large epsilon.
         ``auto`` takes what the rule of `curvote.protocols.choice` makes of n, d and
         epsilon.
-    intercept : "auto" or float above 0
+    intercept : "auto" or float above 0, default="auto"
         The public constant s beside z in a report.
-    random_state : int or None
-        None draws from the operating system, by exact rejection. An int makes a study
-        that protects nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    classes_, coef_, intercept_, n_features_in_ : as in scikit-learn
-        (1, d) and (1,) of two classes, (K, d) and (K,) of more
-    arm_ : the arm taken
-    noise_, reason_ : the variance of a coordinate of the label moment's noise, and what
-        the rule makes of it, whichever arm was asked for
-    task_ : the public task description of the first round
+    classes_ : array (K,)
+        The labels.
+    coef_, intercept_ : arrays
+        (1, d) and (1,) of two classes, (K, d) and (K,) of more.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    grid_ : array (T,) or None
+        The grid of the curves; predict refuses an FDataGrid on another one. None where
+        X was an array of features.
+    arm_ : str
+        The arm taken.
+    noise_, reason_ : float, str
+        The variance of a coordinate of the label moment's noise, and what the rule
+        makes of it, whichever arm was asked for.
+    task_ : Task
+        The public task description of the first round.
+    spent_ : Budget
+        What a row that stood in every fit of this object has spent: a fit draws anew,
+        so they add up.
+    releases_ : array (n,)
+        How many fits released the row of this place: pass rows in one order.
+    private_ : bool
+        False as soon as one of these fits had a ``random_state``.
 
-    spent_ : `Budget` that a row which stood in every fit of this object has spent:
-        a fit draws anew, so they add up. A `clone` begins at nothing and knows of no
-        other object: see Notes.
-    private_ : False as soon as one of these fits had a ``random_state``
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
-    Scikit-learn's searches fit clones, which cannot count together. With k folds a row
-    stands in k - 1 of the k fits, so a cross-validation spends (k - 1) epsilon on it,
-    and ``GridSearchCV`` of g candidates (g (k - 1) + 1) epsilon with its refit. Scores
-    of held-out rows are computed from the rows as they are: they are not private at
-    all. Choose parameters on public or simulated data.
+    A UserError (a ValueError) names parameters or data that are out of range.
 
-    Examples:
+    A `clone` begins at nothing and knows of no other object, so the searches of
+    scikit-learn cannot count. With k folds a row stands in k - 1 of the k fits, so a
+    cross-validation spends (k - 1) epsilon on it, and ``GridSearchCV`` of g candidates
+    (g (k - 1) + 1) epsilon with its refit: clones say so once. Scores of held-out rows
+    are computed from the rows as they are: they are not private at all. Choose
+    parameters on public or simulated data. Ensembles such as ``BaggingClassifier`` seed
+    what they fit: their members' ``private_`` is False.
+
+    Examples
     --------
     >>> import numpy as np
     >>> X, y = np.tile([[-0.5], [0.5]], (100, 1)), np.tile([0, 1], 100)
     >>> model = DirectClassifier(epsilon=2).fit(X, y)
-    >>> print(model.fit(X, y).spent_, model.private_)
-    epsilon 4 True
+    >>> print(model.fit(X, y).spent_, model.private_, model.releases_[:3])
+    epsilon 4 True [2 2 2]
     """
 
     protocol = "direct"
@@ -110,7 +140,7 @@ class DirectClassifier(BothSides):
         coordinates: str = "orthonormal",
         arm: str = AUTO,
         intercept: float | str = AUTO,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.basis = basis
         self.n_basis = n_basis
@@ -133,7 +163,7 @@ class DirectClassifier(BothSides):
         self.arm_ = str(rule.arm) if wanted == AUTO else wanted
         self.noise_, self.reason_ = rule.noise, rule.reason
         self.task_ = self._task(stated)
-        rng, noise = self._draws()
+        rng, noise = self._draws(n)
         own = Known(encoded.coefficients, encoded.z, labels)
         return line_in(self._decoded(_Crowd(own, rng.permutation(n), noise)))
 
@@ -141,6 +171,8 @@ class DirectClassifier(BothSides):
         """Return the first round's task: what its message makes of arm and s."""
         if isinstance(self.intercept, str):
             validate.one_of((AUTO,), intercept=self.intercept)
+        else:
+            validate.positive(intercept=self.intercept)
         own = {"direct.arm": self.arm_, "direct.intercept": self.intercept}
         protocol = protocol_of(self.arm_)
         terms = messages(protocol)["report"].terms(own.__getitem__, stated.encoding)

@@ -17,9 +17,12 @@ from curvote.protocols.mrma.aggregate import ensemble
 from curvote.protocols.mrma.messages import MESSAGES
 from curvote.protocols.mrma.tables import variant
 from curvote.protocols.mrma.train import fitted, problem, weak_table
+from curvote.random_state import RandomState
 from curvote.representation.basis import roughness
 from curvote.representation.encoding import Encoded
 from curvote.representation.rescale import UNBOUNDED
+from curvote.server import learners
+from curvote.server.averaging import weights
 from curvote.server.weak import draw
 from curvote.task import Task
 
@@ -35,51 +38,97 @@ class MRMAClassifier(BothSides):
 
     Parameters
     ----------
-    basis : "bspline", "fourier" or None
+    basis : "bspline", "fourier" or None, default=None
         None takes the columns of X as d features; otherwise X holds curves on an
-        equidistant grid (``grid``, or [0, 1] when not given), or is an FDataGrid.
-    n_basis, order
-        Number of basis functions d (Fourier: odd), order of B-splines (4 = cubic).
-    epsilon : float
+        equidistant grid, as an array or an FDataGrid.
+    n_basis : int, default=5
+        Number of basis functions d; of Fourier functions it is odd.
+    order : int, default=4
+        Order of B-splines (4 = cubic).
+    grid : array (T,) or None, default=None
+        The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
+        own.
+    epsilon : float, default=1
         Budget of each row's one release, 0 < epsilon < inf.
-    rescale : "tanh", "max_abs" or "min_max"
+    rescale : "tanh", "max_abs", "min_max" or None, default=None
         How coefficients come into [-1, 1]. None: ``tanh`` with a basis, ``min_max``
-        without. ``centre`` and ``scale``, or ``bounds``, are public constants and are
-        never taken from X.
-    learner, label_share, mechanism, n_learners, n_per_learner, cutoff, when_none_pass
-        As in pipelines.yaml. ``train_share`` is the part of rows that report.
-    random_state : int or None
-        None draws from the operating system. An int makes a study that protects
-        nobody: whoever knows the seed can remove the noise.
+        without.
+    centre, scale : float or array (d,), default=0, 1
+        Public constants of ``tanh``, never taken from X.
+    bounds : (lower, upper) of floats or arrays (d,), default=(-1, 1)
+        Public bounds of ``min_max``; values beyond count as lying on them.
+    judge : "rescaled", "coefficients" or "inner_products", default="rescaled"
+        What classifiers are applied to: the numbers as reported, the raw coefficients,
+        or the inner products of the curve and the basis.
+    mechanism : str, default="laplace"
+        What noises each number of a report: a name of `curvote.mechanisms.names`.
+    label_share : "equal" or float in (0, 1), default="equal"
+        The part of a report's budget that its label gets; ``equal`` is 1/(d + 1).
+    learner : str, default="centroid"
+        What learns a weak classifier from reports: a name of
+        `curvote.server.learners.registry`.
+    n_learners : int, default=25
+        How many weak classifiers are voted on.
+    n_per_learner : int, default=50
+        How many reports each of them learns from.
+    train_share : float in (0, 1), default=1/6
+        The part of the rows that report.
+    cutoff : float in [0.5, 1), default=0.8
+        The utility above which a classifier counts, after reversal.
+    when_none_pass : "soft", "best" or "uniform", default="soft"
+        What is averaged where no utility is above the cutoff.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    classes_, coef_ (1, d), intercept_ (1,), n_features_in_ : as in scikit-learn
-    utility_, weight_, reversed_ (B,), none_passed_ : what the votes said
-    task_ : the public task description
+    classes_ : array (K,)
+        The labels.
+    coef_, intercept_ : arrays
+        (1, d) and (1,): the averaged classifier.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    grid_ : array (T,) or None
+        The grid of the curves; predict refuses an FDataGrid on another one. None where
+        X was an array of features.
+    utility_, weight_, reversed_ : arrays (n_learners,)
+        What the votes say of each weak classifier.
+    none_passed_ : bool
+        Whether no utility was above the cutoff.
+    task_ : Task
+        The public task description.
+    spent_ : Budget
+        What a row that stood in every fit of this object has spent: a fit draws anew,
+        so they add up.
+    releases_ : array (n,)
+        How many fits released the row of this place: pass rows in one order.
+    private_ : bool
+        False as soon as one of these fits had a ``random_state``.
 
-    spent_ : `Budget` that a row which stood in every fit of this object has spent:
-        a fit draws anew, so they add up. A `clone` begins at nothing and knows of no
-        other object: see Notes.
-    private_ : False as soon as one of these fits had a ``random_state``
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
-    Scikit-learn's searches fit clones, which cannot count together. With k folds a row
-    stands in k - 1 of the k fits, so a cross-validation spends (k - 1) epsilon on it,
-    and ``GridSearchCV`` of g candidates (g (k - 1) + 1) epsilon with its refit. Scores
-    of held-out rows are computed from the rows as they are: they are not private at
-    all. Choose parameters on public or simulated data.
+    A UserError (a ValueError) names parameters or data that are out of range.
 
-    Examples:
+    A `clone` begins at nothing and knows of no other object, so the searches of
+    scikit-learn cannot count. With k folds a row stands in k - 1 of the k fits, so a
+    cross-validation spends (k - 1) epsilon on it, and ``GridSearchCV`` of g candidates
+    (g (k - 1) + 1) epsilon with its refit: clones say so once. Scores of held-out rows
+    are computed from the rows as they are: they are not private at all. Choose
+    parameters on public or simulated data. Ensembles such as ``BaggingClassifier`` seed
+    what they fit: their members' ``private_`` is False.
+
+    Examples
     --------
     >>> import numpy as np
     >>> X, y = np.tile([[-0.5], [0.5]], (100, 1)), np.tile([0, 1], 100)
     >>> model = MRMAClassifier(epsilon=2).fit(X, y)
-    >>> print(model.fit(X, y).spent_, model.private_)
-    epsilon 4 True
+    >>> print(model.fit(X, y).spent_, model.private_, model.releases_[:3])
+    epsilon 4 True [2 2 2]
     """
 
     protocol = "mrma"
@@ -106,7 +155,7 @@ class MRMAClassifier(BothSides):
         train_share: float = 1 / 6,
         cutoff: float = 0.8,
         when_none_pass: str = "soft",
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.basis = basis
         self.n_basis = n_basis
@@ -129,11 +178,12 @@ class MRMAClassifier(BothSides):
         self.random_state = random_state
 
     def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
-        _check_bounded(stated.encoding.rescale)
+        self._check(stated)
         self.task_ = replace(
             stated, mechanism=self.mechanism, label_share=self.label_share
         )
-        rng, entropy = self._draws()
+        MESSAGES["report"].admit(self.task_)
+        rng, entropy = self._draws(len(labels))
         everybody = Known(encoded.coefficients, encoded.z, labels)
         order, n_train = rng.permutation(len(labels)), self._n_train(len(labels))
         train, voters = everybody.of(order[:n_train]), everybody.of(order[n_train:])
@@ -145,13 +195,21 @@ class MRMAClassifier(BothSides):
         bits = vote.draw(task, replace(voters, judge=judge), entropy)
         return self._aggregate(weak, vote.gather(task, bits))
 
+    def _check(self, stated: Task) -> None:
+        """Refuse what would fail after the rows have reported."""
+        _check_bounded(stated.encoding.rescale)
+        validate.fraction(train_share=self.train_share)
+        validate.at_least(1, n_learners=self.n_learners)
+        validate.at_least(2, n_per_learner=self.n_per_learner)
+        learners.check(self.learner, {})
+        weights([1.0], self.cutoff, self.when_none_pass)
+
     def _n_train(self, n: int) -> int:
-        share = validate.fraction(train_share=self.train_share)
-        return min(max(2, round(n * share)), n - 1)
+        return min(max(2, round(n * self.train_share)), n - 1)
 
     def _weak(self, rng: np.random.Generator, reports: Columns) -> Columns:
-        count, n = validate.at_least(1, n_learners=self.n_learners), len(reports["z"])
-        size = min(validate.at_least(2, n_per_learner=self.n_per_learner), n)
+        count, n = int(self.n_learners), len(reports["z"])
+        size = min(int(self.n_per_learner), n)
         problems = [problem(reports, rows) for rows in draw(rng, n, count, size)]
         learner = {"learner": self.learner, "params": {}}
         basis = self.task_.encoding.projection

@@ -14,9 +14,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from curvote import validate
 from curvote.classes import Classes
 from curvote.classifier import places_named
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.counted import Counted, every, refuse_weights
+from curvote.entropy import Entropy
 from curvote.errors import UserError
+from curvote.estimators.bounds import between
 from curvote.privacy import Budget
+from curvote.random_state import RandomState, sources
 from curvote.representation.basis import (
     Projection,
     identity,
@@ -24,6 +27,7 @@ from curvote.representation.basis import (
     projection,
 )
 from curvote.representation.encoding import Encoded, Encoding
+from curvote.representation.functional import curves, refuse_other, refuse_uneven
 from curvote.representation.rescale import RESCALES
 from curvote.task import Task
 
@@ -34,7 +38,7 @@ Places = NDArray[np.int64]
 COORDINATES = ("coefficients", "orthonormal")
 
 
-class BothSides(ClassifierMixin, BaseEstimator, ABC):
+class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
     """A linear classifier that a subclass learns by playing clients and server."""
 
     protocol: ClassVar[str]
@@ -56,10 +60,10 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
     centre: float | ArrayLike
     scale: float | ArrayLike
     bounds: tuple[float | ArrayLike, float | ArrayLike]
-    random_state: int | None
+    random_state: RandomState
+    grid_: Array | None
     task_: Task
     spent_: Budget
-    private_: bool
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -68,12 +72,15 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: ArrayLike, **refused: Any) -> Self:
         """Simulate all rounds on X (n, T or n, d) and labels y (n,).
 
         Each call asks every row again; ``spent_`` says what a row of all of them spent.
+        A ``sample_weight`` is a UserError.
         """
-        X, grid = curves(X, self.grid)
+        refuse_weights(self, refused)
+        validate.positive(epsilon=self.epsilon)
+        X, grid = self._curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
@@ -91,7 +98,8 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
         Of two classes above 0 is ``classes_[1]``, else the largest is the class.
         """
         check_is_fitted(self, "coef_")  # a fit that failed has counted, no more
-        X, _ = curves(X, self.grid)
+        X, points = curves(X)
+        refuse_other(points, self.grid_)
         X = validate_data(self, X, dtype=np.float64, reset=False)
         features = self.task_.encoding.features(X)
         if len(self.coef_) == 1:
@@ -111,17 +119,14 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
             " makes them no calibrated probabilities. Use predict or decision_function."
         )
 
-    def _draws(self) -> tuple[np.random.Generator, Entropy]:
-        """Count a fit, and return what splits the rows and where noise comes from.
+    def _draws(self, n: int) -> tuple[np.random.Generator, Entropy]:
+        """Count a fit of ``n`` rows; return what splits them and draws their noise.
 
         To be called before anything is drawn; a later failure takes nothing back.
         """
-        before: Budget | None = getattr(self, "spent_", None)
-        own = self.task_.budget
-        self.spent_ = own if before is None else before + own
-        # One fit with known noise is enough to know the record.
-        self.private_ = getattr(self, "private_", True) and self.random_state is None
-        return _sources(self.random_state)
+        found = sources(self.random_state)
+        self._spend(self.task_.budget, every(n))
+        return found
 
     @abstractmethod
     def _learn(self, stated: Task, encoded: Encoded, labels: Places) -> Line:
@@ -129,32 +134,32 @@ class BothSides(ClassifierMixin, BaseEstimator, ABC):
 
     def _encoding(self, width: int, grid: Array | None) -> Encoding:
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        lower, upper = self.bounds
-        given = {"centre": self.centre, "scale": self.scale}
-        given |= {"lower": lower, "upper": upper}
-        wanted = RESCALES.get(rescale, ())
-        constants = {name: np.asarray(given[name], dtype=float) for name in wanted}
+        lower, upper = between(self.bounds)
+        given = {
+            "centre": validate.finite(centre=self.centre),
+            "scale": validate.finite(scale=self.scale),
+            "lower": lower,
+            "upper": upper,
+        }
+        constants = {name: given[name] for name in RESCALES.get(rescale, ())}
         return Encoding(self._onto(width, grid), rescale, constants, self.judge)
 
     def _onto(self, width: int, grid: Array | None) -> Projection:
         wanted = validate.one_of(COORDINATES, coordinates=self.coordinates)
+        self.grid_ = grid
         if self.basis is None:
             return identity(width)
-        points = np.linspace(0, 1, width) if grid is None else grid
-        plain = projection(self.basis, self.n_basis, points, order=self.order)
+        if grid is None:
+            self.grid_ = grid = np.linspace(0, 1, width)
+        plain = projection(self.basis, self.n_basis, grid, self.order, "n_basis")
         return orthonormal(plain) if wanted == "orthonormal" else plain
 
-
-def curves(X: Any, grid: ArrayLike | None) -> tuple[Any, Array | None]:
-    """Return the matrix of an FDataGrid and its grid; anything else as it is."""
-    if hasattr(X, "start_indices"):  # scikit-fda's FDataIrregular
-        raise UserError(
-            "X is irregular: each curve has grid points of its own. Interpolate the"
-            " curves onto one equidistant grid first."
-        )
-    if hasattr(X, "data_matrix") and hasattr(X, "grid_points"):
-        return np.asarray(X.data_matrix)[..., 0], np.asarray(X.grid_points[0])
-    return X, None if grid is None else np.asarray(grid, dtype=np.float64)
+    def _curves(self, X: Any) -> tuple[Any, Array | None]:
+        """Return the values of X and their grid, as far as it is known."""
+        values, grid = curves(X, self.grid)
+        if self.basis is not None:
+            refuse_uneven(X)
+        return values, grid
 
 
 def check_number(classes: NDArray[Any], *, many: bool) -> None:
@@ -165,11 +170,3 @@ def check_number(classes: NDArray[Any], *, many: bool) -> None:
         )
     if len(classes) < 2:
         raise UserError("Classifier can't train when only one class is present.")
-
-
-def _sources(random_state: int | None) -> tuple[np.random.Generator, Entropy]:
-    """Return what splits the rows, and where their noise comes from."""
-    if random_state is None:
-        return np.random.default_rng(), SystemEntropy()
-    split, noise = np.random.SeedSequence(random_state).spawn(2)
-    return np.random.default_rng(split), SeededEntropy(noise)

@@ -14,13 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.classes import Classes
+from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
+from curvote.estimators.bounds import ends
 from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.privacy import Budget
+from curvote.random_state import RandomState, seeds
+from curvote.representation.functional import refuse_curves
 from curvote.transfer import rules
 from curvote.transfer.choosing import choose
-from curvote.transfer.combination import combine
+from curvote.transfer.combination import combine, stated_weights
 from curvote.transfer.decision import DECIDE
 from curvote.transfer.forms import FORMS, form
 from curvote.transfer.setup import Setup
@@ -32,7 +36,7 @@ AUTO = "auto"
 OF_TWO = "kernel"
 
 
-class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
+class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
     """A classifier for one of several servers, from one noised release of each.
 
     `fit` plays all servers and the target: each server's rows become one release, which
@@ -60,36 +64,50 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         As if all classes were equally frequent, or as they are at the target.
     bounds : (lower, upper), numbers or arrays by feature
         Public; values beyond count as lying on them. Never taken from X.
-    random_state : int or None
-        None draws from the operating system, by exact samplers. An int makes a study
-        that protects nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    classes_, n_features_in_ : as in scikit-learn; the classes count as public
-    target_ : the server that the classifier is for
-    task_ : the `curvote.transfer.task.Task`, with the form taken and its parameters;
-        class k is called by the text of ``classes_[k]``
-    reason_ : why ``auto`` took this form, None where one was named
-    releases_ : list of `curvote.transfer.releasing.Release`, one of each server
-    model_ : the `curvote.transfer.model.Model`; ``model_.servers`` has each server's
-        weight and agreement with the target, ``model_.inside`` says that a server's
-        ``own`` records stand in it without noise
+    classes_ : array (K,)
+        The labels; they count as public.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    target_ : str
+        The server that the classifier is for.
+    task_ : `curvote.transfer.Task`
+        With the form taken and its parameters; class k is called by the text of
+        ``classes_[k]``.
+    reason_ : str or None
+        Why ``auto`` took this form, None where one was named.
+    sent_ : list of `curvote.transfer.Release`
+        One of each server.
+    model_ : `curvote.transfer.Model`
+        ``model_.servers`` has each server's weight and agreement with the target,
+        ``model_.inside`` says that a server's ``own`` records stand in it without
+        noise.
+    spent_ : dict of Budget
+        For each server that added noise what a row that stood in every fit of this
+        object has spent there, as a fit draws anew. A row in several servers has spent
+        their sum.
+    releases_ : array (n,)
+        How many fits released the row of this place with noise.
+    private_ : bool
+        False as soon as one of these fits had a ``random_state``.
 
-    spent_ : a `Budget` for each server that added noise: what a row that stood in every
-        fit of this object has spent there, as a fit draws anew. A row in several
-        servers has spent their sum.
-    private_ : False as soon as one of these fits had a ``random_state``
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
-    Names of servers are compared as text. Scikit-learn's searches fit clones, which
-    cannot count together: see `curvote.DirectClassifier`. For them to hand over
-    ``server``, enable metadata routing and call ``set_fit_request(server=True)``.
+    A UserError (a ValueError) names parameters or data that are out of range. Names of
+    servers are compared as text. Scikit-learn's searches fit clones, which cannot count
+    together: see `curvote.DirectClassifier`. For them to hand over ``server``, enable
+    metadata routing and call ``set_fit_request(server=True)``.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> X, y = np.tile([[-0.5], [0.5]], (200, 1)), np.tile(["no", "yes"], 200)
@@ -111,7 +129,7 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         weights: str | Mapping[str, float] = "aligned",
         decide: str = "balanced",
         bounds: tuple[float | ArrayLike, float | ArrayLike] = (-1, 1),
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -129,12 +147,16 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: ArrayLike, server: ArrayLike | None = None) -> Self:
+    def fit(
+        self, X: Any, y: ArrayLike, server: ArrayLike | None = None, **refused: Any
+    ) -> Self:
         """Draw and combine the releases on X (n, d), labels y (n,) and servers (n,).
 
         Without ``server`` all rows are one server's. Each call draws anew: ``spent_``
-        says what a row of all of them has spent.
+        says what a row of all of them has spent. A ``sample_weight`` is a UserError.
         """
+        refuse_weights(self, refused)
+        refuse_curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
@@ -143,10 +165,10 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
         stated = self._stated(tables, _texts(classes))
         spends = tables.budgets(stated)
         self.task_, self.reason_ = self._formed(stated, tables.sizes, target)
-        weights = self._checked_weights()
-        self._count(spends)
-        self.releases_ = tables.released(self.task_, self._entropy)
-        self.model_ = combine(self.task_, self.releases_, target, weights, self.decide)
+        weights, seed = self._checked_weights(), seeds(self.random_state)
+        self._count_servers(spends, tables.noised(stated))
+        self.sent_ = tables.released(self.task_, lambda: _entropy(seed))
+        self.model_ = combine(self.task_, self.sent_, target, weights, self.decide)
         self.classes_, self.target_ = classes, target
         return self
 
@@ -162,6 +184,7 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _records(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
+        refuse_curves(X)
         return np.asarray(validate_data(self, X, dtype=np.float64, reset=False))
 
     def _stated(self, tables: Tables, classes: Classes) -> Task:
@@ -190,31 +213,34 @@ class TransferKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (_by_feature(each, d) for each in self.bounds)
+        lower, upper = (_by_feature(each, d) for each in ends(self.bounds))
         return tuple(Feature(*each) for each in zip(names, lower, upper, strict=True))
 
     def _checked_weights(self) -> str | dict[str, float]:
         """Return the weights; what `combine` would refuse spends nothing."""
         validate.one_of(DECIDE, decide=self.decide)
-        if self.random_state is not None:
-            validate.at_least(0, random_state=self.random_state)
         if isinstance(self.weights, str):
             rules.fixed(form(self.task_.release), self.weights)
             return self.weights
-        return {str(name): weight for name, weight in self.weights.items()}
+        if not isinstance(self.weights, Mapping):
+            raise UserError(
+                f"weights is {validate.shown(self.weights)}; give a rule's name, or a"
+                " number for each server."
+            )
+        named = {str(name): weight for name, weight in self.weights.items()}
+        stated_weights(named, list(self.task_.servers))
+        return named
 
-    def _count(self, now: dict[str, Budget]) -> None:
-        """Add what this fit spends; to be called before anything is drawn."""
+    def _count_servers(self, now: dict[str, Budget], noised: NDArray[np.int64]) -> None:
+        """Add what this fit spends at each server, and count its rows."""
         before: dict[str, Budget] = getattr(self, "spent_", {})
         added = {name: before[name] + now[name] for name in before.keys() & now}
         self.spent_ = before | now | added
-        # One fit with known noise is enough to know the record.
-        self.private_ = getattr(self, "private_", True) and self.random_state is None
+        self._count(noised)
 
-    def _entropy(self) -> Entropy:
-        if self.random_state is None:
-            return SystemEntropy()
-        return SeededEntropy(np.random.SeedSequence(self.random_state))
+
+def _entropy(seed: np.random.SeedSequence | None) -> Entropy:
+    return SystemEntropy() if seed is None else SeededEntropy(seed)
 
 
 def _target(wanted: Any, sizes: Mapping[str, int]) -> str:

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.counted import Counted, Counts, every
+from curvote.entropy import Entropy
 from curvote.labels.codes import Codes
 from curvote.labels.encoding import encode
 from curvote.labels.given import LP_2ST, fitting, plain_labels
@@ -16,26 +17,25 @@ from curvote.labels.places import places_of
 from curvote.labels.predicted import same_length
 from curvote.labels.two_rounds import ENCODER, TwoRounds
 from curvote.privacy import Budget
+from curvote.random_state import sources
 from curvote.validate import FloatArray
 
 
-class AsksLabels:
+class AsksLabels(Counted):
     """A scikit-learn class whose ``fit`` takes `Codes`, or asks plain labels for them.
 
-    ``spent_`` is what a label of all those fits has spent, ``private_`` False as soon
-    as one of them drew known noise; both None where only codes came.
+    ``spent_`` is what a label of all those fits has spent, ``releases_`` and
+    ``private_`` are those of `Counted`; all are None where only codes came.
     """
 
-    random_state: int | None
+    instead = "Draw codes once, by encode, and give them to PrivateSearchCV."
     spent_: Budget | None = None
+    releases_: Counts | None = None
     private_: bool | None = None
 
     def _sources(self) -> tuple[np.random.Generator, Entropy]:
         """Return what the server draws from, and where the labels' noise comes from."""
-        if self.random_state is None:
-            return np.random.default_rng(), SystemEntropy()
-        server, noise = np.random.SeedSequence(self.random_state).spawn(2)
-        return np.random.default_rng(server), SeededEntropy(noise)
+        return sources(self.random_state)
 
     def _codes(
         self,
@@ -59,7 +59,7 @@ class AsksLabels:
             rounds = TwoRounds(classes[places], classes, stated.epsilon, entropy)
             return self._in_two_rounds(stated, X, rounds, rng)
         codes = encode(labels, stated.classes, stated.epsilon, stated.encoder, entropy)
-        self._count(codes)
+        self._spend(Budget(codes.epsilon), every(len(X)))
         return codes
 
     def _refuse(self, stated: Any, n: int, k: int) -> None:
@@ -76,12 +76,5 @@ class AsksLabels:
             return np.asarray(stage.fit(X[first], codes).predict_proba(X[second]))
 
         made = rounds.codes(rng.permutation(len(X)), prior)
-        self._count(next(made))
+        self._spend(Budget(next(made).epsilon), every(len(X)))
         return next(made)
-
-    def _count(self, codes: Codes) -> None:
-        """Add what this fit has spent; a later failure takes nothing back."""
-        own = Budget(codes.epsilon)
-        self.spent_ = own if self.spent_ is None else self.spent_ + own
-        # One fit with known noise is enough to know the label.
-        self.private_ = self.private_ is not False and self.random_state is None

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from curvote import validate
+from curvote.counted import refuse_weights
 from curvote.labels import calibration
 from curvote.labels.asking import AsksLabels
 from curvote.labels.codes import Codes
@@ -21,6 +22,7 @@ from curvote.labels.learners.making import make
 from curvote.labels.left_out import LeftOut, left_out
 from curvote.labels.predicted import Predicted
 from curvote.labels.records import known, learned
+from curvote.random_state import RandomState, checked
 from curvote.validate import FloatArray
 
 
@@ -62,33 +64,46 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
     calibrate : bool
         Whether votes become probabilities by an exponent that the likelihood of the
         codes chooses; otherwise they are cut to the simplex.
-    random_state : int or None
-        None draws noise from the operating system. An int makes a study that protects
-        nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    classes_, n_features_in_, feature_names_in_ : as in scikit-learn
-    learner_ : the fitted learner; ``learner_.chosen_`` is what it tuned
-    exponent_ : the exponent of the probabilities, None without calibration
-    share_, share_se_ : (K,) unbiased estimates of the classes' shares (some may be
-        below 0) and their standard errors
-    encoder_ : the name of the codes' mechanism
+    classes_ : array (K,)
+        The public classes.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    learner_ : object
+        The fitted learner; ``learner_.chosen_`` is what it tuned.
+    exponent_ : int or None
+        The exponent of the probabilities, None without calibration.
+    share_, share_se_ : arrays (K,)
+        Unbiased estimates of the classes' shares (some may be below 0) and their
+        standard errors.
+    encoder_ : str
+        The name of the codes' mechanism.
+    spent_ : Budget or None
+        What a label that stood in every fit of plain labels has spent: a fit draws
+        anew, so they add up. None where only codes came, which were paid for where they
+        were drawn. A `clone` begins at nothing.
+    releases_ : array (n,) or None
+        How many fits released the label of this place; None where only codes came.
+    private_ : bool or None
+        False as soon as one fit of plain labels had a ``random_state``, None where only
+        codes came.
 
-    spent_ : `Budget` that a label which stood in every fit of plain labels has spent: a
-        fit draws anew, so they add up. None where only codes came, which were paid for
-        where they were drawn. A `clone` begins at nothing.
-    private_ : False as soon as one fit of plain labels had a ``random_state``, None
-        where only codes came
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
+    A UserError (a ValueError) names parameters or data that are out of range.
     Scikit-learn's searches cannot split `Codes` and would draw plain labels anew in
     each fold: take `PrivateSearchCV`, which spends nothing.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> from curvote.labels import encode
@@ -110,7 +125,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         classes: ArrayLike | None = None,
         decide: str = "accuracy",
         calibrate: bool = True,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
@@ -126,12 +141,14 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any, unlabelled: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Learn from records X (n, d) and their plain labels (n,) or `Codes` (n,).
 
         ``unlabelled`` (u, d) are further public records, for learners of graphs. Each
-        call with plain labels asks every label again: see ``spent_``.
+        call with plain labels asks every label again: see ``spent_``. A
+        ``sample_weight`` is a UserError.
         """
+        refuse_weights(self, refused)
         told = self._learn(X, y, unlabelled)
         if self.calibrate or self.decide == BALANCED:
             self._judge(told)
@@ -174,8 +191,8 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
 
     def _check(self) -> None:
         validate.one_of(DECIDE, decide=self.decide)
-        if self.random_state is not None:
-            validate.at_least(0, random_state=self.random_state)
+        validate.truth(calibrate=self.calibrate)
+        checked(self.random_state)
         make(self.estimator)
 
     def _learn(self, X: Any, y: Any, unlabelled: Any) -> Told:

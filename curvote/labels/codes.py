@@ -31,13 +31,35 @@ _BLOCK = 1 << 22
 class Codes:
     """The noised codes of n labels: all that left their owners, and what is public.
 
-    ``values`` are a label mechanism's outputs, one row a client: (n,) int64, packed
-    bits (n, ceil(K/8)) uint8, or whole numbers (n, K) of `alibi`. ``classes`` (K,) are
-    the labels that places stand for, ``encoder`` names the mechanism, ``params`` are
-    what it is built with beside epsilon and K. ``prior``, (n, K), is the public prior
-    of each client, where the mechanism takes one; (K,) is everybody's.
+    Parameters
+    ----------
+    values : array
+        A label mechanism's outputs, one row a client: (n,) int64, packed bits
+        (n, ceil(K/8)) uint8, or whole numbers (n, K) of `alibi`.
+    classes : array (K,)
+        The labels that places stand for.
+    epsilon : float
+        The budget of each label.
+    encoder : str
+        The name of the mechanism.
+    params : mapping, default={}
+        What it is built with beside epsilon and K.
+    prior : array (n, K) or (K,), or None, default=None
+        The public prior of each client, or everybody's, where the mechanism takes one.
 
-    Codes that the encoder cannot have made at this epsilon and K are a UserError.
+    Raises
+    ------
+    UserError
+        Codes that the encoder cannot have made at this epsilon and K.
+
+    Examples
+    --------
+    >>> from curvote import encode
+    >>> codes = encode(["no", "yes", "no"], epsilon=2.0, encoder="k_rr")
+    >>> print(len(codes), codes.classes, codes.encoder, codes[:2].values.shape)
+    3 ['no' 'yes'] k_rr (2,)
+    >>> codes.decode().shape
+    (3, 2)
     """
 
     values: NDArray[Any]

@@ -14,11 +14,10 @@ from curvote.labels.codes import Codes
 from curvote.labels.encoders import AUTO, concrete, stated
 from curvote.labels.places import places_of
 from curvote.mechanisms import make
+from curvote.random_state import RandomState, checked
 from curvote.validate import FloatArray
 
-RandomState = (
-    int | np.integer | np.random.RandomState | np.random.Generator | Entropy | None
-)
+Noise = RandomState | Entropy
 
 
 def encode(
@@ -26,17 +25,39 @@ def encode(
     classes: ArrayLike | None = None,
     epsilon: float = 1.0,
     encoder: str = AUTO,
-    random_state: RandomState = None,
+    random_state: Noise = None,
     *,
     prior: ArrayLike | None = None,
 ) -> Codes:
-    """Return one epsilon-LDP code for each of the labels ``y`` (n,).
+    """Return one epsilon-LDP code for each of the labels ``y``.
 
-    ``classes`` (K,) are public, and a class may be nobody's. Without them pandas
-    categories or both truth values are taken, else the labels that occur in ``y``,
-    which makes public which do. ``encoder`` is a name of `encoders`. ``prior``, (K,) or
-    (n, K), is public and for `rr_with_prior` only. ``random_state`` None draws from the
-    operating system: anything else protects nobody. Bad labels: see `places_of`.
+    Parameters
+    ----------
+    y : array (n,)
+        Text, whole numbers, truth values or pandas categories; bad labels: see
+        `places_of`.
+    classes : array (K,) or None, default=None
+        Public; a class may be nobody's. None takes pandas categories or both truth
+        values, else the labels that occur in ``y``, which makes public which do.
+    epsilon : float, default=1
+        Budget of each label, 2^-20 <= epsilon < inf.
+    encoder : str, default="auto"
+        A name of `curvote.labels.encoders`; ``auto`` looks at K and epsilon only.
+    random_state : int, RandomState, Generator, Entropy or None, default=None
+        None draws from the operating system: anything else protects nobody.
+    prior : array (K,) or (n, K), or None, default=None
+        Public, and for ``rr_with_prior`` only.
+
+    Returns
+    -------
+    Codes
+        All that leaves the labels' owners.
+
+    Examples
+    --------
+    >>> codes = encode(["b", "a", "b"], classes=["a", "b", "c"], epsilon=1.0)
+    >>> print(len(codes), codes.classes, codes.epsilon)
+    3 ['a' 'b' 'c'] 1.0
     """
     budget = validate.positive(epsilon=epsilon)
     known, places = places_of(y, classes)
@@ -53,10 +74,11 @@ def _prior(prior: ArrayLike, encoder: str) -> FloatArray:
     return validate.finite(prior=prior)
 
 
-def entropy_of(random_state: RandomState) -> Entropy:
+def entropy_of(random_state: Noise) -> Entropy:
     """Return where noise comes from: None is the operating system, else a seed.
 
-    A seed is a whole number >= 0, or drawn from numpy's generators.
+    A seed is a whole number >= 0, or drawn from numpy's generators. An `Entropy` is
+    taken as it is; anything else is a UserError.
     """
     if random_state is None:
         return SystemEntropy()
@@ -64,9 +86,9 @@ def entropy_of(random_state: RandomState) -> Entropy:
         return SeededEntropy(int(random_state.randint(1 << 31)))
     if isinstance(random_state, np.random.Generator):
         return SeededEntropy(int(random_state.integers(1 << 62)))
-    if isinstance(random_state, int | np.integer):
-        return SeededEntropy(validate.at_least(0, random_state=int(random_state)))
-    return random_state
+    if hasattr(random_state, "words"):
+        return random_state
+    return SeededEntropy(checked(random_state))
 
 
 def shares(codes: Codes) -> tuple[FloatArray, FloatArray]:

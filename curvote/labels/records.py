@@ -11,6 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 
 _NUMBERS = ("integer", "floating", "mixed-integer-float", "boolean", "decimal")
@@ -22,6 +23,7 @@ def learned(model: Any, X: Any) -> FloatArray:
 
     Text, NaN and infinite values are UserErrors, each with its column or place.
     """
+    refuse_curves(X)
     _refuse_text(X)
     return _numbers(validate_data(model, X, **_ANY))
 
@@ -32,6 +34,7 @@ def known(model: Any, X: Any, called: str = "X") -> FloatArray:
     The columns of a DataFrame are found by name; a missing one and one that was not
     learned are UserErrors.
     """
+    refuse_curves(X)
     _refuse_text(X)
     names = getattr(model, "feature_names_in_", None)
     if names is not None and isinstance(X, pd.DataFrame):

@@ -16,7 +16,22 @@ Z: Final = 1.959963984540054
 class Score(NamedTuple):
     """An estimate, its standard error, and the ends of a 95 % interval.
 
-    Neither is cut to what the score can be: an accuracy may be above 1 here.
+    None is cut to what the score can be: an accuracy may be above 1 here.
+
+    Parameters
+    ----------
+    value : float
+        The estimate.
+    se : float
+        Its standard error.
+    low, high : float
+        The interval.
+
+    Examples
+    --------
+    >>> score = Score(value=0.8, se=0.01, low=0.78, high=0.82)
+    >>> print(f"{score.value} in {score.low} .. {score.high}")
+    0.8 in 0.78 .. 0.82
     """
 
     value: float

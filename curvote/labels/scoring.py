@@ -52,13 +52,13 @@ def private_score(
         the mean of ratios of estimates, one a class: consistent, and rough where a
         class's share is less than twice its standard error.
 
-    Returns:
+    Returns
     -------
     Score
         ``value``, ``se``, and ``low`` to ``high``, which holds the model's true score
         in 95 of 100 cases. Raises `UserError` for codes of other classes or length.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> from curvote.labels import encode

@@ -13,7 +13,8 @@ from sklearn.model_selection import ParameterGrid
 from sklearn.utils.validation import check_is_fitted
 
 from curvote import validate
-from curvote.errors import UserError
+from curvote.counted import refuse_weights
+from curvote.errors import UserError, did_you_mean
 from curvote.labels.asking import AsksLabels
 from curvote.labels.choosing import LIKELIHOOD, Judged, Params, Part, judged
 from curvote.labels.classifier import PrivateLabelClassifier
@@ -24,6 +25,7 @@ from curvote.labels.holding import held_out, refuse_few
 from curvote.labels.records import known, learned
 from curvote.labels.score import Score
 from curvote.labels.scoring import SCORINGS, Scoring, private_score
+from curvote.random_state import RandomState, checked, seeds
 from curvote.validate import FloatArray
 
 # For a classifier of estimator "auto", the simplest first.
@@ -53,32 +55,39 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         The share of the records that gives ``best_score_``.
     scoring : "likelihood" or a scoring of `private_score`
         What candidates are judged by. The likelihood of the codes boasts less.
-    random_state : int or None
+    random_state : int, RandomState, Generator or None
         What splits the records; with plain labels also their noise, as in
         `PrivateLabelClassifier`.
 
-    Attributes:
+    Attributes
     ----------
-    best_estimator_, best_params_, best_index_ : what was taken: the simplest of those
-        that cannot be told from the best. It was trained without the share held out.
-    best_score_ : `Score` of that very model on the share held out: by ``scoring``, and
-        accuracy where this is ``likelihood``
-    cv_results_ : dict with ``params``, ``mean_test_score``, ``std_error_test_score``,
-        ``rank_test_score`` and ``told_apart``, one entry a candidate, and
-        ``mean_test_accuracy``, ``std_error_test_accuracy`` where ``scoring`` is
-        ``likelihood``
-    told_apart_ : (g,) whether each candidate is behind the best by more than the
-        standard error of their difference
-    verdict_ : the same as a sentence
-    held_out_ : (h,) the rows of the share held out
-    classes_, n_features_in_, feature_names_in_, spent_, private_ : as in
-        `PrivateLabelClassifier`
+    best_estimator_, best_params_, best_index_ : object, dict, int
+        What was taken: the simplest of those that cannot be told from the best. It was
+        trained without the share held out.
+    best_score_ : Score
+        Of that very model on the share held out: by ``scoring``, and accuracy where
+        this is ``likelihood``.
+    cv_results_ : dict
+        ``params``, ``mean_test_score``, ``std_error_test_score``, ``rank_test_score``
+        and ``told_apart``, one entry a candidate, and ``mean_test_accuracy``,
+        ``std_error_test_accuracy`` where ``scoring`` is ``likelihood``.
+    told_apart_ : array (g,)
+        Whether each candidate is behind the best by more than the standard error of
+        their difference.
+    verdict_ : str
+        The same as a sentence.
+    held_out_ : array (h,)
+        The rows of the share held out.
+    classes_, n_features_in_, feature_names_in_ : arrays, int
+        As in `PrivateLabelClassifier`.
+    spent_, releases_, private_ : Budget, array (n,), bool, or None
+        As in `PrivateLabelClassifier`: each label is asked once for all candidates.
 
-    Raises `UserError` (a ValueError) for parameters or data that are out of range, and
-    where the share held out is too small for any statement.
-
-    Notes:
+    Notes
     -----
+    A UserError (a ValueError) names parameters or data that are out of range, and a
+    share held out that is too small for any statement.
+
     The largest of ``cv_results_`` lies above the truth, the more so the more candidates
     there are: of 24 values of k on the circle of 16 classes (2,000 records, epsilon .5)
     the best claimed 56 % in the mean, where the models chosen were right in 42 %, and
@@ -87,7 +96,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
     Candidates count as simpler with more neighbours, fewer eigenvectors or more ridge,
     and otherwise in the order of the grid.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> from curvote.labels import encode
@@ -106,7 +115,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         grid: Grid | None = None,
         holdout: float = 0.2,
         scoring: Scoring = LIKELIHOOD,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.grid = grid
@@ -120,14 +129,17 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: Any, unlabelled: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, unlabelled: Any = None, **refused: Any) -> Self:
         """Choose by records X (n, d) and `Codes` (n,), or plain labels asked for once.
 
-        ``unlabelled`` (u, d) are further public records, for learners of graphs.
+        ``unlabelled`` (u, d) are further public records, for learners of graphs. A
+        ``sample_weight`` is a UserError.
         """
+        refuse_weights(self, refused)
         records = learned(self, X)
         base = PrivateLabelClassifier() if self.estimator is None else self.estimator
-        tried = _members(_grid(self.grid, base))
+        _refuse_other(base)
+        tried = _members(_grid(self.grid, base), base)
         self._check()
         rng, entropy = self._sources()
         candidates = _candidates(base, tried, rng)
@@ -160,8 +172,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
         validate.fraction(holdout=self.holdout)
         if not callable(self.scoring):
             validate.one_of((LIKELIHOOD, *SCORINGS), scoring=self.scoring)
-        if self.random_state is not None:
-            validate.at_least(0, random_state=self.random_state)
+        checked(self.random_state)
 
     def _refuse(self, stated: Any, n: int, k: int) -> None:
         """Refuse a share held out that says nothing, before labels are asked."""
@@ -190,7 +201,11 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
 
 def _candidates(base: Any, tried: list[Params], rng: np.random.Generator) -> list[Any]:
     """Return the candidates, all with one seed: they are given codes, no labels."""
-    seed = int(rng.integers(2**31)) if base.random_state is None else base.random_state
+    seed = base.random_state
+    if not isinstance(seed, int | np.integer):
+        own = seeds(seed)
+        drawn = rng if own is None else np.random.default_rng(own)
+        seed = int(drawn.integers(2**31))
     made = [clone(base).set_params(**clone(each, safe=False)) for each in tried]
     return [model.set_params(random_state=seed) for model in made]
 
@@ -201,13 +216,40 @@ def _grid(grid: Grid | None, base: Any) -> Grid:
     return _LEARNERS if _is_auto(base.estimator) else {}
 
 
+def _is_of_lists(part: Any) -> bool:
+    return isinstance(part, Mapping) and all(
+        hasattr(values, "__len__") and not isinstance(values, str)
+        for values in part.values()
+    )
+
+
 def _is_auto(estimator: Any) -> bool:
     return isinstance(estimator, str) and estimator == AUTO
 
 
-def _members(grid: Grid) -> list[Params]:
-    """Return what the grid holds; nothing is a UserError."""
-    parts = [grid] if isinstance(grid, Mapping) else list(grid)
+def _refuse_other(base: Any) -> None:
+    if not isinstance(base, PrivateLabelClassifier):
+        raise UserError(
+            f"estimator is {validate.shown(base)}; give a PrivateLabelClassifier, whose"
+            " own estimator it may tune, or None."
+        )
+
+
+def _members(grid: Any, base: Any) -> list[Params]:
+    """Return what the grid holds; nothing, and no lists, are UserErrors."""
+    parts = [grid] if isinstance(grid, Mapping) else grid
+    if not isinstance(parts, list | tuple) or not all(map(_is_of_lists, parts)):
+        raise UserError(
+            f"grid is {validate.shown(grid)}; give a dict of lists, such as"
+            " {'estimator': ['knn', 'ridge']}, or a list of such."
+        )
+    known = base.get_params(deep=False)
+    for name in {str(name).partition("__")[0] for part in parts for name in part}:
+        if name not in known:
+            raise UserError(
+                f"grid names {name!r}, no parameter of the estimator."
+                f"{did_you_mean(name, known)}"
+            )
     empty = [name for part in parts for name, values in part.items() if not len(values)]
     if empty or not parts:
         said = f"no value for {', '.join(map(str, empty))}" if empty else "no member"

@@ -26,6 +26,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.random_state import checked
+from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 from curvote.warned import FILTERS
 
@@ -46,13 +48,41 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     ``fit``. The first column is constant; fewer columns are the first ones of more. A
     graph of lower rank has no more columns than that.
 
-    1 <= m <= anchors <= records, 1 <= neighbours <= anchors; anything else is a
-    UserError.
+    Parameters
+    ----------
+    m : int, default=20
+        How many eigenvectors, 1 <= m <= anchors.
+    anchors : int, default=2000
+        How many anchors, at most the number of records.
+    neighbours : int, default=5
+        To how many anchors a record is tied, 1 <= neighbours <= anchors.
+    random_state : int, RandomState, Generator or None, default=None
+        What k-means draws from. Features are public: there is no noise here.
 
-    Attributes:
-        anchors_: the centres, (anchors, d); equal ones are one.
-        components_: what an anchor adds to each column, (anchors, m).
-        eigenvalues_: (m,), decreasing; the first is 1.
+    Attributes
+    ----------
+    anchors_ : array (anchors, d)
+        The centres; equal ones are one.
+    components_ : array (anchors, m)
+        What an anchor adds to each column.
+    eigenvalues_ : array (m,)
+        Decreasing; the first is 1.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+
+    Notes
+    -----
+    A UserError (a ValueError) names parameters or data that are out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> columns = Spectral(m=3, anchors=20, random_state=0).fit_transform(X)
+    >>> print(columns.shape, np.ptp(columns[:, 0]) < 1e-9)
+    (200, 3) True
     """
 
     def __init__(
@@ -69,6 +99,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def fit(self, X: ArrayLike, y: None = None) -> Self:
         """Learn the graph of the records X, (n, d)."""
+        refuse_curves(X)
         given: FloatArray = validate_data(
             self, X, dtype=np.float64, ensure_min_samples=2
         )
@@ -92,6 +123,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def ties(self, X: ArrayLike) -> csr_array:
         """Return W of records (n, d): sparse, (n, anchors), rows sum to 1."""
         check_is_fitted(self)
+        refuse_curves(X)
         return self._ties(validate_data(self, X, dtype=np.float64, reset=False))
 
     @property
@@ -102,6 +134,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return len(self.anchors_)
 
     def _check(self, n: int) -> None:
+        checked(self.random_state)
         anchors = validate.at_least(1, anchors=self.anchors)
         for name in ("m", "neighbours"):
             value = validate.at_least(1, **{name: getattr(self, name)})
@@ -129,7 +162,7 @@ class Spectral(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
 def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
     """Return the distinct k-means centres of a sample of the records."""
-    rng = check_random_state(random_state)
+    rng = check_random_state(_legacy(random_state))
     most = _PER_ANCHOR * count
     some = X if len(X) <= most else X[rng.choice(len(X), most, replace=False)]
     means = KMeans(count, init="random", n_init=1, max_iter=_ROUNDS, random_state=rng)
@@ -137,6 +170,13 @@ def _centres(X: FloatArray, count: int, random_state: Any) -> FloatArray:
         # Fewer distinct records than centres: the distinct ones are the centres.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return np.unique(means.fit(some).cluster_centers_, axis=0)
+
+
+def _legacy(random_state: Any) -> Any:
+    """Return what k-means takes: of a Generator, a seed drawn from it."""
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(1 << 32))
+    return random_state
 
 
 def _largest(graph: FloatArray, count: int) -> tuple[FloatArray, FloatArray]:

@@ -15,6 +15,7 @@ from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms import exact
 from curvote.mechanisms.law import Mixture, atoms, product, smooth
+from curvote.mechanisms.shown import shown
 from curvote.validate import FloatArray
 
 # The samplers hold epsilon as an integer of at least 11 bits from here on.
@@ -46,6 +47,9 @@ class Mechanism(ABC):
                 f"epsilon is {epsilon!r} for one value; the exact samplers need at"
                 f" least {SMALLEST_EPSILON:.2g} (2^-20)."
             )
+
+    def __repr__(self) -> str:
+        return shown(self)
 
     @abstractmethod
     def clip(self, values: ArrayLike) -> tuple[NDArray[Any], int]:

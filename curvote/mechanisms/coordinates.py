@@ -32,6 +32,12 @@ class PerCoordinate(VectorMechanism):
         self.tight = self.scalar.tight
         self.low, self.high = self.scalar.low, self.scalar.high
         self.unit_scale = self.scalar.unit_scale
+        self._params = params
+
+    def __repr__(self) -> str:
+        given = {"d": self.d, "epsilon": self.epsilon, **self._params}
+        said = [f"{name}={value!r}" for name, value in given.items()]
+        return f"per_coordinate({', '.join([repr(self.name), *said])})"
 
     def clip(self, values: ArrayLike) -> tuple[FloatArray, int]:
         """Return the records clipped, and how many coordinates were outside."""
@@ -83,5 +89,32 @@ def _scalar(name: str, epsilon: float, params: dict[str, Any]) -> ScalarMechanis
 
 
 def per_coordinate(name: str, d: int, epsilon: float, **params: Any) -> PerCoordinate:
-    """Build the scalar mechanism ``name`` for (n, d), spending ``epsilon`` in all."""
+    """Build a scalar mechanism for records (n, d), spending ``epsilon`` in all.
+
+    Parameters
+    ----------
+    name : str
+        A mechanism for single values.
+    d : int
+        How many values a record has; each gets epsilon/d.
+    epsilon : float
+        Budget of a record.
+    **params
+        The mechanism's own.
+
+    Returns
+    -------
+    PerCoordinate
+        Its ``scalar`` is the mechanism of one value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote import SystemEntropy
+    >>> record = per_coordinate("laplace", d=2, epsilon=1.0)
+    >>> record.randomize(np.zeros((5, 2)), SystemEntropy()).shape
+    (5, 2)
+    >>> record.scalar  # of each number
+    Laplace(epsilon=0.5)
+    """
     return PerCoordinate(name, d, epsilon=epsilon, **params)

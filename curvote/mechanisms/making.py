@@ -13,7 +13,18 @@ from curvote.mechanisms.registry import MECHANISMS
 
 
 def names() -> list[str]:
-    """Return the names that ``make`` knows."""
+    """Return the names that `make` knows.
+
+    Returns
+    -------
+    list of str
+        Of mechanisms for values, labels and records.
+
+    Examples
+    --------
+    >>> names()[:3]
+    ['laplace', 'duchi', 'duchi_vector']
+    """
     return list(MECHANISMS)
 
 
@@ -26,10 +37,33 @@ def kind(name: str) -> type[Mechanism]:
 
 
 def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
-    """Build the mechanism ``name`` with ``epsilon`` for one value (vectors: a record).
+    """Build the mechanism ``name``.
 
-    Unknown names, unknown or missing parameters, and an epsilon that is not finite or
-    below ``base.SMALLEST_EPSILON``, are UserErrors.
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    epsilon : float
+        Budget for one value; of a mechanism for vectors, for a record. Below 2^-20
+        (``base.SMALLEST_EPSILON``) is a UserError, as are unknown or missing
+        parameters.
+    **params
+        The mechanism's own, as ``n_classes``, ``d``, ``delta`` or ``size``.
+
+    Returns
+    -------
+    Mechanism
+        With its exact law, its loss and its draws.
+
+    Examples
+    --------
+    >>> from curvote import SystemEntropy
+    >>> make("k_rr", epsilon=1.0, n_classes=3)
+    KRR(epsilon=1.0, n_classes=3)
+    >>> laplace = make("laplace", epsilon=1.0)
+    >>> noised = laplace.randomize([0.5, -0.5], SystemEntropy())
+    >>> print(noised.shape, f"variance {laplace.variance(0.5):.4f}")
+    (2,) variance 8.0000
     """
     cls = kind(name)
     known = inspect.signature(cls).parameters
@@ -37,5 +71,5 @@ def make(name: str, *, epsilon: float, **params: Any) -> Mechanism:
         validate.one_of(known, parameter=param)
     for param, fact in known.items():
         if fact.default is fact.empty and param not in {"epsilon", *params}:
-            raise UserError(f"{name} needs {param}.")
+            raise UserError(f"mechanism {name} needs {param}.")
     return cls(epsilon=epsilon, **params)

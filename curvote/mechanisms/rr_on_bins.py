@@ -52,6 +52,11 @@ class RROnBins(FiniteMechanism):
         self.label = KRR(epsilon=epsilon, n_classes=self.k) if self.k > 1 else None
 
     @property
+    def answers(self) -> FloatArray:
+        """The answer of each bin: these are the outputs."""
+        return self.outputs
+
+    @property
     def k(self) -> int:
         """The number of bins."""
         return len(self.outputs)

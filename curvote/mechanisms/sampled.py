@@ -54,6 +54,11 @@ class Sampled(VectorMechanism):
         self.unbiased, self.tight = self.part.unbiased, self.part.tight
         self.scale = self.d / self.k
 
+    @property
+    def mechanism(self) -> str:
+        """The name of the scalar mechanism."""
+        return self.part.name
+
     def _draw(self, values: FloatArray, entropy: Entropy) -> FloatArray:
         chosen = self._subsets(len(values), entropy)
         reported = self.part.randomize(values[chosen].reshape(-1, self.k), entropy)

@@ -17,11 +17,11 @@ from curvote import validate
 from curvote.errors import UserError
 from curvote.representation import cosines
 from curvote.representation.cosines import COSINES
+from curvote.representation.grid import checked_grid
 
 Array = NDArray[np.float64]
 Domain = tuple[float, float]
 
-STEP_TOLERANCE = 1e-3
 CLEAR = 1e-6
 # FITPACK, which integrates splines for scikit-fda, crashes the process beyond.
 MOST_ORDER = 6
@@ -57,14 +57,17 @@ class Projection:
         return np.asarray(values @ self.matrix.T)
 
 
-def projection(basis: str, size: int, grid: ArrayLike, order: int = 4) -> Projection:
+def projection(
+    basis: str, size: int, grid: ArrayLike, order: int = 4, called: str = "size"
+) -> Projection:
     """Return the projection of curves on ``grid`` onto ``size`` functions of ``basis``.
 
     ``grid`` (T,) is increasing and equidistant, and its ends are the domain. ``order``
-    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it.
+    is that of the B-splines (4 = cubic, equidistant knots); Fourier ignores it. Errors
+    name the size as it is ``called`` where it was given.
     """
-    points = _check_grid(grid)
-    check_size(basis, size, order, len(points))
+    points = checked_grid(grid)
+    check_size(basis, size, order, len(points), called=called)
     domain = (float(points[0]), float(points[-1]))
     functions = BASES[basis](domain, size, order)
     return Projection(
@@ -89,7 +92,7 @@ def values_on(grid: ArrayLike) -> Projection:
     The Gram matrix holds the weights of the trapezoid rule, so that inner products are
     those of the curves.
     """
-    points = _check_grid(grid)
+    points = checked_grid(grid)
     step = (points[-1] - points[0]) / (len(points) - 1)
     weights = np.full(len(points), step)
     weights[[0, -1]] /= 2
@@ -156,33 +159,40 @@ def orthonormal(given: Projection) -> Projection:
 
 
 def check_size(
-    basis: str, size: int, order: int = 4, points: int | None = None
+    basis: str,
+    size: int,
+    order: int = 4,
+    points: int | None = None,
+    *,
+    called: str = "size",
 ) -> None:
     """Raise a UserError if ``basis`` has no such size, or not on so many ``points``."""
     validate.one_of((*BASES, COSINES), basis=basis)
-    validate.at_least(1, size=size)
+    validate.at_least(1, **{called: size})
     validate.at_least(1, order=order)
     if basis == "fourier" and size % 2 == 0:
         odd = f"{size - 1} or {size + 1}"
-        raise UserError(f"Fourier sizes are odd: {odd}, not {size}.")
+        raise UserError(f"{called}: Fourier sizes are odd: {odd}, not {size}.")
     if basis == "bspline" and size < order:
         raise UserError(
-            f"size is {size}; B-splines of order {order} need a size of at least"
+            f"{called} is {size}; B-splines of order {order} need a size of at least"
             f" {order}."
         )
     if basis == "bspline" and order > MOST_ORDER:
         raise UserError(f"order is {order}; B-splines have at most {MOST_ORDER}.")
     if points is not None:
-        _check_fit(basis, size, points)
+        _check_fit(basis, size, points, called)
 
 
-def _check_fit(basis: str, size: int, points: int) -> None:
+def _check_fit(basis: str, size: int, points: int, called: str) -> None:
     if size > points:
-        raise UserError(f"size is {size}, but a curve has only {points} grid points.")
+        raise UserError(
+            f"{called} is {size}, but a curve has only {points} grid points."
+        )
     if basis == "fourier" and size > points - 1:
         raise UserError(
-            f"size is {size}; a Fourier basis takes the two ends of the grid for one"
-            f" point, so {points} grid points allow at most {points - 1} functions."
+            f"{called} is {size}; a Fourier basis takes the two ends of the grid for"
+            f" one point, so {points} grid points allow at most {points - 1} functions."
         )
 
 
@@ -245,33 +255,6 @@ def _signed(vectors: Array, gram: Array) -> Array:
     clear = np.abs(products) > CLEAR * np.abs(products).max(axis=0)
     first = products[clear.argmax(axis=0), np.arange(len(gram))]
     return np.asarray(vectors * np.sign(first))
-
-
-def _check_grid(grid: ArrayLike) -> Array:
-    points = np.atleast_1d(validate.finite(grid=grid))
-    if points.ndim != 1 or len(points) < 2:
-        raise UserError(
-            f"grid has shape {points.shape}; it must be a list of at least 2 points."
-        )
-    steps = np.diff(points)
-    if (steps <= 0).any():
-        raise UserError(
-            "grid must be strictly increasing, but " + _place(points, steps <= 0)
-        )
-    usual = np.median(steps)
-    rounding = 4 * np.spacing(np.abs(points).max())
-    odd = ~np.isclose(steps, usual, rtol=STEP_TOLERANCE, atol=rounding)
-    if odd.any():
-        raise UserError(
-            f"grid must be equidistant (its usual step is {usual:.6g}), but "
-            + _place(points, odd)
-        )
-    return points
-
-
-def _place(points: Array, wrong: NDArray[np.bool_]) -> str:
-    i = int(np.flatnonzero(wrong)[0])
-    return f"point {i} is {points[i]:.10g} and point {i + 1} is {points[i + 1]:.10g}."
 
 
 def _check_curves(curves: Array, points: int) -> None:

@@ -24,7 +24,8 @@ class RunRecord:
     ``status`` is running, completed, partial (``--only``), blocked (waits for
     envelopes), failed, interrupted or killed; ``owner`` names the process that runs it.
     ``sequence`` is its place among all runs, whatever the clock says; 0 until it is
-    saved, and in the records of earlier versions, which come before all others.
+    saved, and in the records of earlier versions, which come before all others. ``why``
+    is what a failed run said; one that could not even be planned has no steps.
     """
 
     id: str
@@ -38,6 +39,7 @@ class RunRecord:
     mlflow_run: str | None = None
     owner: str = ""
     sequence: int = 0
+    why: str = ""
 
     def keys(self, stage: str) -> list[tuple[Cell, str]]:
         """Return the (cell, key) pairs of one stage."""
@@ -49,19 +51,27 @@ def begin(
     project: Project, configured: Configured, steps: Iterable[Step], owner: str
 ) -> RunRecord:
     """Write down a run that the process ``owner`` is about to start."""
-    started = datetime.now(UTC)
-    while records.read(project, _name(started)):  # a clock may strike twice
-        started += timedelta(microseconds=1)
-    record = RunRecord(
-        id=_name(started),
-        pipeline=configured.name,
-        started=started.isoformat(timespec="seconds"),
+    made = replace(
+        _new(project, configured.name, owner),
         overrides=list(configured.overrides),
         config=configured.values(),
         steps=[_planned(step) for step in steps],
-        owner=owner,
     )
-    return save(project, record)
+    return save(project, made)
+
+
+def refused(project: Project, pipeline: str, why: str, owner: str) -> RunRecord:
+    """Write down a run that could not be planned, and what was said of it."""
+    record = save(project, _new(project, pipeline, owner))
+    return finish(project, record, "failed", why)
+
+
+def _new(project: Project, pipeline: str, owner: str) -> RunRecord:
+    started = datetime.now(UTC)
+    while records.read(project, _name(started)):  # a clock may strike twice
+        started += timedelta(microseconds=1)
+    moment = started.isoformat(timespec="seconds")
+    return RunRecord(_name(started), pipeline, moment, [], {}, [], owner=owner)
 
 
 def _name(started: datetime) -> str:
@@ -78,10 +88,12 @@ def _planned(step: Step) -> dict[str, Any]:
     }
 
 
-def finish(project: Project, record: RunRecord, status: str) -> RunRecord:
-    """Write down how a run ended."""
+def finish(
+    project: Project, record: RunRecord, status: str, why: str = ""
+) -> RunRecord:
+    """Write down how a run ended, and why it failed."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return save(project, replace(record, status=status, finished=now))
+    return save(project, replace(record, status=status, finished=now, why=why))
 
 
 def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:

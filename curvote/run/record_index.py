@@ -200,4 +200,4 @@ def parsed(path: Path) -> Content | None:
             f"{path}: a newer curvote wrote this record (format {found['format']}, this"
             f" one reads up to {FORMAT}); update curvote."
         )
-    return {"owner": "", "mlflow_run": None, "sequence": 0, **found}
+    return {"owner": "", "mlflow_run": None, "sequence": 0, "why": "", **found}

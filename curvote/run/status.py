@@ -33,6 +33,7 @@ def _row(
         "pipeline": name,
         "run": record.id if record else "",
         "status": record.status if record else "never run",
+        "why": record.why if record else "",
         "started": record.started if record else "",
         "artifacts": "; ".join([counted, *altered]),
         "altered": altered,

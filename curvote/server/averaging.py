@@ -30,7 +30,7 @@ def weights(
     validate.one_of(WHEN_NONE_PASS, when_none_pass=when_none_pass)
     if value.ndim != 1 or not value.size:
         raise UserError(f"utility has shape {value.shape}; it must be [B], not empty.")
-    if not 0.5 <= cutoff < 1:
+    if not validate.holds(lambda: 0.5 <= cutoff < 1):
         raise UserError(f"cutoff is {cutoff!r}; it must lie in [0.5, 1).")
     none_passed = not bool((value > cutoff).any())
     if none_passed:

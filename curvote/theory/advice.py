@@ -24,7 +24,24 @@ ROUGH, FINALISTS = 300, 12
 
 @dataclass(frozen=True)
 class Plan:
-    """Recommended settings, as in ``predict``, and what to expect of them."""
+    """Recommended settings, and what to expect of them.
+
+    Parameters
+    ----------
+    n_train, n_vote, n_per_learner, n_learners : int
+        As in `predict`.
+    cutoff : float
+        As in `predict`.
+    prediction : Prediction
+        Of these settings.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior, recommend
+    >>> plan = recommend(50, 2, 4.0, UtilityPrior(best=0.9))
+    >>> print(plan.n_train + plan.n_vote, plan.cutoff)
+    50 0.8
+    """
 
     n_train: int
     n_vote: int
@@ -49,11 +66,36 @@ def recommend(
     when_none_pass: str = "soft",
     mechanism: str = "laplace",
 ) -> Plan:
-    """Return the settings of highest expected accuracy for ``n`` clients in all.
+    """Return the settings of highest expected accuracy.
 
-    ``n`` >= 50; the rest as in ``predict``. All settings of a grid are compared on
-    common random numbers, the best again on new and more of them; the prediction comes
-    from a third stream, so that it is not the luck of the chosen one.
+    All settings of a grid are compared on common random numbers, the best again on new
+    and more of them; the prediction comes from a third stream, so that it is not the
+    luck of the chosen one.
+
+    Parameters
+    ----------
+    n : int
+        Clients in all, 50 or more.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of each client.
+    prior : UtilityPrior
+        How useful classifiers of the task can be.
+    when_none_pass, mechanism : str
+        As in `predict`.
+
+    Returns
+    -------
+    Plan
+        The settings, and what to expect of them.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior
+    >>> plan = recommend(50, 2, 4.0, UtilityPrior(best=0.9))
+    >>> print(plan.n_learners, f"{plan.prediction.accuracy:.2f}")
+    5 0.69
     """
     validate.at_least(LEAST_CLIENTS, n=n)
     case = Case(d, epsilon, prior, mechanism)

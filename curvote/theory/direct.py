@@ -46,8 +46,21 @@ _QUANTILES = (np.arange(100) + 0.5) / 100
 class Expectation:
     """What to expect of one run, in [0, 1].
 
-    ``error`` is the mean error of the classifier on new records, ``spread`` its
-    standard deviation from run to run; ``arm`` is the arm of `direct`.
+    Parameters
+    ----------
+    error : float
+        The mean error of the classifier on new records.
+    spread : float
+        Its standard deviation from run to run.
+    arm : str
+        The arm of `direct`.
+
+    Examples
+    --------
+    >>> from curvote.theory import expect_votes, strengths
+    >>> found = expect_votes(1000, 4, 4.0, strengths()["middle"])
+    >>> print(f"{found.error:.2f} +- {found.spread:.2f} by {found.arm}")
+    0.27 +- 0.01 by votes
     """
 
     error: float
@@ -126,11 +139,36 @@ def expect_direct(
     seed: int = 0,
     lies: Lies = NONE,
 ) -> Expectation:
-    """Return how protocol ``direct`` will do with ``n`` >= 2 clients of ``d`` numbers.
+    """Return how protocol ``direct`` will do.
 
-    Each reports once with ``epsilon``; ``arm`` is that of the public rule unless it is
-    named. ``lies`` are reports of full length in the place of honest ones. Other values
-    are a UserError.
+    Parameters
+    ----------
+    n : int
+        Clients, 2 or more; each reports once.
+    d : int
+        Numbers of a record.
+    epsilon : float
+        Budget of a report.
+    signal : Signal
+        How labels depend on records.
+    arm : str or None, default=None
+        None takes that of the public rule.
+    seed : int, default=0
+        Of the draws.
+    lies : Lies, default=nobody's
+        Reports of full length in the place of honest ones.
+
+    Returns
+    -------
+    Expectation
+        Mean error, spread and arm. Values out of range are a UserError.
+
+    Examples
+    --------
+    >>> from curvote.theory import strengths
+    >>> found = expect_direct(1000, 4, 4.0, strengths()["middle"])
+    >>> print(f"{found.error:.2f}, arm {found.arm}")
+    0.26, arm two
     """
     validate.at_least(2, n=n)
     chosen = arm or choose(n, d, epsilon).arm or "mean"

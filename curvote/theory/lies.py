@@ -15,10 +15,25 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Lies:
-    """A ``share`` in [0, 1/2) of the clients pulls in one direction.
+    """Some of the clients pull in one direction.
 
-    They send the possible message that is worst: against the signal, or ``across`` it,
-    which turns a rule where too few lie to reverse it.
+    They send the possible message that is worst.
+
+    Parameters
+    ----------
+    share : float in [0, 1/2)
+        Of the clients.
+    across : bool, default=False
+        Whether they pull across the signal instead of against it, which turns a rule
+        where too few lie to reverse it.
+
+    Examples
+    --------
+    >>> from curvote.theory import expect_votes, strengths
+    >>> middle = strengths()["middle"]
+    >>> found = [expect_votes(1000, 4, 4.0, middle, lies=Lies(f)) for f in (0, 0.2)]
+    >>> print([round(each.error, 2) for each in found])  # a fifth turns the answer
+    [0.27, 0.54]
     """
 
     share: float

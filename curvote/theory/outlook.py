@@ -87,7 +87,30 @@ class Row:
 
 @dataclass(frozen=True)
 class Outlook:
-    """A row for each epsilon, beside the majority's error and the best rules'."""
+    """A row for each epsilon, beside the majority's error and the best rules'.
+
+    Parameters
+    ----------
+    clients, features : int
+        How many, and the numbers of a record.
+    positive : float
+        The share of class +1.
+    signals : dict of Signal
+        For which it is worked out.
+    rows : list of Row
+        One for each epsilon.
+    liars : float
+        The share of clients who lie.
+    volunteers : Offer or None, default=None
+        What people beside them would bring.
+
+    Examples
+    --------
+    >>> from curvote.theory import look_ahead
+    >>> found = look_ahead(200, 2, [2.0])
+    >>> print(found.majority, [row.choice.arm for row in found.rows])
+    0.5 ['mean']
+    """
 
     clients: int
     features: int
@@ -125,11 +148,33 @@ def look_ahead(
     *,
     volunteers: int = 0,
 ) -> Outlook:
-    """Return what to expect of ``clients`` >= 2 with records of ``features`` numbers.
+    """Return what to expect of clients who report once, at each epsilon in turn.
 
-    Each reports once, with each of ``epsilons`` in turn. ``positive`` is the share of
-    class +1, ``liars`` that of clients who lie, in [0, 1/2). ``volunteers`` beside them
-    would make their labelled records public. Values out of range are a UserError.
+    Parameters
+    ----------
+    clients : int
+        2 or more.
+    features : int
+        Numbers of a record.
+    epsilons : iterable of float
+        Budgets of a report.
+    positive : float in (0, 1), default=0.5
+        The share of class +1.
+    liars : float in [0, 1/2), default=0
+        The share of clients who lie.
+    volunteers : int, default=0
+        People beside them who would make their labelled records public.
+
+    Returns
+    -------
+    Outlook
+        A row for each epsilon. Values out of range are a UserError.
+
+    Examples
+    --------
+    >>> (row,) = look_ahead(200, 2, [2.0]).rows
+    >>> print({name: round(found.error, 1) for name, found in row.expected.items()})
+    {'weak': 0.5, 'middle': 0.3, 'strong': 0.1}
     """
     asked = [validate.positive(epsilon=epsilon) for epsilon in epsilons]
     n = validate.at_least(2, clients=clients)

@@ -28,10 +28,34 @@ def prior_from_weak(
 ) -> UtilityPrior:
     """Return ``prior`` with the separation that gives weak classifiers ``weak``.
 
-    ``weak`` is the mean true accuracy, before reversal, of classifiers that learn from
-    ``n_per_learner`` reports of ``d`` coordinates at ``epsilon`` each: the mean
-    estimated utility of a pilot, for example. ``mechanism`` is as in ``predict``. Where
-    no separation gives ``weak``, a UserError says what can be reached.
+    Parameters
+    ----------
+    prior : UtilityPrior
+        What is believed beside the separation.
+    weak : float
+        The mean true accuracy of weak classifiers before reversal: the mean estimated
+        utility of a pilot, for example.
+    n_per_learner : int
+        The reports that each learns from.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of a report.
+    mechanism : str, default="laplace"
+        As in `predict`.
+
+    Returns
+    -------
+    UtilityPrior
+        Where no separation gives ``weak``, a UserError says what can be reached.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior
+    >>> prior = UtilityPrior(best=0.9)
+    >>> found = prior_from_weak(prior, weak=0.6, n_per_learner=50, d=4, epsilon=4.0)
+    >>> print(f"{prior.distance:.2f} {found.distance:.2f}")
+    0.77 1.51
     """
     case = Case(d, epsilon, prior, mechanism)
     sizes = Sizes(MANY, LEARNERS, n_per_learner, LEARNERS)

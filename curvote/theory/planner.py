@@ -27,12 +27,31 @@ INTERVAL = (0.025, 0.975)
 class Prediction:
     """What to expect of one run, over the noise, the draws and the votes.
 
-    ``accuracy`` is the mean accuracy of the final classifier on unperturbed data,
-    ``spread`` its standard deviation from run to run, ``interval`` the middle 95 %.
-    ``weak`` and ``weak_spread``: mean and standard deviation of the accuracies of the
-    weak classifiers before reversal. ``reversal_right``: how often reversal leaves the
-    better of f and -f. ``none_passed``: how often no utility is above the cutoff.
-    ``standard_error`` is that of ``accuracy``, from a finite number of draws.
+    Parameters
+    ----------
+    accuracy : float
+        The mean accuracy of the final classifier on unperturbed data.
+    spread : float
+        Its standard deviation from run to run.
+    interval : (float, float)
+        The middle 95 %.
+    weak, weak_spread : float
+        Mean and standard deviation of the accuracies of the weak classifiers before
+        reversal.
+    reversal_right : float
+        How often reversal leaves the better of f and -f.
+    none_passed : float
+        How often no utility is above the cutoff.
+    standard_error : float
+        Of ``accuracy``, from a finite number of draws.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior, predict
+    >>> sizes = {"n_per_learner": 50, "n_learners": 25, "cutoff": 0.8}
+    >>> found = predict(500, 2500, 4, 4.0, UtilityPrior(best=0.9), **sizes)
+    >>> print(f"{found.accuracy:.2f}, weak ones {found.weak:.2f}")
+    0.84, weak ones 0.53
     """
 
     accuracy: float
@@ -74,12 +93,43 @@ def predict(
 ) -> Prediction:
     """Return what MRMA with nearest-centroid learners will reach.
 
-    ``n_train`` clients report (z in [-1, 1]^``d``, label) and ``n_vote`` clients vote,
-    each at ``epsilon``; ``n_learners`` classifiers learn from ``n_per_learner`` reports
-    each and share the votes; reversal, then averaging by max(u - ``cutoff``, 0).
     Nothing but these numbers, the noise that an unbiased ``mechanism`` states and
     ``prior`` enters: thousands of draws of class means and vote counts. No other
     learner depends on class means alone; under noise this is the one to take.
+
+    Parameters
+    ----------
+    n_train, n_vote : int
+        Clients who report (z in [-1, 1]^d, label), and who vote.
+    d : int
+        Numbers of a report.
+    epsilon : float
+        Budget of each client.
+    prior : UtilityPrior
+        How useful classifiers of the task can be.
+    n_per_learner, n_learners : int
+        Reports that a classifier learns from, and the classifiers that share the votes.
+    cutoff : float in [0.5, 1)
+        After reversal they are averaged by max(u - cutoff, 0).
+    when_none_pass : "soft", "best" or "uniform", default="soft"
+        What is averaged where no utility is above the cutoff.
+    mechanism : str, default="laplace"
+        What noises a number.
+    seed : int, default=0
+        Of the draws.
+
+    Returns
+    -------
+    Prediction
+        Of one run.
+
+    Examples
+    --------
+    >>> from curvote.theory import UtilityPrior
+    >>> sizes = {"n_per_learner": 50, "n_learners": 25, "cutoff": 0.8}
+    >>> found = predict(500, 2500, 4, 4.0, UtilityPrior(best=0.9), **sizes)
+    >>> print(f"{found.accuracy:.2f}, weak ones {found.weak:.2f}")
+    0.84, weak ones 0.53
     """
     case = Case(d, epsilon, prior, mechanism)
     sizes = Sizes(n_train, n_vote, n_per_learner, n_learners)

@@ -22,16 +22,28 @@ from curvote.validate import FloatArray
 class UtilityPrior:
     """A belief about how useful classifiers of a task can be.
 
-    ``best``: the accuracy of the best linear rule, without noise, in (``constant``, 1).
-    ``spread``: the standard deviation of a rescaled coordinate across the line through
-    the class means, in (0, 1]; the range of a coordinate is [-1, 1].
-    ``separation``: the distance between the class means in the same units, above 0;
-    None takes the one that follows from the other numbers if z scatters along the line
-    as across. ``pilot.prior_from_weak`` finds it from what weak classifiers achieve.
-    ``positive``: the share of class +1, in (0, 1).
-    ``shape``: ``classes``, two groups that scatter around their means (the sick and the
-    healthy), or ``cloud``, one group in which the chance of +1 rises along the line (a
-    logistic model). Anything else is a UserError.
+    Parameters
+    ----------
+    best : float in (``constant``, 1)
+        The accuracy of the best linear rule, without noise.
+    spread : float in (0, 1], default=0.3
+        The standard deviation of a rescaled coordinate across the line through the
+        class means; the range of a coordinate is [-1, 1].
+    separation : float above 0, or None, default=None
+        The distance between the class means in the same units; None takes the one that
+        follows from the other numbers if z scatters along the line as across.
+        `prior_from_weak` finds it from what weak classifiers achieve.
+    positive : float in (0, 1), default=0.5
+        The share of class +1.
+    shape : "classes" or "cloud", default="classes"
+        Two groups that scatter around their means (the sick and the healthy), or one
+        group in which the chance of +1 rises along the line (a logistic model).
+
+    Examples
+    --------
+    >>> prior = UtilityPrior(best=0.9, positive=0.7)
+    >>> print(prior.constant, f"{prior.distance:.2f}")
+    0.7 0.73
     """
 
     best: float

@@ -27,9 +27,20 @@ _TINY = 1e-12
 class Signal:
     """P(y = +1 | x) = 1/(1 + exp(-slope x - intercept)), x = z along one direction.
 
-    z is standard normal in every coordinate, as public coordinates should be. The
-    slope is the one at which the best rule errs on ``balanced``, in (0, 1/2), were the
-    classes equal; the intercept gives class +1 the share ``positive``, in (0, 1).
+    z is standard normal in every coordinate, as public coordinates should be.
+
+    Parameters
+    ----------
+    balanced : float in (0, 1/2)
+        On what the best rule errs, were the classes equal: gives the slope.
+    positive : float in (0, 1), default=0.5
+        The share of class +1: gives the intercept.
+
+    Examples
+    --------
+    >>> signal = Signal(balanced=0.25, positive=0.8)
+    >>> print(f"{signal.best:.2f} where the majority errs on {signal.majority:.2f}")
+    0.16 where the majority errs on 0.20
     """
 
     balanced: float
@@ -94,8 +105,21 @@ WEAK, MIDDLE, STRONG = 0.40, 0.25, 0.10
 def strengths(positive: float = 0.5) -> dict[str, Signal]:
     """Return a weak, a middle and a strong signal.
 
-    The best rule errs on 40, 25 and 10 % where the classes are equal, and has the same
-    slopes where they are not.
+    Parameters
+    ----------
+    positive : float in (0, 1), default=0.5
+        The share of class +1.
+
+    Returns
+    -------
+    dict of Signal
+        The best rule errs on 40, 25 and 10 % where the classes are equal, and has the
+        same slopes where they are not.
+
+    Examples
+    --------
+    >>> {name: signal.balanced for name, signal in strengths().items()}
+    {'weak': 0.4, 'middle': 0.25, 'strong': 0.1}
     """
     known = {"weak": WEAK, "middle": MIDDLE, "strong": STRONG}
     return {name: Signal(error, positive) for name, error in known.items()}

@@ -22,10 +22,36 @@ RUNS = 24
 def expect_votes(
     n: int, d: int, epsilon: float, signal: Signal, *, seed: int = 0, lies: Lies = NONE
 ) -> Expectation:
-    """Return how protocol ``votes`` will do with ``n`` >= 1 clients of ``d`` numbers.
+    """Return how protocol ``votes`` will do.
 
-    Each judges one of 100 random directions, or of ``n`` where that is less, with its
-    whole ``epsilon``. Other values are a UserError.
+    Each client judges one of 100 random directions, or of ``n`` where that is less,
+    with its whole ``epsilon``.
+
+    Parameters
+    ----------
+    n : int
+        Clients, 1 or more.
+    d : int
+        Numbers of a record.
+    epsilon : float
+        Budget of a vote.
+    signal : Signal
+        How labels depend on records.
+    seed : int, default=0
+        Of the draws.
+    lies : Lies, default=nobody's
+        Who votes as they like.
+
+    Returns
+    -------
+    Expectation
+        Mean error and spread. Values out of range are a UserError.
+
+    Examples
+    --------
+    >>> from curvote.theory import strengths
+    >>> print(f"{expect_votes(1000, 4, 4.0, strengths()['middle']).error:.2f}")
+    0.27
     """
     n, d = validate.at_least(1, n=n), validate.at_least(1, d=d)
     keep, rng = keep_probability(epsilon), np.random.default_rng(seed)

@@ -34,11 +34,39 @@ def combine(
 ) -> Model:
     """Return the classifier of ``target`` from releases for ``task``.
 
-    ``weights`` names a rule (`curvote.transfer.weighing`) or states a number >= 0 for
-    each server, 0 for those not named; ``decide`` is ``balanced`` (as if classes were
-    equally frequent) or ``prior`` (as they are at the target). A source without a
-    release is left out. UserError: no release of the target, a release for another
-    task, two of one server, an unknown name.
+    Parameters
+    ----------
+    task : curvote.transfer.Task
+        What all servers were asked.
+    releases : iterable of Release
+        At most one of each server; a source without a release is left out.
+    target : str
+        The server that the classifier is for; its release must be among them.
+    weights : str or mapping from server to a number >= 0, default="aligned"
+        A rule of `curvote.transfer.weighing`, or what is stated: 0 for those not named.
+    decide : "balanced" or "prior", default="balanced"
+        As if classes were equally frequent, or as they are at the target.
+
+    Returns
+    -------
+    Model
+        A classifier of raw records.
+
+    Raises
+    ------
+    UserError
+        No release of the target, a release for another task, two of one server, an
+        unknown name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote.transfer import Task, release
+    >>> X, y = np.tile([[30], [70]], (500, 1)), np.tile(["no", "yes"], 500)
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 2, "b": 4})
+    >>> sent = [release(task, server, X, y) for server in ("a", "b")]
+    >>> print(*combine(task, sent, target="a").predict([[32], [71]]))
+    no yes
     """
     kind = form(task.release)
     validate.one_of(task.servers, target=target)
@@ -119,14 +147,18 @@ def _fixed(
     if isinstance(weights, str):
         rule = rules.fixed(kind, weights)
         return None if rule is None else rule(sides, place)
-    named = [weights.get(side.server, 0.0) for side in sides]
-    stated = validate.finite(weights=named)
-    if (stated < 0).any() or not stated.any():
+    return stated_weights(weights, [side.server for side in sides])
+
+
+def stated_weights(weights: Mapping[str, float], servers: Sequence[str]) -> Array:
+    """Return stated weights of ``servers`` (J,), which sum to 1; else UserError."""
+    named = validate.finite(weights=[weights.get(name, 0.0) for name in servers])
+    if (named < 0).any() or not named.any():
         raise UserError(
             f"weights are {validate.shown(dict(weights))}; they must be at least 0, and"
-            f" above for one of {', '.join(side.server for side in sides)}."
+            f" above for one of {', '.join(servers)}."
         )
-    return normalised(stated)
+    return normalised(named)
 
 
 def _standings(

@@ -47,10 +47,40 @@ class Standing:
 class Model:
     """A classifier for the target, combined from the releases of several servers.
 
-    ``rows`` are multiplied with the features of a query: the scores themselves, or,
-    where there is a ``reading``, every server's contrasts, which it weighs. ``inside``
-    says that a server's own records stand in it without noise: it is for use there
-    only. Pickles as it is; `to_bytes` and `from_bytes` are its file.
+    Pickles as it is; `to_bytes` and `from_bytes` are its file.
+
+    Parameters
+    ----------
+    task : curvote.transfer.Task
+        What the servers were asked.
+    target : str
+        The server that it is for.
+    weights : str
+        The rule of the weights.
+    decision : Decision
+        From scores to classes.
+    servers : tuple of Standing
+        What is said of each server.
+    rows : array
+        Multiplied with the features of a query: the scores themselves, or, where there
+        is a ``reading``, every server's contrasts.
+    reading : Reading or None, default=None
+        Weighs the contrasts at each query.
+    inside : bool, default=False
+        Whether a server's own records stand in it without noise: it is for use there
+        only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from curvote.transfer import Task, combine, release
+    >>> X, y = np.tile([[30], [70]], (500, 1)), np.tile(["no", "yes"], 500)
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 4})
+    >>> model = combine(task, [release(task, "a", X, y)], target="a")
+    >>> print(*model.predict([[32], [71]]), [each.server for each in model.servers])
+    no yes ['a']
+    >>> Model.from_bytes(model.to_bytes()).target
+    'a'
     """
 
     task: Task

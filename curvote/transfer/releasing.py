@@ -29,11 +29,30 @@ RARE = 1e-30
 class Release:
     """The noised numbers of one server, (epsilon, delta)-private for each record.
 
-    ``values`` (length,) are whole steps, ``sigma`` is the noise's standard deviation in
-    the same unit, ``n`` the number of records, which is public, ``task`` the digest of
-    what the server was asked (`Task.only`). Where the task's level is ``public`` or
-    ``own`` there is no noise and no budget; ``kept`` are the latter, which never leave
-    the server.
+    Parameters
+    ----------
+    values : array (length,)
+        Whole steps.
+    sigma : float
+        The noise's standard deviation in the same unit.
+    n : int
+        The number of records, which is public.
+    budget : Budget or None
+        None where the task's level is ``public`` or ``own``: there is no noise.
+    server : str
+        Whose it is.
+    task : str
+        The digest of what the server was asked (`Task.only`).
+    kept : bool, default=False
+        Whether they are a server's own, which never leave it.
+
+    Examples
+    --------
+    >>> from curvote.transfer import Task, release
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1})
+    >>> sent = release(task, "a", [[30], [50], [70]], ["no", "no", "yes"])
+    >>> print(sent.server, sent.n, sent.budget)
+    a 3 epsilon 1, delta 0.111111
     """
 
     values: Steps
@@ -108,13 +127,40 @@ def noise_of(asked: Task, n: int) -> GaussianNoise | None:
 def release(
     task: Task, server: str, X: ArrayLike, y: ArrayLike, entropy: Entropy | None = None
 ) -> Release:
-    """Return the one release of ``server`` about records X (n, d) with labels y (n,).
+    """Return the one release of ``server`` about its records.
 
-    Columns are in the order of ``task.features``, labels among its classes; a class may
-    be missing. Without ``entropy`` the operating system's is used; with a seeded one
-    the noise depends on task, server and seed, never on the records. UserError, and
-    nothing is drawn: another width, NaN, an unknown label, no record, a delta above
-    1/n.
+    Parameters
+    ----------
+    task : curvote.transfer.Task
+        What the servers are asked.
+    server : str
+        Which of them this is.
+    X : array (n, d)
+        Its records; columns are in the order of ``task.features``.
+    y : array (n,)
+        Labels among the task's classes; a class may be missing.
+    entropy : Entropy or None, default=None
+        None draws from the operating system. With a seeded one the noise depends on
+        task, server and seed, never on the records.
+
+    Returns
+    -------
+    Release
+        All that leaves the server.
+
+    Raises
+    ------
+    UserError
+        And nothing is drawn: another width, NaN, an unknown label, no record, a delta
+        above 1/n.
+
+    Examples
+    --------
+    >>> from curvote.transfer import Task
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1})
+    >>> sent = release(task, "a", [[30], [50], [70]], ["no", "no", "yes"])
+    >>> sent.to_json()["n"]  # all that leaves the server: noised sums, and n
+    3
     """
     asked = task.only(server)
     cube, codes = task.cube(X), task.codes(y)

@@ -42,12 +42,22 @@ class Feature(NamedTuple):
 
 
 class Level(NamedTuple):
-    """What a server spends on its release; a delta of None stands for n^-2.
+    """What a server spends on its release.
 
-    That is the published study's (paper 002, section 6.1).
+    Parameters
+    ----------
+    epsilon : float, "public" or "own"
+        The two words stand for no noise: ``public`` records are anybody's, a server's
+        ``own`` stay with it, and so does what is learnt from them.
+    delta : float or None, default=None
+        None stands for n^-2, as in the published study (paper 002, section 6.1).
 
-    Two words stand for no noise: ``public`` records are anybody's, a server's ``own``
-    stay with it, and so does what is learnt from them.
+    Examples
+    --------
+    >>> Level(1.0).budget(1000).delta  # 1/n^2
+    1e-06
+    >>> Level("own").noised
+    False
     """
 
     epsilon: float | str
@@ -76,15 +86,35 @@ class Level(NamedTuple):
 class Task:
     """One release of each of some servers, in one form, about the same features.
 
-    ``features`` are (name, lower, upper) in the order of X's columns, ``classes`` two
-    or more names, ``servers`` maps a name to a `Budget`, a `Level` or an epsilon (then
-    delta is n^-2; ``public`` and ``own`` are without noise). ``release`` names the form
-    (`curvote.transfer.forms`) and ``params`` its own parameters, with defaults filled
-    in; grids and hashes come from ``seed``, which is published like the rest.
-    ``number`` counts the times the same was asked.
+    Parameters
+    ----------
+    features : sequence of (name, lower, upper)
+        In the order of X's columns; bounds are finite and increase.
+    classes : sequence of str
+        Two or more names.
+    servers : mapping from a name to a Budget, a Level or an epsilon
+        What each spends; of an epsilon alone delta is n^-2, and ``public`` and ``own``
+        are without noise.
+    release : str, default="cells"
+        The form of a release (`curvote.transfer.forms`).
+    params : mapping, default={}
+        The form's own parameters; defaults are filled in.
+    seed : int, default=0
+        Where grids and hashes come from; published like the rest.
+    number : int, default=1
+        Counts the times the same was asked.
 
-    Bounds that are not finite and increasing, a name twice, no server, an epsilon or a
-    delta that is none (0 included) and unknown parameters are a UserError.
+    Raises
+    ------
+    UserError
+        Bounds that are not finite and increasing, a name twice, no server, an epsilon
+        or a delta that is none (0 included), unknown parameters.
+
+    Examples
+    --------
+    >>> task = Task([("age", 20, 90)], classes=("no", "yes"), servers={"a": 1, "b": 2})
+    >>> print(task.release, task.only("b").servers["b"].budget(100))
+    cells epsilon 2, delta 0.0001
     """
 
     features: tuple[Feature, ...]

@@ -30,10 +30,30 @@ from curvote.validate import FloatArray
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of each record with its clean answer, arrays (n,).
+    """Agreement of each record with its clean answer.
 
-    ``lower <= agreement <= upper``; ``bound`` is the box bound, NaN where there is
-    none; ``queries`` counts the model's answers.
+    Parameters
+    ----------
+    agreement, lower, upper : arrays (n,)
+        ``lower <= agreement <= upper``.
+    bound : array (n,)
+        The box bound, NaN where there is none.
+    evidence : "exact", "bracket" or "draws"
+        What kind of answer this is.
+    queries : array (n,)
+        Counts the model's answers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import quantify
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, X, sensitive=[0], **asked)
+    >>> print(found.evidence, bool((found.lower <= found.agreement).all()))
+    exact True
     """
 
     agreement: FloatArray
@@ -63,16 +83,63 @@ def quantify(
     train: tuple[ArrayLike, ArrayLike] | None = None,
     **params: Any,
 ) -> Agreement:
-    """Return how often each record's answer survives.
+    """Return how often each record's answer survives the noise.
 
-    ``sensitive`` are column numbers and ``bounds`` one (low, high) for each, in the
-    model's units. ``epsilon`` is the record's total, ``split`` its shares (equal where
-    not given). ``read`` may be ``decode`` with ``public`` records and ``retrain`` with
-    ``train``, (X, y). ``params`` are the mechanism's own (``delta``, ``size``). With a
-    ``surrogate`` (`curvote.utility.surrogate`) the model is asked as a black box and
-    the trees' part is exact. Noise and agreement of clean records are a study's: where
-    clients' own records stand, their figures must not decide what they send.
-    UserError for anything that is no such thing.
+    Noise and agreement of clean records are a study's: where clients' own records
+    stand, their figures must not decide what they send. UserError for whatever does not
+    fit.
+
+    Parameters
+    ----------
+    model : object
+        A fitted classifier, or a function that answers.
+    records : array (n, D)
+        In the model's units.
+    sensitive : sequence of int
+        The columns that are noised, s of them.
+    bounds : array (s, 2)
+        One (low, high) for each, public, in the model's units.
+    mechanism : str
+        What noises them: a name of `curvote.mechanisms.names`.
+    epsilon : float
+        The record's total budget.
+    split : sequence of float or None, default=None
+        Its shares by column, equal where not given.
+    read : "raw", "decode" or "retrain", default="raw"
+        How the model takes noised records; ``decode`` takes ``public`` records,
+        ``retrain`` takes ``train``.
+    evidence : "auto", "exact", "bracket" or "draws", default="auto"
+        What kind of answer will do.
+    draws : int, default=2000
+        For each record, where agreement can only be drawn.
+    confidence : float in (0, 1), default=0.95
+        Of intervals that are drawn.
+    surrogate : Surrogate or None, default=None
+        The model is asked as a black box, and the part of these trees is exact.
+    entropy : Entropy or None, default=None
+        Where draws come from.
+    public : array (m, D) or None, default=None
+        Public records.
+    train : (X, y) or None, default=None
+        What the model learns from again.
+    **params
+        The mechanism's own (``delta``, ``size``).
+
+    Returns
+    -------
+    Agreement
+        Of each record, with lower and upper ends.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, [[0.1], [0.45]], sensitive=[0], **asked)
+    >>> print(found.agreement.round(2))
+    [0.82 0.62]
     """
     asked = setting(
         model, records, sensitive=sensitive, bounds=bounds, public=public, train=train

@@ -42,10 +42,36 @@ def robust_box(
     bounds: ArrayLike,
     entropy: Entropy | None = None,
 ) -> RobustBox:
-    """Return how far the ``sensitive`` features of a ``record`` (D,) can move.
+    """Return how far the ``sensitive`` features of a record can move.
 
-    ``bounds`` (s, 2) are public. Deterministic where the kind of model is known, else
-    by queries at random points (``entropy``, the operating system's if not given).
+    Parameters
+    ----------
+    model : object
+        A fitted classifier, or a function that answers.
+    record : array (D,)
+        In the model's units.
+    sensitive : sequence of int
+        The columns that may move, s of them.
+    bounds : array (s, 2)
+        One (low, high) for each, public.
+    entropy : Entropy or None, default=None
+        Of random points, where the kind of model is unknown; None is the operating
+        system's. Nothing is random where it is known.
+
+    Returns
+    -------
+    RobustBox
+        In which the answer stays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> box = robust_box(model, [0.1], sensitive=[0], bounds=[(0, 1)])
+    >>> print(box.high.round(2), box.certified)
+    [0.5] True
     """
     asked = setting(
         model, np.atleast_2d(record), sensitive=sensitive, bounds=bounds

@@ -35,7 +35,26 @@ KNOWN = 0.2
 
 @dataclass(frozen=True)
 class Surrogate:
-    """Trees fitted to ``queries`` answers of a model, once for all records."""
+    """Trees fitted to answers of a model, once for all records.
+
+    Parameters
+    ----------
+    trees : object
+        A forest of scikit-learn.
+    queries : int
+        How many answers they were fitted to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import surrogate
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> trees = surrogate(model, X, sensitive=(0,), bounds=[(0, 1)], queries=80)
+    >>> trees.queries
+    80
+    """
 
     trees: Any
     queries: int
@@ -60,9 +79,42 @@ def surrogate(
 ) -> Surrogate:
     """Return trees fitted to ``queries`` answers of the model.
 
-    The questions are public records (m, D) with their ``sensitive`` columns drawn anew,
-    uniformly within the ``bounds`` (s, 2) and on their edges. All but a quarter of them
-    are asked where trees fitted so far are divided. The random numbers are a study's.
+    The questions are public records with their ``sensitive`` columns drawn anew,
+    uniformly within the ``bounds`` and on their edges. All but a quarter of them are
+    asked where trees fitted so far are divided.
+
+    Parameters
+    ----------
+    model : object
+        A fitted classifier, or a function that answers.
+    public : array (m, D)
+        Public records.
+    sensitive : tuple of int
+        The columns that are noised, s of them.
+    bounds : array (s, 2)
+        One (low, high) for each, public.
+    queries : int, default=20000
+        How many answers are asked for.
+    seed : int, default=0
+        The random numbers are a study's.
+
+    Returns
+    -------
+    Surrogate
+        For `quantify`, whatever the records.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from curvote.utility import quantify
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]]), [0, 0, 1, 1]
+    >>> model = LogisticRegression().fit(X, y)
+    >>> trees = surrogate(model, X, sensitive=(0,), bounds=[(0, 1)], queries=80)
+    >>> asked = {"mechanism": "pm_01", "epsilon": 2.0, "bounds": [(0, 1)]}
+    >>> found = quantify(model, [[0.1]], sensitive=[0], surrogate=trees, **asked)
+    >>> found.evidence
+    'draws'
     """
     from sklearn.ensemble import RandomForestClassifier
 

@@ -36,6 +36,7 @@ from curvote.flows.answering.options import (
 )
 from curvote.flows.answering.sending import answer
 from curvote.flows.commands.label import label
+from curvote.flows.commands.page import page
 from curvote.flows.output.terminal import Json, interruptible
 
 app = typer.Typer(
@@ -153,6 +154,7 @@ def release(
 
 
 app.command()(label)
+app.command()(page)
 
 
 @app.command()

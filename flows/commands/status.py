@@ -13,7 +13,7 @@ from curvote.errors import UserError
 from curvote.flows.output.terminal import Json, ProjectOption, interruptible, say_rows
 from curvote.run.project import Project, find_project
 
-_COLUMNS = ("pipeline", "run", "status", "started", "artifacts")
+_COLUMNS = ("pipeline", "run", "status", "started", "artifacts", "why")
 _EVERY = 2.0
 
 

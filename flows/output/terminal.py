@@ -50,6 +50,12 @@ Version = Annotated[
         "--version", help="Say which it is.", is_eager=True, callback=_say_version
     ),
 ]
+
+
+def top(version: Version = False) -> None:
+    """Train classifiers from data that never leaves its owner unprotected."""
+
+
 LogFormat = Annotated[
     Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]

@@ -27,7 +27,7 @@ from curvote.run.project import Project
 
 FLOW = "curvote.flows.serving.scheduled:scheduled"
 # Nobody watches a scheduled run: what fails has to be seen, in its log.
-_SEEN = {"PREFECT_LOGGING_LEVEL": "ERROR"}
+_SEEN = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
 # SIGTERM to the end: what runs is told, then killed; then the server.
 _RUNNER_ENDS, _SERVER_ENDS = 4.0, 2.5
 
@@ -131,23 +131,35 @@ def _told(project: Project, metrics_port: int | None) -> Told:
     if metrics_port is not None:
         open_page(figures, metrics_port)
 
+    log = lines.Kept(project.state / "serve.log")
+
+    def show(line: dict[str, Any]) -> None:
+        log.keep(_named(line))
+        _show(line)
+
+    def say(text: str, level: str = "info", pipeline: str | None = None) -> None:
+        show(lines.line(text, level, pipeline=pipeline))
+
     def missed(name: str, fact: dict[str, Any]) -> None:
         figures.count("missed_firings", name, fact["count"])
-        given = project, _say, name, fact
         # Whoever is told may take long; schedules do not wait for it.
+        given = project, say, name, fact
         Thread(target=tell_missed, args=given, daemon=True).start()
 
     restarted = partial(figures.count, "serve_restarts")
-    return Told(line=_show, missed=missed, restarted=restarted)
+    return Told(line=show, missed=missed, restarted=restarted)
 
 
 def _show(line: dict[str, Any]) -> None:
-    """Print a line of a run, or one of our own, with the pipeline's name before it."""
-    name = line.get("pipeline")
-    if name and not lines.is_json():
-        line = line | {"message": f"{name}: {line['message']}"}
+    """Print a line of a run, or one of our own."""
     with contextlib.suppress(OSError):  # a full disk under the log ends no schedule
-        lines.show(line, sys.stdout)
+        lines.show(line if lines.is_json() else _named(line), sys.stdout)
+
+
+def _named(line: dict[str, Any]) -> dict[str, Any]:
+    """Put the pipeline's name before what is said of it."""
+    name = line.get("pipeline")
+    return line | {"message": f"{name}: {line['message']}"} if name else line
 
 
 def _say(text: str, level: str = "info", pipeline: str | None = None) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -125,11 +123,3 @@ def test_cross_validation_spends_what_the_notes_say(
     assert asked() == {3 * 3 + 1}
     # What one object knows of is its own fit.
     assert search.best_estimator_.spent_ == Budget(search.best_params_["epsilon"])
-
-
-@pytest.mark.parametrize("name", ["direct", "mrma"])
-def test_the_examples_run(name: str) -> None:
-    """What a docstring shows is what happens."""
-    found = doctest.testmod(import_module(f"curvote.estimators.{name}"))
-    assert found.attempted >= 4
-    assert found.failed == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import pickle
 from typing import Any
 
@@ -229,10 +228,3 @@ def test_true_labels_in_the_form_of_codes_are_learned_from(data: Data) -> None:
     made = PrivateLabelClassifier("knn", float("inf"), encoder="none", random_state=0)
     assert made.fit(x, Codes.plain(y)).score(x, y) > 0.95
     assert made.spent_ is None
-
-
-def test_the_example_runs() -> None:
-    """What the docstring shows is what happens."""
-    found = doctest.testmod(classifier)
-    assert found.attempted >= 5
-    assert found.failed == 0

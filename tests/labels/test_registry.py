@@ -193,7 +193,7 @@ def test_what_cannot_be_asked_by_envelope_is_said_before(
 
 
 def test_the_digest_is_that_of_the_published_text(steward: Server) -> None:
-    """So nobody needs a copy of how Python writes numbers; as docs/wire.md says."""
+    """So nobody needs a copy of how Python writes numbers; as docs/envelope.md says."""
     line = json.loads(steward.published("code")[0].read_bytes())
     document = jws.decode(line["payload"])
     task = document[document.index(b'"task":') + len(b'"task":') : -1]

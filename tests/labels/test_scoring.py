@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, log_loss
 
 from curvote.errors import UserError
-from curvote.labels import Codes, Score, encode, private_score, scoring
+from curvote.labels import Codes, Score, encode, private_score
 from curvote.labels.decoded import unbiased
 
 LINEAR = ("accuracy", "brier", "log_loss")
@@ -184,13 +183,6 @@ def test_one_code_has_no_error() -> None:
     codes = encode([0, 1], random_state=0)
     with pytest.raises(UserError, match="1 codes have no standard error"):
         private_score(np.full((1, 2), 0.5), None, codes[:1])
-
-
-def test_the_example_runs() -> None:
-    """What the docstring shows is what happens."""
-    found = doctest.testmod(scoring)
-    assert found.attempted >= 5
-    assert found.failed == 0
 
 
 def test_a_regression_is_scored_by_the_same_name() -> None:

@@ -232,7 +232,7 @@ def test_rescaling_follows_its_formula() -> None:
     [
         ("tanh", {"centre": 0.0, "scale": [1.0, 0.0]}, "0 for coordinate 1"),
         ("tanh", {"centre": 0.0, "scale": -1.0}, "-1 for coordinate 0"),
-        ("tanh", {"centre": 0.0, "scale": np.nan}, "scale holds 1"),
+        ("tanh", {"centre": 0.0, "scale": np.nan}, "scale is nan"),
         ("tanh", {"centre": 0.0}, "takes centre, scale; given: centre"),
         ("tanh", {"centre": [0.0] * 3, "scale": 1.0}, r"centre has shape \(3,\)"),
         ("max_abs", {"scale": 1.0}, "takes no constants"),

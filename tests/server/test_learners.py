@@ -157,7 +157,7 @@ def test_the_check_passes_what_can_work(name: str) -> None:
         ("svmm", {}, "Did you mean 'svm'"),
         ("svm", {"c": 1}, "takes no parameter 'c'"),
         ("svm", {"C": -1}, "C is -1"),
-        ("svm", {"C": "one"}, "svm cannot work"),
+        ("svm", {"C": "one"}, "C is 'one'"),
         ("cg", {"steps": 0}, "steps is 0"),
         ("cg:x", {}, "only sklearn take"),
         ("sklearn", {}, "say which"),

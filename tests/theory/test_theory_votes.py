@@ -110,7 +110,7 @@ def test_a_sure_classifier_without_noise_is_never_mistaken() -> None:
         (0.5, 0, 1.0, "at least 1"),
         (0.5, 2.5, 1.0, "whole"),
         (0.5, 10, 0.0, "epsilon is 0"),
-        (float("nan"), 10, 1.0, "NaN"),
+        (float("nan"), 10, 1.0, "nan"),
     ],
 )
 def test_what_is_no_accuracy_or_count_is_refused(

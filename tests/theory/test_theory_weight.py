@@ -151,7 +151,7 @@ def test_shapes_broadcast() -> None:
     ("call", "message"),
     [
         (lambda: omega(0.0, 0.0, 0.0), "epsilon_z is 0"),
-        (lambda: omega(0.0, math.nan, 1.0), "NaN"),
+        (lambda: omega(0.0, math.nan, 1.0), "nan"),
         (lambda: noised_eta(logistic, 0.0, 1.0, 0.4), "keep is 0.4"),
         (lambda: Density(np.ones_like, low=1.0, high=1.0), "low must be below"),
     ],

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from curvote import validate
-from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.labels.encoding import entropy_of
+from curvote.labels.encoding import Noise, entropy_of
 from curvote.labels.regression import prior as priors
 from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete, on_bins
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
@@ -24,16 +23,38 @@ def noise_targets(
     bounds: tuple[float, float],
     epsilon: float = 1.0,
     randomizer: str = AUTO,
-    random_state: int | Entropy | None = None,
+    random_state: Noise = None,
     *,
     prior: ArrayLike | None = None,
 ) -> NoisedTargets:
-    """Return one epsilon-LDP value for each of the labels ``y`` (n,).
+    """Return one epsilon-LDP value for each of the labels ``y``.
 
-    ``bounds`` are public; labels beyond count as lying on them. ``prior``, (m,), public
-    shares of m equal cells of the bounds, is what the bins of ``rr_on_bins`` are
-    optimal for; that randomizer without one is a UserError. Labels that are not finite,
-    bounds that do not increase and an epsilon that is not above 0 are UserErrors.
+    Parameters
+    ----------
+    y : array (n,)
+        Finite numbers.
+    bounds : (lower, upper)
+        Public; labels beyond count as lying on them.
+    epsilon : float, default=1
+        Budget of each label.
+    randomizer : "auto", "piecewise", "hybrid" or "rr_on_bins", default="auto"
+        As in `PrivateLabelRegressor`.
+    random_state : int, RandomState, Generator, Entropy or None, default=None
+        None draws from the operating system: anything else protects nobody.
+    prior : array (m,) or None, default=None
+        Public shares of m equal cells of the bounds, which the bins of ``rr_on_bins``
+        are optimal for; that randomizer without one is a UserError.
+
+    Returns
+    -------
+    NoisedTargets
+        All that leaves the labels' owners.
+
+    Examples
+    --------
+    >>> ages = noise_targets([31, 47, 78], bounds=(0, 100), epsilon=4.0)
+    >>> print(ages.randomizer, ages.variance([50.0]).round())
+    piecewise [212.]
     """
     labels = scaled(checked_labels(y), checked_bounds(bounds))
     asked = ask(bounds, epsilon, randomizer, prior=prior)

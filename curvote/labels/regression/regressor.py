@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
-from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
+from curvote.counted import Counted, every, refuse_weights
+from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.labels.regression.learners import made
 from curvote.labels.regression.noising import checked_labels, noise_targets
@@ -18,10 +19,12 @@ from curvote.labels.regression.prior import histogram, reported, stated
 from curvote.labels.regression.randomizers import AUTO, ON_BINS, concrete
 from curvote.labels.regression.targets import NoisedTargets, checked_bounds, scaled
 from curvote.privacy import Budget
+from curvote.random_state import RandomState, sources
+from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
 
 
-class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
+class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
     """Learns a number from public features and one noised label of each record.
 
     `fit` on plain labels plays the clients: each label is released once, with all of
@@ -49,29 +52,39 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         share of the labels for a noised histogram: all they ever release.
     share : float
         The part of labels, in (0, 1), that the histogram is made of.
-    random_state : int or None
-        None draws from the operating system. An int makes a study that protects
-        nobody: whoever knows the seed can remove the noise.
+    random_state : int, RandomState, Generator or None, default=None
+        None draws from the operating system (`SystemEntropy`), whatever numpy's global
+        seed is: the only choice where somebody is to be protected. All else is a
+        study's seed (`SeededEntropy`): whoever knows it can remove the noise. An int
+        gives the same at each fit; numpy's RandomState and Generator are drawn from.
 
-    Attributes:
+    Attributes
     ----------
-    estimator_ : the fitted regressor
-    randomizer_ : the mechanism that noised the labels
-    prior_ : (m,), the prior of the bins; None where there are none
-    n_features_in_, feature_names_in_ : as in scikit-learn
+    estimator_ : object
+        The fitted regressor.
+    randomizer_ : str
+        The mechanism that noised the labels.
+    prior_ : array (m,) or None
+        The prior of the bins; None where there are none.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : array
+        Their names, where X was a DataFrame.
+    spent_ : Budget
+        What a label that stood in every fit of this object on plain labels has spent; a
+        fit on `NoisedTargets` spends nothing and sets nothing.
+    releases_ : array (n,)
+        How many of these fits released the label of this place.
+    private_ : bool
+        False as soon as one of these fits had a ``random_state``.
 
-    spent_ : `Budget` that a label which stood in every fit of this object on plain
-        labels has spent; a fit on `NoisedTargets` spends nothing and sets nothing
-    private_ : False as soon as one of these fits had a ``random_state``
-
-    Raises `UserError` (a ValueError) for parameters or data that are out of range.
-
-    Notes:
+    Notes
     -----
+    A UserError (a ValueError) names parameters or data that are out of range.
     Scikit-learn's searches fit clones on plain labels, each of which draws anew: tune
     on one set of `NoisedTargets` instead.
 
-    Examples:
+    Examples
     --------
     >>> import numpy as np
     >>> X = np.linspace(-1, 1, 4000)[:, None]
@@ -80,6 +93,8 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
     >>> print(model.fit(X, y).predict([[0.5]]).round(-1), model.spent_)
     [60.] epsilon 2
     """
+
+    instead = "Draw NoisedTargets once, by noise_targets, and tune on these."
 
     def __init__(
         self,
@@ -90,7 +105,7 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         *,
         prior: ArrayLike | None = None,
         share: float = 0.2,
-        random_state: int | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
@@ -106,13 +121,15 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         tags.non_deterministic = self.random_state is None
         return tags
 
-    def fit(self, X: Any, y: ArrayLike | NoisedTargets) -> Self:
+    def fit(self, X: Any, y: ArrayLike | NoisedTargets, **refused: Any) -> Self:
         """Learn from features X (n, d) and labels, or noised labels, (n,).
 
         Plain labels are noised anew by each call. Noised ones of other bounds, epsilon
-        or randomizer than the model's are a UserError.
+        or randomizer than the model's are a UserError, as is a ``sample_weight``.
         """
-        rng, entropy = self._sources()
+        refuse_weights(self, refused)
+        refuse_curves(X)
+        rng, entropy = sources(self.random_state)
         if isinstance(y, NoisedTargets):
             X = validate_data(self, X, dtype=np.float64)
             rows, targets = np.arange(len(X)), self._checked(y, len(X))
@@ -120,6 +137,7 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
             X, labels = validate_data(
                 self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2
             )
+            made(self.estimator, len(labels), 0)  # refused before anything is spent
             rows, targets = self._released(checked_labels(labels), rng, entropy)
         self.randomizer_, self.prior_ = targets.randomizer, targets.prior
         learner = made(self.estimator, len(rows), int(rng.integers(2**31)))
@@ -129,6 +147,7 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> FloatArray:
         """Return the predicted label of each record, (n,), within the bounds."""
         check_is_fitted(self, "estimator_")
+        refuse_curves(X)
         records = validate_data(self, X, dtype=np.float64, reset=False)
         told = np.asarray(self.estimator_.predict(records), dtype=np.float64)
         return np.clip(told, *checked_bounds(self.bounds))
@@ -143,7 +162,7 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
         name = concrete(self.randomizer, validate.positive(epsilon=self.epsilon))
         bounds, share = checked_bounds(self.bounds), validate.fraction(share=self.share)
         prior = None if self.prior is None else stated(self.prior)
-        self._count()
+        self._spend(Budget(self.epsilon), every(len(y)))
         rows = np.arange(len(y))
         if name == ON_BINS and prior is None:
             order = rng.permutation(len(y))
@@ -170,18 +189,3 @@ class PrivateLabelRegressor(RegressorMixin, BaseEstimator):
                     f" the model {value!r}."
                 )
         return targets
-
-    def _count(self) -> None:
-        """Add what this fit spends; to be called before anything is drawn."""
-        now, before = Budget(self.epsilon), getattr(self, "spent_", None)
-        self.spent_ = now if before is None else before + now
-        # One fit with known noise is enough to know the label.
-        self.private_ = getattr(self, "private_", True) and self.random_state is None
-
-    def _sources(self) -> tuple[np.random.Generator, Entropy]:
-        """Return what splits and learns, and where noise comes from."""
-        if self.random_state is None:
-            return np.random.default_rng(), SystemEntropy()
-        validate.at_least(0, random_state=self.random_state)
-        split, noise = np.random.SeedSequence(self.random_state).spawn(2)
-        return np.random.default_rng(split), SeededEntropy(noise)

@@ -21,9 +21,28 @@ from curvote.validate import FloatArray
 class NoisedTargets:
     """The noised labels of n records: all that left their owners, and what is public.
 
-    ``values`` (n,) are outputs of the mechanism ``randomizer`` with ``params``, for
-    labels that ``bounds`` (lower, upper) map to [-1, 1]. ``prior`` (m,) are the shares
-    of m equal cells of the bounds that the bins of ``rr_on_bins`` were made for.
+    Parameters
+    ----------
+    values : array (n,)
+        Outputs of the mechanism, for labels that ``bounds`` map to [-1, 1].
+    bounds : (lower, upper)
+        Public.
+    epsilon : float
+        The budget of each label.
+    randomizer : str
+        The name of the mechanism.
+    params : mapping, default={}
+        What it is built with beside epsilon.
+    prior : array (m,) or None, default=None
+        The shares of m equal cells of the bounds that the bins of ``rr_on_bins`` were
+        made for.
+
+    Examples
+    --------
+    >>> from curvote.labels import noise_targets
+    >>> ages = noise_targets([31, 47, 78], bounds=(0, 100), epsilon=4.0, random_state=0)
+    >>> print(len(ages), ages.randomizer, ages.decode().shape)
+    3 piecewise (3,)
     """
 
     values: FloatArray

@@ -82,9 +82,17 @@ class PipelinesFile:
             raise self.located(error) from None
 
     def schedules(self) -> dict[str, Any]:
-        """Return the schedule of each pipeline that carries one, checked."""
+        """Return when each pipeline that carries a schedule is due, checked.
+
+        What a run does when it fails is not among it: that is read when it fails.
+        """
         found = {name: self.configured(name).pipeline.schedule for name in self.names()}
-        return {n: s.model_dump(exclude_none=True) for n, s in found.items() if s}
+        left_out = {"retries", "retry_delay"}
+        return {
+            name: schedule.model_dump(exclude_none=True, exclude=left_out)
+            for name, schedule in found.items()
+            if schedule
+        }
 
     def configured(
         self, name: str, overrides: Sequence[str] = (), **fixed: Any

@@ -34,7 +34,7 @@ def _checked(span: str) -> str:
 
 
 Span = Annotated[str, AfterValidator(_checked)]
-Event = Literal["failed", "blocked", "missed"]
+Event = Literal["failed", "blocked", "missed", "recovered"]
 
 
 class Retention(Strict):

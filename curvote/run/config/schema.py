@@ -18,13 +18,16 @@ _Form = type[BaseModel] | None
 class Schedule(Strict):
     """When `curvote serve` runs a pipeline: a cron line, or an interval in seconds.
 
-    ``catch_up: latest`` makes up once for what was missed while nothing served.
+    ``catch_up: latest`` makes up once for what was missed while nothing served. A run
+    that fails is tried again, ``retries`` times, each ``retry_delay`` seconds later.
     """
 
     cron: str | None = None
     timezone: str = "UTC"
     interval: Annotated[float, Field(gt=0)] | None = None
     catch_up: Literal["latest"] | None = None
+    retries: Annotated[int, Field(ge=0, le=10)] = 0
+    retry_delay: Annotated[float, Field(ge=0, le=86_400)] = 60.0
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Schedule:

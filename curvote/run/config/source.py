@@ -69,8 +69,8 @@ def raw_files(
     Without ``fetch`` files that are not here are `Absent`; with it, they are fetched.
     """
     dataset, parameters = chosen(pipeline.source)
-    if given(pipeline.source):
-        return (_given(project, Path(parameters.path)),)
+    if own := own_file(project, pipeline):
+        return (_given(project, own),)
     found = {
         name: raw.locate(project.root, name, download=fetch)
         for name in dataset.files(parameters)
@@ -89,10 +89,21 @@ def _raw(name: str, file: raw.RawFile, told: str | None) -> Raw:
     return Raw(name, file.sha256, str(file.path), file.origin, told or file.sha256)
 
 
-def _given(project: Project, path: Path) -> Raw:
-    """Return the user's own file, which nobody publishes."""
-    place = project.root / path
+def own_file(project: Project, pipeline: Pipeline) -> Path | None:
+    """Return where the user's own file is, None for data of others.
+
+    UserError: it is not there. Nothing of it is read.
+    """
+    if not given(pipeline.source):
+        return None
+    _, parameters = chosen(pipeline.source)
+    place: Path = project.root / parameters.path
     if not place.is_file():
         raise UserError(f"no file {place}.", where=("source", "path"))
+    return place
+
+
+def _given(project: Project, place: Path) -> Raw:
+    """Return the user's own file, which nobody publishes."""
     file = raw.RawFile(place, raw.digest(place), "the user's own file")
     return _raw("path", file, keyed(project, file.sha256))

@@ -63,7 +63,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
 
 def _learner(name: str) -> tuple[ModuleType, dict[str, str]]:
     """Return the module and, for a member of a family, its path."""
-    family, colon, path = name.partition(":")
+    family, colon, path = str(name).partition(":")
     if colon and family not in FAMILIES:
         raise UserError(f"learner is {name!r}; only {', '.join(FAMILIES)} take a path.")
     validate.one_of(LEARNERS, learner=family)

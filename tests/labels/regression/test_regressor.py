@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from typing import Any
 
 import numpy as np
@@ -193,8 +192,3 @@ def test_labels_that_are_no_numbers_are_refused() -> None:
         made.fit(np.zeros((2, 1)), [0.0, np.nan])
     with pytest.raises(ValueError, match="inconsistent"):
         made.fit(np.zeros((3, 1)), [0.0, 1.0])
-
-
-def test_the_example_is_as_printed() -> None:
-    """The docstring's own."""
-    assert doctest.testmod(regressor).failed == 0

@@ -43,7 +43,7 @@ def test_spans_are_hours_days_or_weeks(span: str, hours: int) -> None:
         ({"retention": {"runs": "0h"}}, "under an hour would take"),
         ({"retention": {"runs": "90"}}, "write a span of time as 36h, 90d or 12w"),
         ({"retention": {"run": "90d"}}, "not known. Did you mean 'runs'"),
-        ({"notify": {"on": ["always"]}}, "'failed', 'blocked' or 'missed'"),
+        ({"notify": {"on": ["always"]}}, "'missed' or 'recovered'"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(

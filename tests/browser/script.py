@@ -1,0 +1,87 @@
+"""The browser client's script, run by node: its functions and nothing of the page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.house import ROOT
+
+PAGE: Final = ROOT / "curvote/client/browser.html"
+needs_node: Final = pytest.mark.skipif(
+    not shutil.which("node"), reason="SKIPPED: no node here, the client does not run"
+)
+
+# Words that are given, each once; asked for more it fails.
+_MAIN: Final = """
+const tape = (given) => {
+  const left = given.map((word) => BigInt("0x" + word));
+  const words = (n) => {
+    if (n > left.length) throw Error("more words than there are");
+    return left.splice(0, n);
+  };
+  return Object.assign(words, { left });
+};
+const shown = (key, value) => typeof value === "bigint" ? String(value) : value;
+(async (given) => {
+  const found = await (async () => { %s })();
+  console.log(JSON.stringify(found, shown));
+})(JSON.parse(require("node:fs").readFileSync(0)));
+"""
+
+
+def part(name: str) -> str:
+    """Return what stands in the page's one ``script`` or ``style``."""
+    (text,) = re.findall(f"<{name}>(.*?)</{name}>", PAGE.read_text("utf-8"), re.DOTALL)
+    return str(text)
+
+
+def source_hash(name: str) -> str:
+    """Return the hash by which the page's rules name a part of it."""
+    digest = hashlib.sha256(part(name).encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+def stamp() -> None:
+    """Write the hashes of script and style into the page's rules."""
+    text = PAGE.read_text("utf-8")
+    for name in ("script", "style"):
+        text = re.sub(f"{name}-src '[^']*'", f"{name}-src '{source_hash(name)}'", text)
+    PAGE.write_text(text, encoding="utf-8")
+
+
+def run(folder: Path, code: str, given: Any = None) -> Any:
+    """Return what the function body ``code`` returns; it may name what is ``given``."""
+    file = folder / "client.js"
+    file.write_text(part("script") + _MAIN % code, encoding="utf-8")
+    done = subprocess.run(
+        ["node", str(file)],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=150,
+        check=False,
+    )
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def refusal(folder: Path, code: str, given: Any = None) -> str | None:
+    """Return the words with which ``code`` refuses, None where it does not."""
+    tell = "return [error.message, error instanceof Refusal];"
+    caught = f"try {{ {code}; return null; }} catch (error) {{ {tell} }}"
+    told = run(folder, caught, given)
+    assert told is None or told[1], f"no refusal but a mistake: {told}"
+    return None if told is None else str(told[0])
+
+
+if __name__ == "__main__":
+    stamp()

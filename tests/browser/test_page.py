@@ -1,0 +1,215 @@
+"""The page as a person meets it, in headless Chromium, and what it cannot do there."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final
+
+import pytest
+
+from benchmarks.browser import Page, browser
+from curvote.envelope import read
+from tests.browser.script import PAGE
+from tests.browser.tasks import TASKS, Server
+from tests.vectors.envelope import KEY
+
+CHROMIUM: Final = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM, reason="SKIPPED: no Chromium here, the page is not opened"
+)
+TEXT: Final = "document.getElementById('{}').textContent"
+CHOOSE: Final = "document.querySelectorAll('#classes input')[1].click()"
+AGREE: Final = "document.getElementById('consent').click()"
+DRAW: Final = "document.getElementById('draw').click()"
+SHOWN: Final = "!document.getElementById('review').hidden"
+DISABLED: Final = "document.getElementById('{}').disabled"
+
+
+class _Asked(BaseHTTPRequestHandler):
+    """Gives out the page, and remembers every request."""
+
+    def __init__(self, asked: list[str], text: bytes, *given: Any) -> None:
+        self._asked, self._text = asked, text
+        super().__init__(*given)
+
+    def do_GET(self) -> None:
+        """Return the page, whatever was asked for."""
+        self._asked.append(self.path)
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(self._text)
+
+    do_POST = do_GET  # noqa: N815 - the name that the server looks for
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture(scope="module")
+def opened() -> Iterator[Page]:
+    """A page of one browser for all tests, each of which loads it anew."""
+    with browser(str(CHROMIUM), 900, 1200) as page:
+        for name in ("Page", "Network", "Log"):
+            page.ask(f"{name}.enable")
+        yield page
+
+
+@pytest.fixture
+def page(opened: Page, tmp_path: Path) -> Page:
+    """The client, from its file, with its own folder for what it writes."""
+    place = str(tmp_path / "written")
+    opened.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=place)
+    opened.open(PAGE.as_uri(), seconds=0)
+    opened.until("document.readyState === 'complete' && location.protocol === 'file:'")
+    opened.events.clear()
+    return opened
+
+
+def _written(page: Page, folder: Path) -> list[Path]:
+    """Return the files that the page wrote, once the first is whole."""
+    page.until(TEXT.format("done"))
+    for _ in range(100):
+        found = [path for path in folder.glob("*.json") if path.stat().st_size]
+        if found:
+            return found
+        page.value("new Promise((done) => setTimeout(done, 100))")
+    return []
+
+
+@pytest.mark.parametrize("asks", TASKS)
+def test_a_person_answers_and_is_heard(page: Page, tmp_path: Path, asks: str) -> None:
+    """Files in, the budget read, a class, consent: one envelope, which is accepted."""
+    server = Server(tmp_path, TASKS[asks], 1)
+    page.give("#files", *server.files())
+    page.until(SHOWN)
+    budget = page.value(TEXT.format("budget"))
+    assert f"one noised {asks} to server {KEY.fingerprint[:12]}" in budget
+    assert f"epsilon {server.task.epsilon:g} " in budget
+    assert {10.0: "22,027", 2.0: "7.39"}[server.task.epsilon] in budget
+    assert KEY.fingerprint in page.value(TEXT.format("server"))
+    assert page.value(DISABLED.format("consent"))  # no class, no consent
+    page.value(CHOOSE)
+    assert page.value(DISABLED.format("draw"))
+    assert "what leaves" not in page.value(TEXT.format("numbers"))
+    page.value(AGREE)
+    page.value(DRAW)
+    (file,) = _written(page, tmp_path / "written")
+    assert file.name == server.invitations[0].file_name
+    assert "what leaves" in page.value(TEXT.format("numbers"))
+    sent = read(file.read_bytes()).payload
+    server.take(file.read_text("utf-8"))
+    assert [json.loads(json.dumps(message)) for message in server.taken()] == [sent]
+
+
+def test_noise_is_drawn_once(page: Page, tmp_path: Path) -> None:
+    """Whatever is clicked or dropped after it: no second message of this page."""
+    server = Server(tmp_path, TASKS["report"], 2)
+    page.give("#files", *server.files())
+    page.until(SHOWN)
+    page.value(CHOOSE)
+    page.value(AGREE)
+    page.value(f"{DRAW}; {DRAW}")
+    (file,) = _written(page, tmp_path / "written")
+    kept, numbers = file.read_bytes(), page.value(TEXT.format("numbers"))
+    again = "document.getElementById('{}').disabled = false"
+    page.value("; ".join(again.format(name) for name in ("draw", "consent", "files")))
+    page.value(DRAW)
+    page.give("#files", *server.files(1))
+    page.value(DRAW)
+    page.value("new Promise((done) => setTimeout(done, 300))")
+    assert _written(page, tmp_path / "written") == [file]
+    assert file.read_bytes() == kept
+    assert page.value(TEXT.format("numbers")) == numbers
+
+
+def test_nothing_is_asked_for_and_nothing_is_kept(page: Page, tmp_path: Path) -> None:
+    """From the files to the envelope: no request, no storage, no complaint."""
+    page.give("#files", *Server(tmp_path, TASKS["report"], 1).files())
+    page.until(SHOWN)
+    for click in (CHOOSE, AGREE, DRAW):
+        page.value(click)
+    assert _written(page, tmp_path / "written")
+    told = [
+        event["params"]["request"]["url"]
+        for event in page.events
+        if event["method"] == "Network.requestWillBeSent"
+    ]
+    assert not [url for url in told if not url.startswith("blob:")]
+    assert page.value("localStorage.length + sessionStorage.length") == 0
+    assert page.value("document.cookie") == ""
+    assert page.value("indexedDB.databases().then((all) => all.length)") == 0
+    wrong = [e for e in page.events if e["method"] == "Log.entryAdded"]
+    assert not wrong
+
+
+# What a script in the page could try, each with the server's address; the form is the
+# last, because where it is sent it leaves the page.
+WAYS: Final = {
+    "fetch": "fetch('{0}').catch(() => 0)",
+    "beacon": "navigator.sendBeacon('{0}', 'x')",
+    "image": "Object.assign(new Image(), {{ src: '{0}' }})",
+    "frame": "add('iframe', {{ src: '{0}' }})",
+    "style": "add('link', {{ rel: 'stylesheet', href: '{0}' }})",
+    "form": "add('form', {{ method: 'post', action: '{0}' }}).submit()",
+}
+FREE: Final = {"/", "/favicon.ico"}
+ADD: Final = """globalThis.add = (name, given) => {
+  const made = Object.assign(document.createElement(name), given);
+  document.body.append(made);
+  return made;
+}"""
+
+
+@pytest.mark.parametrize("ruled", [True, False])
+def test_its_rules_forbid_every_way_to_send(opened: Page, ruled: bool) -> None:
+    """Also to a script that somebody got into it; without them all would arrive."""
+    text, asked = PAGE.read_bytes(), list[str]()
+    given = text if ruled else text.replace(b"Content-Security-Policy", b"X")
+    made = partial(_Asked, asked, given)
+    with ThreadingHTTPServer(("127.0.0.1", 0), made) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}"
+        opened.open(place, seconds=0)
+        opened.until("document.readyState === 'complete' && location.port !== ''")
+        opened.value(ADD)
+        for count, (name, way) in enumerate(WAYS.items()):
+            opened.value(way.format(f"{place}/{name}"))
+            end = time.monotonic() + (0.2 if ruled else 60)
+            while time.monotonic() < end and len(set(asked) - FREE) <= count:
+                time.sleep(0.05)
+        server.shutdown()
+    assert set(asked) - FREE == (set() if ruled else {f"/{name}" for name in WAYS})
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        (('"asks": "report"', '"asks": "vote"'), "another task"),
+        (('"about": null', '"about": null, "more": 1'), "nothing else"),
+        (("{", "{{"), "no JSON"),
+    ],
+)
+def test_what_is_refused_is_said(
+    page: Page, tmp_path: Path, change: tuple[str, str], why: str
+) -> None:
+    """In words, with nothing to consent to, and right again with the right file."""
+    task, invitation, curve = Server(tmp_path, TASKS["report"], 1).files()
+    good = invitation.read_text("utf-8")
+    invitation.write_text(good.replace(*change), "utf-8")
+    page.give("#files", task, invitation, curve)
+    said = page.until(TEXT.format("refused"))
+    assert why in said
+    assert said.endswith("Nothing was drawn.")
+    assert not page.value(SHOWN)
+    invitation.write_text(good, "utf-8")
+    page.give("#files", invitation)
+    page.until(SHOWN)
+    assert page.value(TEXT.format("refused")) == ""

@@ -1,0 +1,198 @@
+"""Curves of scikit-fda: one grid at fit and predict, else a refusal with its cure."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+from skfda import FDataGrid, FDataIrregular
+from skfda.representation.basis import BSplineBasis
+
+from curvote import (
+    CurveClassifier,
+    DirectClassifier,
+    MRMAClassifier,
+    PrivateLabelClassifier,
+    PrivateLabelRegressor,
+    PrivateSearchCV,
+    Spectral,
+    TransferKernelClassifier,
+    UserError,
+)
+from curvote.classifier import Linear
+from curvote.named_columns import grid_names
+
+KINDS = pytest.mark.parametrize("kind", [DirectClassifier, MRMAClassifier])
+GRID = np.linspace(0, 9, 20)
+Data = tuple[Any, np.ndarray]
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    """Return 60 curves on 20 points of [0, 9], and labels."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    return FDataGrid(rng.normal(size=(60, 20)) / 9 + y[:, None], GRID), y
+
+
+def made(kind: Any, **more: Any) -> Any:
+    """Return a classifier of curves."""
+    return kind(basis="bspline", n_basis=4, random_state=0, **more)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        (np.linspace(0, 1, 20), "judges no curve on another domain"),
+        (np.linspace(0, 9.5, 20), "judges no curve on another domain"),
+        (np.linspace(0, 9, 40), "X.to_grid(model.grid_)"),
+        (np.linspace(0, 9, 20) ** 2 / 9, "X.to_grid(model.grid_)"),
+    ],
+    ids=["domain", "longer", "finer", "uneven"],
+)
+def test_another_grid_is_refused_at_predict(
+    kind: Any, grid: np.ndarray, said: str, data: Data
+) -> None:
+    """Both grids are named; so is the cure, if there is one."""
+    model = made(kind).fit(*data)
+    with pytest.raises(UserError, match=re.escape(said)) as refused:
+        model.predict(FDataGrid(np.zeros((3, len(grid))), grid))
+    assert "20 grid points from 0 to 9" in str(refused.value)
+    assert model.predict(data[0]).shape == (60,)
+
+
+@KINDS
+def test_the_cure_of_another_grid_cures(kind: Any, data: Data) -> None:
+    """``to_grid(model.grid_)`` is judged, and rounding of the grid is no other grid."""
+    curves, y = data
+    model = made(kind).fit(curves, y)
+    finer = curves.to_grid(np.linspace(0, 9, 39))
+    assert np.array_equal(
+        model.predict(finer.to_grid(model.grid_)), model.predict(curves)
+    )
+    near = FDataGrid(curves.data_matrix, GRID * (1 + 1e-12))
+    assert np.array_equal(model.predict(near), model.predict(curves))
+
+
+@KINDS
+def test_an_array_is_on_the_grid_that_was_learned(kind: Any, data: Data) -> None:
+    """It says nothing of its grid; an array that was learned is on [0, 1]."""
+    curves, y = data
+    values = curves.data_matrix[..., 0]
+    model = made(kind).fit(curves, y)
+    assert np.array_equal(model.predict(values), model.predict(curves))
+    assert np.array_equal(made(kind, grid=GRID).fit(values, y).grid_, GRID)
+    plain = made(kind).fit(values, y)
+    assert np.array_equal(plain.grid_, np.linspace(0, 1, 20))
+    with pytest.raises(UserError, match="another domain"):
+        plain.predict(curves)
+    assert kind(random_state=0).fit(values, y).grid_ is None
+
+
+@KINDS
+def test_a_stated_grid_that_is_not_the_curves_is_refused(kind: Any, data: Data) -> None:
+    """An FDataGrid brings its own; the same one may be stated."""
+    with pytest.raises(UserError, match="Leave grid out"):
+        made(kind, grid=np.linspace(0, 1, 20)).fit(*data)
+    assert np.array_equal(made(kind, grid=GRID).fit(*data).grid_, GRID)
+
+
+def uneven(curves: Any) -> Any:
+    """Return curves on grid points that come closer."""
+    return curves.to_grid(np.sqrt(np.linspace(0, 81, 12)))
+
+
+@KINDS
+@pytest.mark.parametrize(
+    "form",
+    [
+        uneven,
+        lambda curves: curves.to_basis(BSplineBasis(domain_range=(0, 9), n_basis=6)),
+        FDataIrregular.from_fdatagrid,
+    ],
+    ids=["uneven", "basis", "irregular"],
+)
+def test_other_forms_are_refused_with_a_cure_that_cures(
+    kind: Any, form: Any, data: Data
+) -> None:
+    """What the message says to write, written, is taken at fit and at predict."""
+    curves, y = data
+    given = form(curves)
+    with pytest.raises(UserError, match="X is ") as refused:
+        made(kind).fit(given, y)
+    cure = re.search(r"X\.to_.*\)(?=\.$)", str(refused.value))
+    assert cure
+    cured = eval(cure[0], {"X": given, "np": np, "BSplineBasis": BSplineBasis})
+    model = made(kind).fit(cured, y)
+    assert model.predict(cured).shape == (60,)
+    with pytest.raises(UserError, match="X is "):
+        model.predict(given)
+
+
+@KINDS
+def test_several_coordinates_and_surfaces_are_refused(kind: Any, data: Data) -> None:
+    """Nothing of a curve is left out without a word."""
+    several = FDataGrid(np.zeros((60, 20, 2)), GRID)
+    with pytest.raises(UserError, match=r"2 values at each point.*coordinates\[0\]"):
+        made(kind).fit(several, data[1])
+    surface = FDataGrid(np.zeros((60, 4, 5)), [[0, 1, 2, 3], [0, 1, 2, 3, 4]])
+    with pytest.raises(UserError, match="X holds surfaces, over 2"):
+        made(kind).fit(surface, data[1])
+
+
+def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
+    """An FDataGrid on it is judged as its values are; another one is refused."""
+    curves, y = data
+    fitted = made(MRMAClassifier, judge="coefficients").fit(curves, y)
+    line = Linear(fitted.coef_[0], fitted.intercept_[0], "coefficients")
+    model = CurveClassifier.of(
+        fitted.task_.encoding, grid_names(GRID), line, ("no", "yes")
+    )
+    expected = np.where(fitted.predict(curves) == 1, "yes", "no")
+    assert np.array_equal(model.predict(curves), expected)
+    for grid in (np.linspace(0, 1, 20), np.linspace(0, 9, 40)):
+        with pytest.raises(UserError, match=r"the model takes 20: 0 \.\. 9"):
+            model.predict(FDataGrid(np.zeros((2, len(grid))), grid))
+    with pytest.raises(UserError, match="FDataIrregular"):
+        model.predict(FDataIrregular.from_fdatagrid(curves))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateLabelClassifier("knn", 4.0),
+        PrivateLabelRegressor(epsilon=4.0),
+        PrivateSearchCV(PrivateLabelClassifier("knn", 4.0), holdout=0.5),
+        TransferKernelClassifier(),
+        Spectral(2, 10, 3),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda curves: curves,
+        lambda curves: curves.to_basis(BSplineBasis(domain_range=(0, 9), n_basis=6)),
+        FDataIrregular.from_fdatagrid,
+    ],
+    ids=["grid", "basis", "irregular"],
+)
+def test_who_learns_from_columns_says_how_curves_become_some(
+    model: Any, form: Any, data: Data
+) -> None:
+    """What the message says to give, given, is taken at fit and at predict."""
+    curves, y = data
+    given = form(curves)
+    with pytest.raises(UserError, match="columns of numbers") as refused:
+        model.fit(given, y)
+    cure = re.search(r"Give (.*), and", str(refused.value))
+    assert cure
+    columns = eval(cure[1], {"X": given, "BSplineBasis": BSplineBasis})
+    model.fit(columns, y)
+    judge = getattr(model, "predict", None) or model.transform
+    assert len(judge(columns)) == 60
+    with pytest.raises(UserError, match="columns of numbers"):
+        judge(given)
