@@ -22,6 +22,7 @@ __all__ = [
     "UserError",
     "__version__",
     "encode",
+    "load_run",
     "private_score",
 ]
 
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
         private_score,
     )
     from curvote.privacy import Budget
+    from curvote.run.loaded import load_run
     from curvote.task import Task
     from curvote.version import __version__
 else:
@@ -67,6 +69,7 @@ else:
             "UserError": "errors",
             "__version__": "version",
             "encode": "labels",
+            "load_run": "run.loaded",
             "private_score": "labels",
         },
     )

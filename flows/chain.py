@@ -15,7 +15,13 @@ from curvote.errors import UserError
 from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.notices import notify
 from curvote.flows.output import lines
-from curvote.flows.output.display import display, tell_choices, tell_published, tell_raw
+from curvote.flows.output.display import (
+    display,
+    tell_choices,
+    tell_own,
+    tell_published,
+    tell_raw,
+)
 from curvote.flows.server.flow_runs import mark_alive
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
@@ -94,6 +100,7 @@ def _plan(project: Project, pipeline: str, asked: Asked, file: PipelinesFile) ->
 def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     """Do the plan; whatever happens, the record says how it ended."""
     tell_raw(plan)
+    tell_own(project, plan)
     tell_choices(plan)
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process

@@ -9,17 +9,21 @@ from typing import Annotated, Any
 import typer
 
 from curvote.chain.commands import commands
-from curvote.datasets.registry import DATASETS
-from curvote.errors import UserError
 from curvote.flows import doctor, environment
 from curvote.flows.commands import audit as cli_audit
+from curvote.flows.commands import check as cli_check
 from curvote.flows.commands import client as cli_client
 from curvote.flows.commands import data as cli_data
+from curvote.flows.commands import gc as cli_gc
+from curvote.flows.commands import init as cli_init
 from curvote.flows.commands import intake as cli_intake
 from curvote.flows.commands import ledger as cli_ledger
+from curvote.flows.commands import listing as cli_listing
 from curvote.flows.commands import pages as cli_pages
 from curvote.flows.commands import predict as cli_predict
 from curvote.flows.commands import reproduce as cli_reproduce
+from curvote.flows.commands import results as cli_results
+from curvote.flows.commands import runs as cli_runs
 from curvote.flows.commands import status as cli_status
 from curvote.flows.output import lines
 from curvote.flows.output.ending import told
@@ -38,7 +42,6 @@ from curvote.flows.output.terminal import (
     top,
 )
 from curvote.flows.quantifying.command import utility
-from curvote.mechanisms.registry import MECHANISMS
 from curvote.run.project import Project, find_project
 
 app = typer.Typer(
@@ -52,9 +55,6 @@ for part in (cli_data, cli_ledger, cli_client, cli_intake):
     app.add_typer(part.app)
 
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
-Schema = Annotated[
-    bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
-]
 Only = Annotated[str | None, typer.Option(help="Recompute just this stage.")]
 From = Annotated[str | None, typer.Option("--from", help="Recompute from this stage.")]
 Force = Annotated[list[str], typer.Option(help="Recompute this stage; must agree.")]
@@ -142,100 +142,15 @@ def plan(
     print_plan(rows)
 
 
-@app.command("list")
-def list_(
-    as_json: Json = False, schema: Schema = False, project: ProjectOption = None
-) -> None:
-    """List pipelines, sources, mechanisms, learners, and what `reproduce` takes."""
-    if schema:
-        from curvote.run.config.editor import editor_schema
-
-        say_json(editor_schema())
-        return
-    from curvote.chain.lookup import named
-    from curvote.reproduce.lookup import reproductions
-    from curvote.run.config.file import PipelinesFile
-
-    known = {
-        "pipelines": PipelinesFile(_project(project)).names(),
-        "sources": list(DATASETS),
-        "mechanisms": list(MECHANISMS),
-        "learners": named("learner.name"),
-        "reproduce": list(reproductions()),
-    }
-    if as_json:
-        say_json(known)
-        return
-    for kind, names in known.items():
-        typer.echo(f"{kind:11} {', '.join(names)}")
-
-
-@app.command()
-def scores(
-    pipeline: Pipeline,
-    run_id: Annotated[str | None, typer.Option("--run", help="A run's id.")] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="One that stands beside others, by its name.")
-    ] = None,
-    as_json: Json = False,
-    project: ProjectOption = None,
-) -> None:
-    """Print the scores of a pipeline's latest completed run."""
-    from curvote.run.history import completed
-    from curvote.run.summary import summary
-
-    place = _project(project)
-    record = completed(place, pipeline, run_id)
-    rows = summary(place, record)
-    if not rows:
-        raise UserError(
-            f"{pipeline} is in production: no true error is known. `curvote report"
-            f" {pipeline}` shows what is."
-        )
-    if as_json:
-        say_json(rows)
-        return
-    from curvote.flows.output.tables import print_scores
-
-    print_scores(record, rows, metric)
-
-
-@app.command()
-def report(pipeline: Pipeline, project: ProjectOption = None) -> None:
-    """Draw the report of the latest completed run and print its path."""
-    place = _project(project)
-    environment.prepare(place.root)
-    from curvote.reporting.report import report as draw
-    from curvote.run.history import completed
-
-    typer.echo(str(draw(place, completed(place, pipeline))))
-
-
-@app.command()
-def gc(
-    dry_run: Annotated[bool, typer.Option(help="Only say what would go.")] = False,
-    keep: Annotated[int, typer.Option(min=1, help="Runs to keep a pipeline.")] = 1,
-    older: Annotated[
-        str | None, typer.Option(help="Also records, pages, logs: 36h, 90d, 12w.")
-    ] = None,
-    project: ProjectOption = None,
-) -> None:
-    """Delete artifacts that no pipeline's latest completed run uses, and what is old.
-
-    What is old says --older, or retention in pipelines.yaml; what a latest run needs, a
-    release, a ledger and an intake always stay.
-    """
-    from curvote.flows.retention import collect, limits_of
-
-    place = _project(project)
-    limits = limits_of(place, older)
-    verb = "would free" if dry_run else "freed"
-    for pile in collect(place, keep=keep, limits=limits, dry_run=dry_run):
-        size, count = pile.bytes / 2**20, len(pile.paths)
-        typer.echo(f"{verb} {size:.1f} MiB: {count} {pile.kind}")
-
-
+app.command("list")(cli_listing.list_)
 for command in (
+    cli_init.init,
+    cli_check.check,
+    cli_results.scores,
+    cli_results.report,
+    cli_runs.runs,
+    cli_runs.diff,
+    cli_runs.show,
     cli_status.status,
     cli_status.health,
     cli_pages.serve,
@@ -243,6 +158,7 @@ for command in (
     cli_audit.audit,
     cli_predict.predict,
     cli_reproduce.reproduce,
+    cli_gc.gc,
     doctor.doctor,
     utility,
 ):

@@ -84,7 +84,7 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
         return None
     rows: list[Row] = []
     if record.config.get("mode") == "production":
-        print_outcomes(outcomes(project, record))
+        print_outcomes(record, outcomes(project, record))
         for line in fallen(project, record):
             print(line)
     else:

@@ -18,11 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote.datasets import frames
-from curvote.datasets.own import labelled
+from curvote.datasets.own import labelled, long_card
+from curvote.datasets.own.examined import Examined
 from curvote.datasets.own.long_parameters import Parameters
 from curvote.datasets.own.long_scan import Scan
 
-__all__ = ["Parameters", "clients", "facts", "files", "pieces", "size", "width"]
+__all__ = [
+    "Parameters",
+    "clients",
+    "examined",
+    "facts",
+    "files",
+    "pieces",
+    "size",
+    "width",
+]
 
 SIMULATED = False
 GIVEN = True  # the file is the user's: no publisher, no entry in sources.toml
@@ -59,6 +69,11 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
         gaps={"most": parameters.gaps.most, **scan.tally},
         notes=scan.notes(),
     )
+
+
+def examined(parameters: Parameters, paths: Mapping[str, Path]) -> Examined:
+    """Return the card of the file, for its owner; UserError: all that is wrong."""
+    return long_card.examined(parameters, paths["path"])
 
 
 def pieces(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator
 from pydantic_core import PydanticCustomError
@@ -13,7 +13,9 @@ ALL = "all"
 
 def all_of(every: tuple[Any, ...]) -> BeforeValidator:
     """Return what takes the word `all` for ``every`` class in the publisher's order."""
-    return BeforeValidator(lambda given: every if given == ALL else given)
+    one: Any = Literal.__getitem__(every)
+    form = list[one] | Literal["all"]  # what an editor offers
+    return BeforeValidator(lambda given: every if given == ALL else given, form)
 
 
 def _stated(given: Any) -> Any:

@@ -17,7 +17,8 @@ from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
 
 from curvote.datasets import frames
 from curvote.datasets.listed import ONCE
-from curvote.datasets.own import labelled, table_scan
+from curvote.datasets.own import labelled, table_card, table_scan
+from curvote.datasets.own.examined import Examined
 from curvote.datasets.own.given import LabelText
 from curvote.datasets.own.labelled import Labelled
 from curvote.datasets.tables import tabular
@@ -115,6 +116,11 @@ def facts(parameters: Parameters, paths: Mapping[str, Path]) -> dict[str, Any]:
     told = tabular.facts(found.schema, found, f"Table {path.name}", notes, parameters)
     texts = {name: sorted(known) for name, known in parameters.categories.items()}
     return told | ({"categories": texts} if texts else {})
+
+
+def examined(parameters: Parameters, paths: Mapping[str, Path]) -> Examined:
+    """Return the card of the file, for its owner; UserError: all that is wrong."""
+    return table_card.examined(parameters, paths["path"])
 
 
 def pieces(

@@ -62,19 +62,19 @@ def render(data: PageData, folder: Path) -> Path:
     same data give the same bytes. Files appear under their names only when complete.
     """
     saved = figures.save_figures(data, folder / "figures")
-    environment = _environment()
+    templates = environment()
     context = _context(data, saved)
     html = [
-        (section.place, _part(environment, section, context))
-        for section in data.sections
+        (section.place, _part(templates, section, context)) for section in data.sections
     ]
-    text = environment.get_template(TEMPLATE).render(
+    text = templates.get_template(TEMPLATE).render(
         context, placed=partial(_placed, html)
     )
     return figures.write(folder / "report.html", text.encode())
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return what finds the templates of pages, and escapes whatever they are given."""
     return Environment(
         loader=FileSystemLoader(Path(__file__).with_name("templates")),
         autoescape=True,
@@ -85,10 +85,10 @@ def _environment() -> Environment:
 
 
 def _part(
-    environment: Environment, section: Section, context: Mapping[str, Any]
+    templates: Environment, section: Section, context: Mapping[str, Any]
 ) -> Markup:
     """Return a section as trusted markup: its template escapes whatever it is given."""
-    template = environment.from_string(section.template().read_text(encoding="utf-8"))
+    template = templates.from_string(section.template().read_text(encoding="utf-8"))
     drawing = context["figures"].get(section.name)
     text = template.render(context, section=section, drawing=drawing, embed=embed)
     return Markup(text)  # noqa: S704

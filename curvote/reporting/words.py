@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 
@@ -255,10 +255,16 @@ def replicates(data: PageData) -> str:
     )
 
 
+def further(overrides: Sequence[str]) -> list[str]:
+    """Return the overrides that a head does not show by themselves."""
+    own = ("replicates", "seed")
+    return [text for text in overrides if text.partition("=")[0] not in own]
+
+
 def commands(data: PageData) -> list[tuple[str, str]]:
     """Return (command, what it does) for going on from this report."""
     name = shlex.quote(data.pipeline)
-    options = [f"--set {shlex.quote(text)}" for text in data.overrides]
+    options = [f"--set {shlex.quote(text)}" for text in further(data.overrides)]
     if not data.private:
         options += [f"--replicates {data.replicates}", f"--seed {data.seed}"]
     run = " ".join([f"curvote run {name}", *options])

@@ -47,8 +47,17 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
     raise UserError(f"no pipeline {pipeline!r}.{did_you_mean(pipeline, known)}")
 
 
+def pipelines_of_wings() -> set[str]:
+    """Return the names of the pipelines that reproductions bring."""
+    return {name for file in _wings() for name in file.names()}
+
+
 def _files(project: Project) -> Iterator[PipelinesFile]:
     yield PipelinesFile(project)
+    yield from _wings()
+
+
+def _wings() -> Iterator[PipelinesFile]:
     for wing in WINGS:
         place = Project(Path(str(files(wing))))
         if place.pipelines_file.is_file():  # formulas alone take no pipeline

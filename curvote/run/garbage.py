@@ -133,7 +133,7 @@ def _logs(project: Project) -> Iterator[Path]:
 
 def _pages(project: Project, gone: set[str]) -> Iterator[Path]:
     """Yield the parts of pages of runs whose records go, or have gone."""
-    for stamp in sorted(project.reports.glob("*/report.json")):
+    for stamp in sorted(project.reports.rglob("report.json")):
         run = _drawn_of(stamp)
         if run in gone or records.read(project, run) is None:
             yield from (stamp.parent / part for part in PAGE)

@@ -15,7 +15,7 @@ from curvote.run.plan.reasons import difference
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.records import latest_keys
-from curvote.run.release import production
+from curvote.run.release import own_files, production
 from curvote.run.store.artifacts import Artifact, artifact
 from curvote.run.store.moving import move_raw
 
@@ -84,6 +84,7 @@ def make_plan(
         steps = list(expand(configured, placeholder))
         return Plan(configured, tuple(_blocked(steps, raw)))
     told = {"new_release": new_release, "new_people": new_people}
+    configured = own_files.settled(project, configured)
     steps = _expanded(project, configured, raw, told, fetch)
     forced = selection.forced([step.stage.name for step in steps])
     production.refuse_force(steps, forced)

@@ -115,5 +115,5 @@ def find_project(start: Path | None = None, *, starter: bool = False) -> Project
         return begun
     raise UserError(
         f"no {PIPELINES} in {here} or any folder above it; go to your project's folder"
-        " or name it with --project."
+        " or name it with --project. `curvote init` begins a project here."
     )

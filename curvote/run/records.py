@@ -75,6 +75,18 @@ def newest(
     return _names(project, order, pipeline, status, count)[::-1]
 
 
+def before(project: Project, run: str) -> str | None:
+    """Return the id of the run of the same pipeline that was begun before this one."""
+    found = _names(
+        project,
+        "(pipeline, sequence, id) < (SELECT pipeline, sequence, id FROM runs"
+        " WHERE id = ?1) AND pipeline = (SELECT pipeline FROM runs WHERE id = ?1)"
+        " ORDER BY sequence DESC, id DESC LIMIT 1",
+        run,
+    )
+    return found[0] if found else None
+
+
 def blocked(project: Project, pipeline: str) -> list[str]:
     """Return the ids of runs that wait for envelopes, and none completed since."""
     return _names(

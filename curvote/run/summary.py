@@ -43,15 +43,24 @@ def scores(project: Project, record: RunRecord) -> pd.DataFrame:
     return _scores(project, record, systems_of(record))
 
 
+def scoring(record: RunRecord) -> list[str]:
+    """Return the stages of a run that score."""
+    return list(_scoring(systems_of(record)))
+
+
+def _scoring(among: Sequence[System]) -> dict[str, None]:
+    every = (stage for one in among for stage in one.every_stage)
+    return dict.fromkeys(stage.name for stage in every if SCORES in stage.tables)
+
+
 def _scores(
     project: Project, record: RunRecord, among: Sequence[System]
 ) -> pd.DataFrame:
     """Read the stages that score, and no other: what they read may be gone."""
-    every = (stage for one in among for stage in one.every_stage)
-    scoring = {stage.name for stage in every if SCORES in stage.tables}
+    named = _scoring(among)
     found = []
     for step in record.steps:
-        if step["stage"] in scoring:
+        if step["stage"] in named:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
             _check_form(record, table.column_names)
             _check_metrics(among, table.column("metric").unique().to_pylist())

@@ -21,8 +21,10 @@ from curvote.flows.output import lines
 from curvote.flows.output.pace import Pace
 from curvote.run.config.parts import reasons
 from curvote.run.config.source import Raw
+from curvote.run.own_data import examined
 from curvote.run.plan.step import Step
 from curvote.run.planner import Plan
+from curvote.run.project import Project
 from curvote.run.release.publishing import Published
 
 if TYPE_CHECKING:  # to print a plan needs no Prefect
@@ -121,6 +123,20 @@ def tell_raw(plan: Plan) -> None:
     """Say which file is read: its place, origin, and what may be told of its digest."""
     for raw in {file for step in plan.steps for file in step.raw}:
         lines.say(f"{raw.path}: {told(raw)}, {raw.origin}")
+
+
+def tell_own(project: Project, plan: Plan) -> None:
+    """Say in one line what of the user's own file was filled, clipped or left out.
+
+    A file that was read before was spoken of then. The counts are for its owner's
+    terminal: they are kept out of lines that a program gathers.
+    """
+    reads = any(step.stage.raw for step in plan.to_run())
+    if reads and not lines.is_elsewhere():
+        found = examined(project, plan.configured)
+        line = found.line() if found else None
+        if line:
+            lines.say(f"{line} (`curvote check {plan.configured.name}`)")
 
 
 def told(raw: Raw) -> str:

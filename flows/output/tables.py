@@ -59,7 +59,13 @@ def print_scores(
         percent = " in %" if metric.shown == "percent" else ""
         title = f"{record.pipeline}: {metric.name}{percent}"
         own = [score for score in scores if score.metric == metric]
-        _print_metric(f"{title}, {rows[0]['replicates']} times", own)
+        _print_metric(f"{title}, {rows[0]['replicates']} times{_with(record)}", own)
+
+
+def _with(record: RunRecord) -> str:
+    """Return what the command line set, for the head of a table."""
+    options = ", ".join(record.overrides)
+    return f", with {options}" if options else ""
 
 
 def _only(scores: Sequence[Score], name: str) -> Iterator[Score]:
@@ -76,7 +82,7 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
     """Print one metric, with a column for each place on the x-axis."""
     blocks = list(_blocks(scores))
     places = sorted({score.place for score in scores}, key=_rising)
-    table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     longest = max((line for line, _ in blocks), key=len)
     table.add_column(", ".join(longest))
     table.add_column("method")
@@ -84,7 +90,7 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
         table.add_column(place.words or "no epsilon", justify="right")
     for line, own in blocks:
         _add_block(table, ", ".join(line.values()), own, places)
-    console().print(table, "")
+    _print_below(title, table)
 
 
 def _rising(place: Cell) -> float:
@@ -126,15 +132,24 @@ def _add_block(
     table.add_section()
 
 
-def print_outcomes(found: Mapping[Cell, Mapping[str, float]]) -> None:
+def print_outcomes(
+    record: RunRecord, found: Mapping[Cell, Mapping[str, float]]
+) -> None:
     """Print what a production run knows: counts, and estimates with their errors."""
     rows = [{"cell": str(cell)} | _outcome(known) for cell, known in found.items()]
-    table = Table(box=None, title="known from noised messages")
+    table = Table(box=None)
     for name in dict.fromkeys(name for row in rows for name in row):
         table.add_column(name, justify="left" if name == "cell" else "right")
     for row in rows:
         table.add_row(*row.values())
-    console().print(table, "")
+    _print_below(f"known from noised messages{_with(record)}", table)
+
+
+def _print_below(title: str, table: Table) -> None:
+    """Print a table below its title, which a narrow table would fold."""
+    screen = console()
+    screen.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
+    screen.print(table, "")
 
 
 def _outcome(known: Mapping[str, float]) -> dict[str, str]:

@@ -16,6 +16,7 @@ EXAMPLES = 10
 _ROWS = 2**17
 _BYTES = 2**22
 Kind = Literal["csv", "parquet"]
+_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _KINDS: dict[str, Kind] = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -32,7 +33,11 @@ def label_text(value: object) -> object:
     return f"{value:.0f}" if whole else str(value) if value is not None else None
 
 
-LabelText = Annotated[str, BeforeValidator(label_text), Field(min_length=1)]
+LabelText = Annotated[
+    str,
+    BeforeValidator(label_text, str | int | float | bool),  # what a schema accepts
+    Field(min_length=1),
+]
 
 
 def kind(path: Path) -> Kind:
@@ -48,6 +53,7 @@ def kind(path: Path) -> Kind:
 
 def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> None:
     """Raise a UserError that lists every wanted column that is not there just once."""
+    refuse_other_separator(path, found)
     problems = [
         f"{path} has no column {name!r}.{did_you_mean(name, found)}"
         if name not in found
@@ -57,6 +63,17 @@ def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> No
     ]
     if problems:
         raise UserError.several(Problem(text) for text in problems)
+
+
+def refuse_other_separator(path: Path, found: Sequence[str]) -> None:
+    """Refuse (UserError) a CSV whose only column looks like several of another form."""
+    kept = next((f for f in _OTHER_SEPARATORS if len(found) == 1 and f in found[0]), "")
+    if kept and kind(path) == "csv":
+        raise UserError(
+            f"{path} has one column, {found[0]!r}: its fields are parted by"
+            f" {_OTHER_SEPARATORS[kept]}. Export it with commas and decimal points, or"
+            " as Parquet."
+        )
 
 
 class Violations:
@@ -114,6 +131,16 @@ def batches(path: Path, columns: list[str], violations: Violations) -> Iterator[
     read = _parquet if kind(path) == "parquet" else _csv
     with _readable(path):
         yield from read(path, columns, violations)
+
+
+def names_in(path: Path) -> list[str]:
+    """Return the names of the columns of ``path``; UserError: it cannot be read."""
+    with _readable(path):
+        if kind(path) == "csv":
+            return _header(path)
+        import pyarrow.parquet as pq
+
+        return [*pq.read_schema(path).names]
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from curvote.datasets.own.labelled import named
 from curvote.datasets.own.long_parameters import Parameters
 from curvote.datasets.own.long_rows import Names, Reader, Rows
 from curvote.datasets.own.segments import Segments
+from curvote.datasets.own.spans import Spans
 from curvote.errors import UserError
 
 CLIENTS = 65_536
@@ -36,7 +37,8 @@ class Block:
 class Scan:
     """One pass over a file: blocks of whole clients, and what was found on the way.
 
-    ``tally`` counts clients: all, kept, and left out for a ``gap`` or at the ``ends``.
+    ``tally`` counts clients: all, kept, and left out for a ``gap`` or at the ``ends``;
+    ``spans`` says how the values of all lie within their bounds.
     """
 
     def __init__(self, parameters: Parameters, path: Path) -> None:
@@ -49,6 +51,7 @@ class Scan:
         self.reader = Reader(path, names, self.violations, listed)
         self.identifiers = Identifiers(self.violations)
         self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
+        self.spans = Spans(*(np.array([end]) for end in parameters.bounds))
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -64,6 +67,7 @@ class Scan:
                 part = rows.part(start, min(start + most, len(rows.ids)))
                 segments = self._checked(part)
                 if not self.violations:
+                    self.spans.add(segments.values[:, np.newaxis])
                     yield self._usable(part, segments)
         self._finish()
 

@@ -21,6 +21,7 @@ from curvote.datasets.own import labelled
 from curvote.datasets.own.arrow_cells import SPELT, Integers
 from curvote.datasets.own.given import EXAMPLES, Violations
 from curvote.datasets.own.repeated import Repeated
+from curvote.datasets.own.spans import Spans
 from curvote.datasets.own.table_rows import Block, Cells, spread
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.tabular import TableSchema
@@ -39,7 +40,8 @@ class Survey:
 
     ``first`` (rows,) are the rows that repeat no earlier one; None where that is no
     question. ``counts`` are the clients of each class, ``missing`` the values that each
-    feature lacks before rows are left out for it, ``labels`` the texts by code.
+    feature lacks before rows are left out for it, ``labels`` the texts by code, and
+    ``spans`` how the features' values lie within their bounds.
     """
 
     schema: TableSchema
@@ -49,6 +51,7 @@ class Survey:
     counts: dict[str, int]
     missing: dict[str, int]
     labels: tuple[str, ...]
+    spans: Spans
 
     def by_class(self, classes: Sequence[str]) -> list[int]:
         """Return how many clients each class has."""
@@ -98,7 +101,7 @@ def _survey(wanted: _Hashable, path: Path, _stamp: tuple[int, ...]) -> Survey:
     missing = dict(zip(schema.names, total.missing.tolist(), strict=True))
     _refuse(given, missing, total)
     counts = {text: int(n) for text, n in zip(labels, total.codes, strict=False)}
-    return Survey(schema, rows, distinct, first, counts, missing, labels)
+    return Survey(schema, rows, distinct, first, counts, missing, labels, total.spans)
 
 
 def pieces(parameters: Parameters, path: Path) -> Iterator[Columns]:
@@ -148,12 +151,15 @@ class _Total:
     codes: Integers
     missing: Integers
     empty: Integers
+    spans: Spans
 
 
 def _tallied(blocks: Iterator[Block], given: Parameters) -> _Total:
     schema = spread(given, ())
     p = len(schema.features)
-    total = _Total(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int))
+    ends = ([getattr(f, end) for f in schema.features] for end in ("lower", "upper"))
+    spans = Spans(*(np.array(end, dtype=np.float64) for end in ends))
+    total = _Total(0, np.zeros(1, int), np.zeros(p, int), np.zeros(p, int), spans)
     for block in blocks:
         absent = tabular.absent(block.values, schema)
         codes = block.codes[_kept(absent, given) & (block.codes >= 0)]
@@ -163,6 +169,7 @@ def _tallied(blocks: Iterator[Block], given: Parameters) -> _Total:
         total.codes = counted
         total.rows += len(block.ids)
         total.missing += absent.sum(axis=0)
+        spans.add(block.values, absent)
         total.empty += np.isnan(block.values).sum(axis=0)
     return total
 

@@ -20,6 +20,7 @@ from curvote.run.config.parts import parts
 from curvote.run.config.runtime import Runtime
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
+from curvote.run.config.to_state import refuse_unstated
 from curvote.run.config.yaml_lines import line_of, load
 from curvote.run.project import PIPELINES, Project
 
@@ -119,8 +120,10 @@ class PipelinesFile:
         asked = [*overrides, *(f"{key}={value}" for key, value in given.items())]
         inherited = set(defaults) - set(pipelines[name]) - {_key(one) for one in asked}
         try:
+            with _inside(where):
+                refuse_unstated(merged)
             refuse_in_production(stated, merged, where)
-            return _configured(name, merged, where, tuple(overrides), inherited)
+            return _configured(name, merged, where, tuple(asked), inherited)
         except UserError as error:
             raise self.located(error, asked) from None
 

@@ -46,6 +46,7 @@ class Cap(Strict):
 class Accounts(Strict):
     """What the ledger allows; pipelines of one ``population`` share their clients.
 
+    Without one it is called as its source; a second file of one's own by its path.
     ``witness`` is an append-only file outside the project: it tells a ledger that was
     put back together with the whole folder.
     """
@@ -83,9 +84,10 @@ class Pipeline(Strict):
 
     `model` adds those of its systems. ``protocols`` and the axes of ``grid`` make the
     settings of one run, all on the same data; ``label`` is what tables call the
-    protocol of one.
+    protocol of one. ``description`` says to people what it is for.
     """
 
+    description: str | None = None
     mode: Literal["study", "production"] = "study"
     protocol: str = DEFAULT
     protocols: list[str | dict[str, Any]] = []

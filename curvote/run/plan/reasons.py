@@ -8,10 +8,11 @@ from typing import Any
 
 def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return what changed between the components of two keys, most telling first."""
-    return next(_differences(old, new), "the chain changed")
+    return next(differences(old, new), "the chain changed")
 
 
-def _differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield all that differs between the components of two keys."""
     for name, before, now in _changed(old["params"], new["params"]):
         for path, was, will in _inner(name, before, now):
             yield f"parameter {path} {_short(was)} -> {_short(will)}"

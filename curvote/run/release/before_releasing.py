@@ -39,3 +39,5 @@ def check(
             stated = Budget(**pipeline.ledger.per_client.model_dump())
             caps.refuse_higher(ledger, pipeline.population, stated)
         populations.refuse_strangers(ledger, configured, people, new_people=new_people)
+        if writing:
+            populations.tell_apart(ledger, configured)

@@ -28,7 +28,7 @@ from curvote.run.plan import identity
 from curvote.run.plan.expand import expand
 from curvote.run.plan.step import Standing, Step
 from curvote.run.project import Project
-from curvote.run.release import releasing
+from curvote.run.release import own_files, releasing
 from curvote.run.release.evidence import Trace
 
 
@@ -146,7 +146,8 @@ def _named_by_pipelines(
     file = PipelinesFile(project)
     for name in file.names():
         with suppress(UserError, InternalError, OSError):
-            configured = file.configured(name)
+            stated = file.configured(name)
+            configured = own_files.settled(project, stated, copy)
             for step, people in _releases(project, configured, most if missing else 0):
                 if step.key in missing:
                     found.setdefault(step.key, (step, configured, people))

@@ -20,6 +20,7 @@ from curvote.errors import UserError
 from curvote.privacy import Budget
 from curvote.run.config.yaml_lines import load
 from curvote.run.project import PIPELINES, Project
+from curvote.run.release.own_files import by_file
 
 _USED: Final = "witness "  # name of a setting: a witness that was written once
 
@@ -124,26 +125,31 @@ class Accounts:
 
     @property
     def populations(self) -> frozenset[str]:
-        """Whose clients release from here."""
-        return frozenset(
-            str(own["population"] or name) for own, name in self._accounts()
-        )
+        """Whose clients release from here, or may."""
+        return frozenset(name for _, names in self._accounts() for name in names)
 
     def caps(self, population: str) -> list[Budget]:
         """Return what pipelines of a population allow each client."""
         found = []
-        for own, name in self._accounts():
-            if str(own["population"] or name) == population:
+        for own, names in self._accounts():
+            if population in names:
                 with suppress(UserError, TypeError, ValueError):
                     found.append(Budget(**_mapping(own.get("per_client"))))
         return found
 
-    def _accounts(self) -> Iterator[tuple[dict[str, Any], str]]:
+    def _accounts(self) -> Iterator[tuple[dict[str, Any], tuple[str, ...]]]:
+        """Yield each account, and the names that its population may have."""
         empty = dict.fromkeys(("witness", "population"))
-        for stated in self._stated:
-            source, own = stated.get("source"), stated.get("ledger")
-            if isinstance(own, dict) and isinstance(source, dict):
-                yield empty | own, str(source.get("name"))
+        sources = [_mapping(stated.get("source")) for stated in self._stated]
+        files = {by_file(source) for source in sources} - {None}
+        for stated, source in zip(self._stated, sources, strict=True):
+            own = stated.get("ledger")
+            if isinstance(own, dict) and source:
+                made = own.get("population") or source.get("name")
+                path = None if own.get("population") else by_file(source)
+                # One file alone is never called by its path.
+                more = (path,) if path and len(files) > 1 else ()
+                yield empty | own, (str(made), *more)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

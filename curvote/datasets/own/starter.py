@@ -1,0 +1,178 @@
+"""A pipelines.yaml to begin with, made of the columns of a user's file.
+
+Bounds, classes and grids are left open: they are called public, so they must be known
+without the file. What is taken from it are names, kinds and how many records it has.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import PurePath
+from typing import Final
+from unicodedata import normalize
+
+from curvote.datasets.own.columns import Layout, runs
+from curvote.datasets.own.open_places import TO_STATE
+
+# Names that say what a column is, the plainest first.
+_LABELS = ("label", "class", "outcome", "target", "diagnosis", "disease", "group", "y")
+_IDS = ("id", "person", "patient", "client", "subject", "participant", "wearer", "who")
+_TIMES = ("time", "hour", "timestamp", "datetime", "date", "minute", "second", "t")
+_VALUES = ("value", "activity", "measurement", "reading", "count", "steps", "x")
+# YAML 1.1 or 1.2 reads these as something else than a text.
+_NO_TEXT = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+_SIZES = (0.7, 0.2)  # of the records: who trains, who tests; the rest is slack
+
+
+def table(found: Layout, path: str) -> tuple[str, str]:
+    """Return the name and the text of a pipeline for a table, one record a row."""
+    label = _guess(found.names, _LABELS) or found.names[-1]
+    own = _guess([name for name in found.names if name != label], _IDS)
+    features = [name for name in found.names if name not in {label, own}]
+    texts = [name for name in features if found.kinds[name] != "number"]
+    numbers = [name for name in features if name not in texts]
+    name = _name(path)
+    lines = [
+        f"  {name}:",
+        "    source:",
+        "      name: table            # one record a row",
+        f"      path: {word(path)}",
+        f"      id: {word(own)}" if own else "      # id: COLUMN  (a release needs it)",
+        f"      label: {word(label)}",
+        f"      positive: {TO_STATE}     # the label that is to be found, as it stands",
+        f"      features: [{', '.join(map(word, features))}]",
+        *_BOUNDS,
+        *_each("bounds", numbers, f"[{TO_STATE}, {TO_STATE}]"),
+        *(_TEXTS if texts else ()),
+        *_each("categories", texts, f"[{TO_STATE}]"),
+        *_sizes(found.rows, "rows"),
+        "    # Each number becomes one around 0, by its bounds alone.",
+        "    project:",
+        "      {basis: identity, rescale: standard, centre: public, scale: public}",
+        *_REST,
+    ]
+    return name, "\n".join(lines)
+
+
+def curves(found: Layout, path: str) -> tuple[str, str]:
+    """Return the name and the text of a pipeline for curves, one measurement a row."""
+    four = _four(found)
+    own = four["id"]
+    clients = runs(found.path, own) if own != TO_STATE else 0
+    name = _name(path)
+    lines = [
+        f"  {name}:",
+        "    source:",
+        "      name: curves           # one measurement a row",
+        f"      path: {word(path)}",
+        *(f"      {key}: {word(column)}" for key, column in four.items()),
+        f"      positive: {TO_STATE}     # the label that is to be found, as it stands",
+        *(_CLOCK if "date-time" in found.kinds.values() else _HOURS),
+        f"      grid: {{start: {TO_STATE}, stop: {TO_STATE}, points: {TO_STATE}}}",
+        f"      unit: {TO_STATE}",
+        *_BOUNDS,
+        f"      bounds: [{TO_STATE}, {TO_STATE}]",
+        "      # Who was longer without a measurement is left out, and counted.",
+        f"      gaps: {{most: {TO_STATE}}}",
+        *_sizes(clients, "clients"),
+        "    # A curve becomes 5 numbers between -1 and 1, by its bounds alone.",
+        "    project: {basis: fourier, size: 5, rescale: min_max, bounds: public}",
+        *_REST,
+    ]
+    return name, "\n".join(lines)
+
+
+SIMULATED: Final = """\
+  demo:
+    source: {name: simulated}  # of your own: `curvote init --table FILE` or `--curves`
+    clients: {train: 3000, test: 500}
+    project:
+      {basis: bspline, size: 4, coordinates: orthonormal, rescale: standard, scale: 0.6}
+    # `auto` takes what the number of clients and epsilon call for; `majority` is what
+    # it must beat.
+    protocols: [auto, majority]
+    epsilon: [0.5, 1, 2, 5]
+    replicates: 20
+    # schedule: {cron: "0 6 * * 1", timezone: UTC}"""
+_BOUNDS = (
+    "      # Bounds are public: state what is known without the file, from the",
+    "      # device's or the field's limits. Never its least and largest value: those",
+    "      # are somebody's.",
+)
+_TEXTS = (
+    "      # The texts that may stand there, known without the file; each becomes a",
+    "      # number of its own, 0 or 1.",
+)
+_HOURS = (
+    "      # The public grid on which every curve is read, in `unit`, for instance",
+    "      # {start: 0, stop: 24, points: 49} with unit: h.",
+)
+_CLOCK = (
+    "      # The public grid on which every curve is read, in `unit` (s, min, h or d)",
+    "      # since the midnight before a client's first measurement: {start: 0, stop:",
+    "      # 24, points: 49} with unit: h is a day, stop: 168 a week.",
+)
+_REST = (
+    "    # `auto` takes what the number of clients and epsilon call for; `majority` is",
+    "    # what it must beat.",
+    "    protocols: [auto, majority]",
+    "    epsilon: [1, 2, 5]  # a client's whole budget; smaller is more private",
+    "    replicates: 20      # independent repetitions of this study",
+    "    # `curvote serve` runs it by itself, at a time or every so many seconds:",
+    '    # schedule: {cron: "0 6 * * 1", timezone: UTC}  # or {interval: 3600}',
+)
+
+
+def word(text: str) -> str:
+    """Return a text as YAML reads it back, quoted where it must be."""
+    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text, re.ASCII)
+    if plain and text.lower() not in _NO_TEXT:
+        return text
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _name(path: str) -> str:
+    """Return the name of a pipeline: the file's, without its ending."""
+    stem = normalize("NFKD", PurePath(path).name.partition(".")[0])
+    stem = stem.encode("ascii", "ignore").decode()
+    made = re.sub(r"[^A-Za-z0-9_-]+", "-", stem).strip("-").lower()
+    return made if re.match(r"[a-z]", made) and made not in _NO_TEXT else f"my-{made}"
+
+
+def _guess(names: list[str], known: tuple[str, ...]) -> str | None:
+    """Return the first name that is one of the ``known``, also as `person_id`."""
+    plain = {re.sub(r"[_ ]?id$", "", n.lower()) or "id": n for n in reversed(names)}
+    plain |= {name.strip().lower(): name for name in reversed(names)}
+    return next((plain[one] for one in known if one in plain), None)
+
+
+def _four(found: Layout) -> dict[str, str]:
+    """Return the columns of a long file by their names; of four the order says them."""
+    known = {"id": _IDS, "time": _TIMES, "value": _VALUES, "label": _LABELS}
+    left, four = found.names, dict.fromkeys(known, TO_STATE)
+    for key, words in known.items():
+        four[key] = _guess(left, words) or TO_STATE
+        left = [name for name in left if name != four[key]]
+    open_ = [key for key, column in four.items() if column == TO_STATE]
+    if len(open_) == len(left):
+        four |= dict(zip(open_, left, strict=True))
+    return four
+
+
+def _each(key: str, names: list[str], mark: str) -> list[str]:
+    if not names:
+        return []
+    return [f"      {key}:", *(f"        {word(name)}: {mark}" for name in names)]
+
+
+def _sizes(n: int, what: str) -> list[str]:
+    """Return roles for n records: how many there are is no secret."""
+    if not n:
+        return [f"    clients: {{train: {TO_STATE}, test: {TO_STATE}}}"]
+    train, test = (max(int(share * n), 1) for share in _SIZES)
+    return [
+        f"    # How many take part is public. There are {n} {what}; some are spare, as",
+        "    # records that repeat another, or are too patchy, are left out.",
+        f"    clients: {{train: {train}, test: {test}}}",
+    ]

@@ -1,0 +1,61 @@
+"""The list of runs: each with its main number, and what differs from the one before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from curvote.chain.axis import Cell
+from curvote.errors import UserError, did_you_mean
+from curvote.flows.environment import is_alive
+from curvote.flows.tracking.cells import scores_of
+from curvote.flows.tracking.headline import of_scores
+from curvote.run import records
+from curvote.run.changes import from_before
+from curvote.run.history import RunRecord, load, loaded
+from curvote.run.loaded import lost
+from curvote.run.project import Project
+from curvote.run.status import state_of
+from curvote.run.summary import scoring, summary
+
+
+def listed(project: Project, pipeline: str | None, last: int) -> list[dict[str, Any]]:
+    """Return a row for each of the ``last`` runs, the latest first.
+
+    UserError: nothing of this name has run.
+    """
+    known = records.pipelines(project)
+    if pipeline is not None and pipeline not in known:
+        hint = did_you_mean(pipeline, known)
+        raise UserError(f"{pipeline}: no run of it.{hint}")
+    wanted = records.ids(project, pipeline)
+    found = loaded(project, lambda: wanted[-last:])
+    return [_row(project, record) for record in reversed(found)]
+
+
+def _row(project: Project, record: RunRecord) -> dict[str, Any]:
+    before = records.before(project, record.id)
+    status = state_of(record, is_alive)
+    return {
+        "run": record.id,
+        "pipeline": record.pipeline,
+        "started": record.started,
+        "finished": record.finished,
+        "status": status,
+        "overrides": record.overrides,
+        "main": _main(project, record) if status == "completed" else "",
+        "changed": from_before(load(project, before) if before else None, record),
+    }
+
+
+def _main(project: Project, record: RunRecord) -> str:
+    """Return the number that a page of this run would state first."""
+    if record.config.get("mode") == "production":
+        return "a release: no truth known"
+    if lost(project, record, scoring(record)):
+        return "gone (gc)"
+    try:
+        told = of_scores(scores_of(record, summary(project, record)))
+    except UserError:  # altered, or of an earlier version
+        return "not readable"
+    place = Cell.of({told.x: told.cell[told.x]}).words
+    return f"{told.title} ({place})" if place else told.title

@@ -1,0 +1,84 @@
+"""What `curvote diff` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from curvote.flows.output.tables import print_rows
+from curvote.flows.output.terminal import from_here
+from curvote.run.changes import Renamed
+from curvote.run.difference import Difference
+from curvote.run.history import RunRecord
+from curvote.run.score_changes import Change
+
+
+def print_difference(found: Difference, *, every: bool, page: Path | None) -> None:
+    """Print settings, keys, scores and where figures are; ``every``: equal ones too."""
+    for which, run in (("A", found.a), ("B", found.b)):
+        print(f"{which}: {run_words(run)}")
+    print("\nconfiguration")
+    for setting in found.settings:
+        print(f"  {setting}")
+    print("" if found.settings else "  equal\n", end="")
+    print(f"\nkeys: {len(found.keys)} differ, {found.same} are equal")
+    if found.keys:
+        print_rows(_keys(found.keys, every), ("stage", "cell", "reasons"))
+    _print_scores(found, every)
+    _print_pages(found, page)
+
+
+def run_words(run: RunRecord) -> str:
+    """Return a run in one line: id, pipeline, when, its overrides, its state."""
+    options = "".join(f" --set {override}" for override in run.overrides)
+    return f"{run.id}, {run.pipeline}{options}, {run.started}, {run.status}"
+
+
+def _keys(keys: Sequence[Renamed], every: bool) -> list[dict[str, Any]]:
+    """Return a row for each stage and its reasons; ``every``: for each cell."""
+    if every:
+        return [_key(one.stage, str(one.cell), one) for one in keys]
+    rows = []
+    for (stage, _), group in groupby(keys, lambda one: (one.stage, one.reasons)):
+        own = list(group)
+        cell = str(own[0].cell) if len(own) == 1 else f"{len(own)} cells"
+        rows.append(_key(stage, cell, own[0]))
+    return rows
+
+
+def _key(stage: str, cell: str, one: Renamed) -> dict[str, Any]:
+    return {"stage": stage, "cell": cell, "reasons": "; ".join(one.reasons)}
+
+
+def _print_scores(found: Difference, every: bool) -> None:
+    print("\nscores: " + " ".join(found.notes))
+    if not found.scores:
+        return
+    print(f"{len(found.beyond)} of {len(found.scores)} changed beyond chance")
+    shown = found.scores if every else found.beyond
+    if shown:
+        columns = ("cell", "method", "metric", "A", "B", "B - A", "se", "z", "verdict")
+        print_rows([_score(change) for change in shown], columns)
+
+
+def _score(change: Change) -> dict[str, Any]:
+    values = {"A": change.a, "B": change.b, "B - A": change.difference}
+    told = {name: change.shown(value) for name, value in values.items()}
+    se = "" if change.se is None else change.shown(change.se)
+    z = "" if change.z is None else f"{change.z:+.1f}"
+    own = {"cell": str(change.cell), "method": change.where["method"]}
+    sure = {"metric": change.metric.name, "se": se, "z": z, "verdict": change.said}
+    return own | told | sure
+
+
+def _print_pages(found: Difference, page: Path | None) -> None:
+    print("\nfigures")
+    if page is not None:
+        print(f"  side by side: {from_here(page)}")
+        return
+    for which, run, own in zip("AB", (found.a, found.b), found.pages, strict=True):
+        missing = f"none; `curvote report {run.pipeline} --run {run.id}` draws them"
+        print(f"  {which}: {from_here(own) if own else missing}")
+    print("  `--page` draws them side by side")

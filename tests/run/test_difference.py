@@ -1,0 +1,180 @@
+"""What differs between two runs: settings, keys with reasons, scores beyond chance."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from curvote.run import score_changes as changes
+from curvote.run.changes import from_before, settings_changed
+from curvote.run.difference import Difference, difference
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from tests import plain
+
+FEW = plain.TINY | {"replicates": 4, "epsilon": [4], "learners": ["centroid"]}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a project with runs of one pipeline: as it stands, and otherwise."""
+    made = plain.write(tmp_path_factory.mktemp("place"), tiny=FEW)
+    plain.run(made)
+    plain.run(made, "tiny", "aggregate.cutoff=0.55", "seed=8")
+    plain.run(made, "tiny", "aggregate.cutoff=0.55")
+    plain.run(made, "tiny", "replicates=1")
+    return made
+
+
+def _two(place: Project, back: int) -> Difference:
+    """Compare the first run with one that was begun later."""
+    return difference(place, "tiny~3", f"tiny~{back}")
+
+
+def test_another_cutoff_and_another_seed_are_named(place: Project) -> None:
+    """Both as settings, and each as the reason of the keys that it changes."""
+    found = _two(place, 2)
+    assert {s.path: (s.a, s.b) for s in found.settings} == {
+        "seed": (7, 8),
+        "aggregate.cutoff": (0.7, 0.55),
+    }
+    reasons = {one.stage: one.reasons for one in found.keys}
+    assert "parameter seed 7 -> 8" in reasons["ingest"]
+    assert "parameter aggregate.cutoff 0.7 -> 0.55" in reasons["aggregate"]
+    assert {change.test for change in found.scores} == {"welch"}
+    assert found.notes[0].startswith("Welch, 4 and 4 independent replicates")
+
+
+def test_one_seed_pairs_replicates(place: Project) -> None:
+    """What the change cannot reach is equal, bit for bit; its keys are, too."""
+    found = _two(place, 1)
+    assert {one.stage for one in found.keys} == {"aggregate", "report"}
+    assert found.same > 0
+    said = {change.where["method"]: change.said for change in found.scores}
+    assert said["weak"] == said["voting"] == "equal"
+    assert found.notes[0].startswith("paired, 4 shared replicates")
+    assert {c.test for c in found.scores if c.said != "equal"} <= {"paired", ""}
+
+
+def test_one_replicate_claims_nothing(place: Project) -> None:
+    """Whatever it found."""
+    found = _two(place, 0)
+    assert not found.beyond
+    assert {c.said for c in found.scores} <= {"equal", "one replicate: no claim"}
+    assert all(c.z is None and c.p is None for c in found.scores)
+
+
+def test_a_run_is_like_itself(place: Project) -> None:
+    """Nothing differs, and every score says so."""
+    found = difference(place, "tiny", "tiny")
+    assert (found.settings, found.keys) == ([], [])
+    assert {change.said for change in found.scores} == {"equal"}
+
+
+def test_what_gc_took_leaves_the_rest_to_compare(place: Project) -> None:
+    """In words, for keys and for scores; the configuration stands in the record."""
+    moved = [root for root in place.stores if (root / "aggregate").is_dir()]
+    for root in moved:
+        shutil.move(root / "aggregate", root / ".away")
+    shutil.move(place.clients / "report", place.clients / ".report")
+    try:
+        found = _two(place, 1)
+    finally:
+        shutil.move(place.clients / ".report", place.clients / "report")
+        for root in moved:
+            shutil.move(root / ".away", root / "aggregate")
+    assert [str(s) for s in found.settings] == ["aggregate.cutoff 0.7 -> 0.55"]
+    assert {"unknown: `curvote gc` took the artifact of A and B"} == {
+        reason for one in found.keys for reason in one.reasons
+    }
+    assert found.scores == []
+    assert "what it stored in report is gone" in found.notes[0]
+
+
+def test_the_document_is_plain_json(place: Project) -> None:
+    """Configuration, keys with reasons, scores with z, and where figures are."""
+    made = _two(place, 2).document()
+    assert {"configuration", "keys", "scores", "figures", "notes"} <= set(made)
+    assert {"a", "b", "difference", "se", "z", "p", "test", "verdict"} <= set(
+        made["scores"][0]
+    )
+    assert made["b"]["overrides"] == ["aggregate.cutoff=0.55", "seed=8"]
+
+
+def _record(**config: Any) -> RunRecord:
+    return RunRecord("one", "tiny", "", [], config, [])
+
+
+def test_null_and_absent_are_alike_and_words_are_no_setting() -> None:
+    """A record of an earlier version lacks keys that are null today."""
+    one = _record(a={"b": 1, "c": None}, description="old", seed=1)
+    other = _record(a={"b": 2}, description="new", seed=1, d=None)
+    assert [str(s) for s in settings_changed(one, other)] == ["a.b 1 -> 2"]
+
+
+def test_a_list_of_runs_says_what_changed_since_the_one_before() -> None:
+    """From records alone; where settings are equal, by the reasons of the plan."""
+    step = {"stage": "train", "cell": {}, "key": "a", "action": "run"}
+    one = replace(_record(seed=1), steps=[step | {"reason": "never run"}])
+    why = {"key": "b", "reason": "code curvote.server.train changed"}
+    other = replace(_record(seed=1), steps=[step | why])
+    assert from_before(None, one) == "the first"
+    assert from_before(one, one) == "nothing"
+    assert from_before(one, other) == "code curvote.server.train changed"
+    assert from_before(one, replace(other, config={"seed": 2})) == "seed 1 -> 2"
+
+
+@pytest.mark.parametrize("shift", [0.0, 0.3])
+def test_both_tests_are_those_of_the_books(shift: float) -> None:
+    """Welch's and the paired one, as scipy has them."""
+    rng = np.random.default_rng(5)
+    a, b = rng.normal(size=9), rng.normal(shift, 2.0, size=9)
+    se, df = changes._welch(a, b)
+    p = 2 * stats.t.sf(abs(b.mean() - a.mean()) / se, df)
+    assert p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
+    se, df = changes._paired(b - a)
+    p = 2 * stats.t.sf(abs(b.mean() - a.mean()) / se, df)
+    assert p == pytest.approx(stats.ttest_rel(a, b).pvalue)
+
+
+def _judged(place: Project, shifts: list[float], n: int = 30) -> list[changes.Change]:
+    """Judge made-up scores of which some are shifted."""
+    known = {m.name: m for m in changes._metrics(_two(place, 1).a)}
+    rng = np.random.default_rng(11)
+    made = []
+    for i, shift in enumerate(shifts):
+        where = {"method": f"m{i}", "metric": next(iter(known))}
+        a, b = pd.Series(rng.normal(size=n)), pd.Series(rng.normal(shift, size=n))
+        made.append(changes._change(where, known, a, b, "welch"))
+    return changes._judged(made)
+
+
+def test_changes_beyond_chance_are_found_and_no_other(place: Project) -> None:
+    """A large shift among many scores that stayed; the direction is told."""
+    found = _judged(place, [0.0] * 40 + [3.0, -3.0])
+    assert [c.said for c in found if c.beyond] == ["worse", "better"]
+
+
+def test_chance_alone_is_seldom_called_a_change(place: Project) -> None:
+    """Of 100 families of 20 scores without a change at most 15 have a claim.
+
+    5 are expected; more than 15 have a chance below 1e-4, and the seed is fixed.
+    """
+    known = {m.name: m for m in changes._metrics(_two(place, 1).a)}
+    rng = np.random.default_rng(3)
+    where = {"method": "m", "metric": next(iter(known))}
+    wrong = 0
+    for _ in range(100):
+        pairs = rng.normal(size=(20, 2, 6))
+        made = [
+            changes._change(where, known, pd.Series(a), pd.Series(b), "paired")
+            for a, b in pairs
+        ]
+        wrong += any(c.beyond for c in changes._judged(made))
+    assert wrong <= 15
