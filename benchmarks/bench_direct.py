@@ -17,10 +17,9 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import yaml
-
 from benchmarks.history import record
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.execute import execute
 from curvote.run.plan.step import Step
 from curvote.run.planner import make_plan
@@ -77,7 +76,7 @@ def measure(n: int, arm: str) -> dict[str, float]:
     """Return the seconds of each stage; print them beside its peak."""
     with TemporaryDirectory() as name:
         folder = Path(name)
-        text = yaml.safe_dump({"pipelines": {"many": pipeline(n, arm)}})
+        text = as_yaml({"pipelines": {"many": pipeline(n, arm)}})
         (folder / "pipelines.yaml").write_text(text)
         for stage in ("ingest", "project"):
             in_a_process(stage, folder)

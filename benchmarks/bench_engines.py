@@ -28,13 +28,13 @@ from typing import Any, Final
 
 import numpy as np
 import psutil
-import yaml
 from joblib.externals.loky import get_reusable_executor
 
 from benchmarks import scale_tasks
 from benchmarks.history import record
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.engines import Engine
 from curvote.run.execute import execute
 from curvote.run.planner import Plan, make_plan
@@ -136,7 +136,7 @@ def done(
 
 def simulated(folder: Path, artifacts: str | None = None) -> Project:
     """Write a project with the pipeline `simulated`."""
-    pipelines = yaml.safe_load(SIMULATED.read_text())["pipelines"]
+    pipelines = parsed(SIMULATED.read_text())["pipelines"]
     file: dict[str, Any] = {"pipelines": {"simulated": pipelines["simulated"]}}
     return written(folder, file, artifacts)
 
@@ -145,14 +145,14 @@ def written(folder: Path, file: dict[str, Any], artifacts: str | None) -> Projec
     """Write the file of a project, its server's side on an object store if named."""
     folder.mkdir(exist_ok=True)
     runtime = {"runtime": {"artifacts": artifacts}} if artifacts else {}
-    (folder / "pipelines.yaml").write_text(yaml.safe_dump(file | runtime))
+    (folder / "pipelines.yaml").write_text(as_yaml(file | runtime))
     return Project(folder)
 
 
 def released(base: Path, folder: Path, artifacts: str | None = None) -> Project:
     """Return a copy of a project whose clients are read, and nothing is released."""
     shutil.copytree(base, folder, copy_function=os.link)
-    file = yaml.safe_load((base / "pipelines.yaml").read_text())
+    file = parsed((base / "pipelines.yaml").read_text())
     (folder / "pipelines.yaml").unlink()
     return written(folder, file, artifacts)
 

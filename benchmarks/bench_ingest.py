@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from benchmarks.history import record
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.execute import execute
 from curvote.run.planner import make_plan
 from curvote.run.project import Project
@@ -63,7 +63,7 @@ PIPELINE = {
 
 def write(folder: Path, n: int) -> None:
     """Stream ``n`` clients of 24 measurements at jittered times, in random order."""
-    text = yaml.safe_dump({"pipelines": {"many": PIPELINE}})
+    text = as_yaml({"pipelines": {"many": PIPELINE}})
     (folder / "pipelines.yaml").write_text(text)
     schema = pa.schema(
         {"person": pa.int64(), "hour": pa.float32(), "activity": pa.float32()}

@@ -30,10 +30,9 @@ from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
-import yaml
-
 from benchmarks.history import record
 from curvote.run import history
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -82,11 +81,11 @@ def _measured(command: Sequence[str], folder: Path, to: int) -> int:
 
 def project_in(folder: Path, *names: str) -> Path:
     """Write a project with some pipelines of curvote's own; return its folder."""
-    own = yaml.safe_load((ROOT / "pipelines.yaml").read_text())
+    own = parsed((ROOT / "pipelines.yaml").read_text())
     some = {name: own["pipelines"][name] for name in names}
     never = {"cron": "0 0 1 1 *", "timezone": "UTC"}
     some[names[0]] = some[names[0]] | {"schedule": never}
-    text = yaml.safe_dump(own | {"pipelines": some}, sort_keys=False)
+    text = as_yaml(own | {"pipelines": some})
     (folder / "pipelines.yaml").write_text(text)
     return folder
 

@@ -15,11 +15,10 @@ import tempfile
 import time
 from pathlib import Path
 
-import yaml
-
 from benchmarks.browser import ROOT, browser, process
 from curvote.flows.server.access import read_secret
 from curvote.flows.server.private import PrefectServer, served_by
+from curvote.run.config.yaml_lines import as_yaml, parsed
 
 PICTURE = ROOT / "docs" / "prefect-ui.png"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
@@ -44,9 +43,9 @@ def main(chromium: str) -> None:
 
 def _write(root: Path) -> None:
     root.mkdir()
-    demo = yaml.safe_load((ROOT / "pipelines.yaml").read_text())["pipelines"]["demo"]
+    demo = parsed((ROOT / "pipelines.yaml").read_text())["pipelines"]["demo"]
     own = demo | {"learners": ["centroid"], "schedule": WEEKLY}
-    text = yaml.safe_dump({"pipelines": {"demo": own}}, sort_keys=False)
+    text = as_yaml({"pipelines": {"demo": own}})
     (root / "pipelines.yaml").write_text(text)
 
 

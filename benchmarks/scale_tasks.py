@@ -18,13 +18,13 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-import yaml
 
 from curvote.chain.stage import Place
 from curvote.entropy import SystemEntropy, Words
 from curvote.protocols.message import knowledge, message_of
 from curvote.run import execute as executing
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.engines import Engine
 from curvote.run.plan.step import Step
 from curvote.run.planner import make_plan
@@ -75,7 +75,7 @@ def pipelines(n: int) -> dict[str, Any]:
 
 def write(folder: Path, n: int) -> None:
     """Write ``n`` clients of six numbers and a label, and the pipelines."""
-    text = yaml.safe_dump({"pipelines": pipelines(n)})
+    text = as_yaml({"pipelines": pipelines(n)})
     (folder / "pipelines.yaml").write_text(text)
     rng = np.random.default_rng(1)
     fields = {"id": pa.int64(), "sick": pa.int8()}

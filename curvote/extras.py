@@ -6,7 +6,11 @@ import re
 from importlib.metadata import PackageNotFoundError, requires
 
 # Where the name that is imported is not that of the distribution.
-_DISTRIBUTIONS = {"sklearn": "scikit-learn", "skfda": "scikit-fda", "yaml": "pyyaml"}
+_DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "skfda": "scikit-fda",
+    "ruamel": "ruamel-yaml",
+}
 _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,]+)\])?.*; extra == [\"'](\w+)[\"']")
 _OWN = "curvote"
 

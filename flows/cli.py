@@ -36,6 +36,7 @@ from curvote.flows.output.terminal import (
     ProjectOption,
     Replicates,
     Seed,
+    Why,
     Workers,
     outside,
     say_json,
@@ -119,6 +120,7 @@ def plan(
     overrides: Set = [],  # noqa: B006 - typer copies the default
     replicates: Replicates = None,
     seed: Seed = None,
+    why: Why = False,
     as_json: Json = False,
     project: ProjectOption = None,
 ) -> None:
@@ -139,7 +141,7 @@ def plan(
     from curvote.flows.output.tables import print_plan
 
     tell_choices(made)
-    print_plan(rows)
+    print_plan(rows, why=why)
 
 
 app.command("list")(cli_listing.list_)

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from curvote.flows.environment import process_tag
 from curvote.reproduce.lookup import file_of
 from curvote.run import history
 from curvote.run.config.schema import foreign
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.engines import Engine
 from curvote.run.execute import execute
 from curvote.run.history import RunRecord
@@ -44,7 +43,7 @@ def of(*systems: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 def write(root: Path, **pipelines: object) -> Project:
     """Write a pipelines.yaml into ``root``."""
-    text = yaml.safe_dump({"pipelines": pipelines}, sort_keys=False)
+    text = as_yaml({"pipelines": pipelines})
     root.mkdir(exist_ok=True)
     (root / "pipelines.yaml").write_text(text)
     return Project(root)

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 import typer
-import yaml
 
 from curvote.flows.cli import app
 from curvote.flows.server.private import START_TIMEOUT
+from curvote.run.config.yaml_lines import parsed
 from tests.house import ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -36,7 +36,7 @@ def unit(path: Path) -> configparser.ConfigParser:
 
 def compose() -> dict[str, Any]:
     """Return the compose file as a value."""
-    found: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text())
+    found: dict[str, Any] = parsed((DEPLOY / "compose.yaml").read_text())
     return found
 
 

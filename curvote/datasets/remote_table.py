@@ -32,7 +32,7 @@ _SERVER = re.compile("[A-Za-z0-9][A-Za-z0-9_-]*")
 def _text(value: object) -> object:
     """Refuse what YAML takes for something else than the text that was meant."""
     if isinstance(value, bool):
-        words = "yes, true or on" if value else "no, false or off"
+        words = str(value).lower()
         raise PydanticCustomError("quotes", f"put {words} in quotes to make it a text")
     if isinstance(value, int | float):
         raise PydanticCustomError("quotes", f'put {value} in quotes: "{value}"')

@@ -25,21 +25,21 @@ def load_run(name: str, project: str | Path | None = None) -> Run:
 
     Parameters
     ----------
-    name
+    name : str
         A pipeline's name, NAME~1 for the completed run before its latest, or a run's
-        id as `curvote runs` lists them.
-    project
-        The folder with pipelines.yaml, or one below it; by default the current one.
+        id as `curvote runs` lists them. Without such a run: UserError.
+    project : path or None, default=None
+        The folder with pipelines.yaml, or one below it; None is the current one.
 
-    Raises:
-    ------
-    UserError
-        There is no project, or no such run.
+    Returns
+    -------
+    Run
+        With ``scores()``, ``model(cell)``, ``table(stage)`` and ``plan()``.
 
-    Examples:
+    Examples
     --------
-    >>> import curvote
-    >>> run = curvote.load_run("demo")  # doctest: +SKIP
+    >>> from curvote import load_run
+    >>> run = load_run("demo")  # doctest: +SKIP
     >>> run.scores().query("method == 'mrma'")  # doctest: +SKIP
     >>> model = run.model({"epsilon": 1, "learner": "centroid"})  # doctest: +SKIP
     """

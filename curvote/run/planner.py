@@ -11,7 +11,7 @@ from curvote.run.config.file import Configured
 from curvote.run.config.source import Absent, Raw, raw_files
 from curvote.run.plan.code_notes import NOTES
 from curvote.run.plan.expand import expand
-from curvote.run.plan.reasons import difference
+from curvote.run.plan.reasons import differences
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.records import latest_keys
@@ -141,19 +141,24 @@ def _decide(
         return replace(step, action="reuse", reason="unchanged")
     if problem != "missing":
         return replace(step, action="run", reason=f"artifact {problem}")
-    return replace(step, action="run", reason=_why(project, step, latest))
+    reason, *also = _why(project, step, latest)
+    return replace(step, action="run", reason=reason, also=tuple(also))
 
 
-def _why(project: Project, step: Step, latest: Mapping[tuple[str, str], str]) -> str:
+def _why(
+    project: Project, step: Step, latest: Mapping[tuple[str, str], str]
+) -> tuple[str, ...]:
+    """Return all reasons why a step's artifact is missing, most telling first."""
     before = latest.get((step.stage.name, str(step.cell)))
     if before is None:
-        return "never run"
+        return ("never run",)
     if before == step.key:
-        return "not finished, or removed"
+        return ("not finished, or removed",)
     old: Artifact = artifact(project, step.stage.name, before)
     if old.problem(content=False) == "missing":
-        return "never run"
-    return difference(old.manifest["components"], step.components)
+        return ("never run",)
+    found = differences(old.manifest["components"], step.components)
+    return tuple(found) or ("the chain changed",)
 
 
 def _distrust_what_is_read(project: Project, steps: Sequence[Step]) -> list[Step]:
@@ -186,6 +191,7 @@ def _once(steps: Sequence[Step]) -> list[Step]:
             step,
             action="reuse",
             reason=f"the same as {first[step.id].name}",
+            also=(),
             forced=False,
         )
         if step.action == "run" and first[step.id] is not step

@@ -78,16 +78,15 @@ def show(
     """Print a pipeline with every default filled in, and what it is for."""
     from curvote.reproduce.lookup import file_of
     from curvote.run.config.parts import reasons
+    from curvote.run.config.yaml_lines import as_yaml
 
     file = file_of(find_project(project, starter=True), pipeline)
     values = file.configured(pipeline, overrides).values()
     if as_json:
         say_json(values)
         return
-    import yaml
-
     told: dict[str, Any] = {k: v for k, v in values.items() if v is not None}
     for line in filter(None, (told.pop("description", None), *reasons(values))):
         typer.echo(f"# {line}")
-    text = yaml.safe_dump({pipeline: told}, sort_keys=False, default_flow_style=None)
+    text = as_yaml({pipeline: told}, brief=True)
     typer.echo(text, nl=False)

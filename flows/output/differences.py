@@ -56,7 +56,13 @@ def _print_scores(found: Difference, every: bool) -> None:
     print("\nscores: " + " ".join(found.notes))
     if not found.scores:
         return
-    print(f"{len(found.beyond)} of {len(found.scores)} changed beyond chance")
+    told = f"{len(found.beyond)} of {len(found.scores)} changed beyond chance"
+    known = [c for c in found.scores if c.z is not None]
+    most = max(known, key=lambda c: abs(c.z or 0.0), default=None)
+    if most and not found.beyond:
+        where = f"{most.where['method']}, {most.cell}".rstrip(", ")
+        told += f"; the largest z is {most.z:+.1f} ({where})"
+    print(told)
     shown = found.scores if every else found.beyond
     if shown:
         columns = ("cell", "method", "metric", "A", "B", "B - A", "se", "z", "verdict")

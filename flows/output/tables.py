@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # pandas and YAML come with it, which other tables need not
     from curvote.flows.tracking.cells import Score
     from curvote.run.history import RunRecord
 
-_STAGE_ACTION_REASON = itemgetter("stage", "action", "reason")
+_STAGE_ACTION_REASONS = itemgetter("stage", "action", "reasons")
 
 
 def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
@@ -31,14 +31,26 @@ def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
     console().print(table)
 
 
-def print_plan(rows: Sequence[dict[str, Any]]) -> None:
-    """Print a plan, the cells of a stage that share action and reason in one line."""
-    shown = []
-    for (stage, action, reason), group in groupby(rows, _STAGE_ACTION_REASON):
+def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
+    """Print a plan, the cells of a stage that share action and reason in one line.
+
+    With ``why`` every reason stands on a line of its own, else the first and how many
+    more there are.
+    """
+    shown: list[dict[str, Any]] = []
+    for (stage, action, reasons), group in groupby(rows, _STAGE_ACTION_REASONS):
         cells = [row["cell"] for row in group]
         cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
-        shown.append({"stage": stage, "cell": cell, "action": action, "reason": reason})
+        first, *more = reasons if why else [_short(reasons)]
+        line = {"stage": stage, "cell": cell, "action": action}
+        shown.append(line | {"reason": first})
+        shown += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)
     print_rows(shown, ("stage", "cell", "action", "reason"))
+
+
+def _short(reasons: Sequence[str]) -> str:
+    more = f", and {len(reasons) - 1} more: --why" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}"
 
 
 def print_scores(

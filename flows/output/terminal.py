@@ -20,6 +20,7 @@ ProjectOption = Annotated[
     Path | None,
     typer.Option("--project", help="Folder with pipelines.yaml (default: nearest)."),
 ]
+Why = Annotated[bool, typer.Option("--why", help="Every reason, not just the first.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Replicates = Annotated[int | None, typer.Option(min=1, help="Independent repetitions.")]
 Seed = Annotated[int | None, typer.Option(min=0, help="Seed of the study.")]

@@ -11,6 +11,7 @@ from typing import Any, Final
 from curvote.errors import UserError, closest
 from curvote.flows import environment
 from curvote.protocols.utility.kept import RecordClassifier
+from curvote.run.config.yaml_lines import parsed
 from curvote.run.project import find_project
 from curvote.utility.models.loading import SUFFIXES, Loaded, load, of_skops
 
@@ -87,14 +88,12 @@ def _check_known(names: Sequence[str], name: str) -> None:
 
 def _of_mlflow(asked: Asked) -> Given:
     """Fetch a logged model and read it as any file: what it says it trusts is not."""
-    import yaml
-
     folder = _fetched(asked)
     try:
-        facts = yaml.safe_load((folder / "MLmodel").read_text(encoding="utf-8"))
+        facts = parsed((folder / "MLmodel").read_text(encoding="utf-8"))
         flavor = facts["flavors"]["sklearn"]
         file = folder / str(flavor["pickled_model"])
-    except (OSError, KeyError, TypeError, yaml.YAMLError):
+    except (OSError, KeyError, TypeError, UserError):
         raise UserError(
             f"{asked.name} is no scikit-learn model of MLflow's; log it by"
             " mlflow.sklearn.log_model(..., serialization_format='skops')."

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from curvote.chain.axis import Cell
 from curvote.flows.tracking import headline as words
 from curvote.flows.tracking.cell import Told, log_cell
@@ -18,6 +16,7 @@ from curvote.flows.tracking.headline import Headline
 from curvote.flows.tracking.model import link, register
 from curvote.flows.tracking.run import Log
 from curvote.flows.tracking.store import delete
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.plan import fingerprint
 from curvote.run.store.artifacts import Artifact
 
@@ -60,7 +59,7 @@ def _fill(log: Log, parent: str, made: Made, headline: Headline) -> None:
     tags = _tags(log, made, headline) | {"data": ", ".join(map(_name, inputs))}
     log.write(parent, points, _shared(made) | sizes, tags)
     log.client.log_inputs(parent, inputs)
-    config = yaml.safe_dump(log.record.config, sort_keys=False)
+    config = as_yaml(log.record.config)
     log.client.log_text(parent, config, "config.yaml")
     plan = json.dumps(plan_rows(log.record), indent=1)
     log.client.log_text(parent, plan, "plan.json")

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 
 from curvote.datasets.own.open_places import TO_STATE
 from curvote.datasets.own.starter import word
 from curvote.errors import UserError
 from curvote.run.beginning import begin
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import parsed
 from curvote.run.project import Project
 
 
@@ -51,7 +51,7 @@ def test_nothing_but_names_kinds_and_the_number_of_rows_is_taken(
 
 def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     """Also names that YAML would take for something else; columns fall into place."""
-    values = yaml.safe_load(started(tmp_path / "a", people()))
+    values = parsed(started(tmp_path / "a", people()))
     source = values["pipelines"]["people"]["source"]
     assert source["id"] == "patient_id"
     assert source["label"] == "class"
@@ -65,7 +65,7 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
 )
 def test_a_name_is_a_text_to_yaml(text: str) -> None:
     """Whatever it looks like, inside a list too."""
-    assert yaml.safe_load(f"x: [{word(text)}]") == {"x": [text]}
+    assert parsed(f"x: [{word(text)}]") == {"x": [text]}
 
 
 @pytest.mark.parametrize(
@@ -75,14 +75,14 @@ def test_a_name_is_a_text_to_yaml(text: str) -> None:
 def test_a_pipeline_is_called_as_its_file(tmp_path: Path, file: str, name: str) -> None:
     """In letters that every shell and folder takes."""
     text = started(tmp_path / "a", people(), file)
-    assert [*yaml.safe_load(text)["pipelines"]] == [name]
+    assert [*parsed(text)["pipelines"]] == [name]
 
 
 def test_a_word_among_numbers_makes_no_categories(tmp_path: Path) -> None:
     """What is no number there is named by `check`, with its row."""
     made = people().astype({"age": object})
     made.loc[3, "age"] = "n/a"
-    source = yaml.safe_load(started(tmp_path / "a", made))["pipelines"]["people"]
+    source = parsed(started(tmp_path / "a", made))["pipelines"]["people"]
     assert "age" in source["source"]["bounds"]
 
 
@@ -131,7 +131,7 @@ def test_four_columns_are_told_by_name_or_order(tmp_path: Path, name: str) -> No
     ) else days.to_parquet(tmp_path / name, index=False)
     made, _ = begin(tmp_path, "curves", tmp_path / name)
     text = made.read_text(encoding="utf-8")
-    own = yaml.safe_load(text)["pipelines"]["days"]
+    own = parsed(text)["pipelines"]["days"]
     four = [own["source"][key] for key in ("id", "time", "value", "label")]
     assert four == ["wearer", "when", "activity", "work"]
     assert "since the midnight" in text

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from curvote.flows import cli
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 from tests.house import ROOT
 
@@ -75,12 +75,12 @@ def say(
 
 def fill_in(file: Path, stated: str) -> None:
     """Write what the page states over what init left open."""
-    values = yaml.safe_load(file.read_text(encoding="utf-8"))
+    values = parsed(file.read_text(encoding="utf-8"))
     (pipeline,) = values["pipelines"].values()
-    own = yaml.safe_load(stated)
+    own = parsed(stated)
     assert own.keys() <= pipeline["source"].keys()
     pipeline["source"] |= own
-    file.write_text(yaml.safe_dump(values, sort_keys=False), encoding="utf-8")
+    file.write_text(as_yaml(values), encoding="utf-8")
 
 
 def run(line: str, folder: Path) -> subprocess.CompletedProcess[str]:

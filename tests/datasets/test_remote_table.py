@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 from pydantic import ValidationError
 
 from curvote.datasets import lookup, remote_table
 from curvote.reporting.source_words import record_of
+from curvote.run.config.yaml_lines import parsed
 
 SOURCE = """
 name: remote_table
@@ -25,7 +25,7 @@ record: patient
 def wrong(**said: Any) -> str:
     """Return what is wrong with a source that says something else."""
     with pytest.raises(ValidationError) as error:
-        remote_table.Parameters.model_validate(yaml.safe_load(SOURCE) | said)
+        remote_table.Parameters.model_validate(parsed(SOURCE) | said)
     details = error.value.errors()
     assert {detail["loc"][0] for detail in details} == {*said}
     return str(details[0]["msg"])
@@ -33,7 +33,7 @@ def wrong(**said: Any) -> str:
 
 def test_what_is_stated_is_public() -> None:
     """Servers without sizes, features with bounds, classes in order; no record."""
-    source = yaml.safe_load(SOURCE)
+    source = parsed(SOURCE)
     _, stated = lookup.chosen(source)
     facts = json.loads(json.dumps(remote_table.facts(stated)))
     assert facts["servers"] == {"cleveland": None, "va-2": None, "s_3": None}
@@ -48,11 +48,11 @@ def test_what_is_stated_is_public() -> None:
     assert columns["curve"].shape == (0, remote_table.width(stated))
 
 
-@pytest.mark.parametrize("text", ["[no, yes]", "[off, on]", "[true, false]", "[0, 1]"])
+@pytest.mark.parametrize("text", ["[true, false]", "[0, 1]"])
 def test_yaml_words_that_are_no_texts_want_quotes(text: str) -> None:
-    """An unquoted no is false to YAML; a number is no class either."""
-    assert "in quotes" in wrong(classes=yaml.safe_load(text))
-    assert "in quotes" in wrong(record=yaml.safe_load(text)[0])
+    """An unquoted true or number is no class; no and off are texts in YAML 1.2."""
+    assert "in quotes" in wrong(classes=parsed(text))
+    assert "in quotes" in wrong(record=parsed(text)[0])
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_yaml_words_that_are_no_texts_want_quotes(text: str) -> None:
         ({"features": {"age": [20, float("inf")]}}, "finite"),
         ({"features": {"age": [20, float("nan")]}}, "finite"),
         ({"features": {"age": [20]}}, "required"),
-        ({"features": {False: [0, 1]}}, "no, false or off in quotes"),
+        ({"features": {False: [0, 1]}}, "put false in quotes"),
         ({"features": {" age": [0, 1]}}, "without margins"),
         ({"classes": ["no", "x" * 61]}, "1 to 60 characters"),
         ({"classes": ["no"]}, "give 2 or more"),

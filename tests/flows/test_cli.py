@@ -37,16 +37,22 @@ def run(
 
 
 def test_plan_prints_one_json_document(run: Any) -> None:
-    """Five columns, all reused."""
+    """Six columns, all reused; what would run says its first reason, --why all."""
     code, out, _ = run("plan", "tiny", "--json")
     rows = json.loads(out)
     assert code == 0
     assert {frozenset(row) for row in rows} == {
-        frozenset({"stage", "cell", "key", "action", "reason"})
+        frozenset({"stage", "cell", "key", "action", "reason", "reasons"})
     }
     assert {row["action"] for row in rows} == {"reuse"}
     code, out, _ = run("plan", "tiny", "--set", "aggregate.cutoff=0.65")
     assert "parameter aggregate.cutoff 0.7 -> 0.65" in out
+    two = ("--set", "train.size=19", "--set", "train.count=4")
+    _, short, _ = run("plan", "tiny", *two)
+    assert "parameter train.count 5 -> 4, and 1 more: --why" in short
+    _, every, _ = run("plan", "tiny", *two, "--why")
+    for said in ("parameter train.count 5 -> 4", "parameter train.size 20 -> 19"):
+        assert said in every
 
 
 def test_an_engine_that_is_not_known_runs_nothing(run: Any) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 import skops.io
-import yaml
 from sklearn.base import BaseEstimator
 
 from curvote.flows import cli
 from curvote.flows.quantifying import model as models
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.project import Project
 from tests.asked_utility import ASK, QUICK, folder, run
 from tests.utility.models_of import stroke_like
@@ -158,7 +158,7 @@ def logged(folder: Path, model: Path, form: str, **facts: Any) -> Path:
     inputs = [{"name": name} for name in stroke_like(1).names]
     signature = {"inputs": json.dumps(inputs)}
     told = {"flavors": {"sklearn": flavor}, "signature": signature}
-    (folder / "MLmodel").write_text(yaml.safe_dump(told))
+    (folder / "MLmodel").write_text(as_yaml(told))
     return folder
 
 

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from curvote.errors import UserError
 from curvote.flows import cli
 from curvote.run import history
+from curvote.run.config.yaml_lines import parsed
 from curvote.run.project import Project
 from tests import plain
 
@@ -99,11 +99,11 @@ def test_show_prints_a_pipeline_that_could_stand_in_the_file(run: Run) -> None:
     """Its description as a comment, then YAML with every default filled in."""
     out = run("show", "often")
     assert out.startswith("# every minute\n")
-    own = yaml.safe_load(out)["often"]
+    own = parsed(out)["often"]
     assert own["aggregate"]["cutoff"] == 0.7
     assert own["privatize"]["mechanism"] == "laplace"
     told = run("show", "often", "--set", "aggregate.cutoff=0.6")
-    assert yaml.safe_load(told)["often"]["aggregate"]["cutoff"] == 0.6
+    assert parsed(told)["often"]["aggregate"]["cutoff"] == 0.6
 
 
 def test_list_groups_pipelines_and_says_what_they_are(run: Run) -> None:

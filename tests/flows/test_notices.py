@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from curvote.errors import UserError
 from curvote.flows.notices import notify, tell_missed, telling
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 from tests import plain
 
@@ -20,9 +20,9 @@ KEEP = "import sys, pathlib; pathlib.Path(sys.argv[1]).write_text(sys.stdin.read
 
 def told(project: Project, command: list[str], **more: Any) -> Path:
     """Let a project's file ask for notices by a command; return where it writes."""
-    values = yaml.safe_load(project.pipelines_file.read_text())
+    values = parsed(project.pipelines_file.read_text())
     values["runtime"] = {"notify": {"command": command, **more}}
-    project.pipelines_file.write_text(yaml.safe_dump(values))
+    project.pipelines_file.write_text(as_yaml(values))
     return project.root / "told.json"
 
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from curvote.errors import UserError
 from curvote.flows.environment import SERVED, process_tag
@@ -15,6 +14,7 @@ from curvote.flows.output import lines
 from curvote.flows.serving import scheduled
 from curvote.run import history
 from curvote.run.config.schema import Schedule
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 from curvote.run.status import overview
 from tests import plain
@@ -27,9 +27,9 @@ def project_of(root: Path, **schedule: float) -> Project:
     listening = [sys.executable, "-c", "import sys; open('told', 'a').write(input())"]
     every = plain.TINY | {"schedule": {"interval": 3600, **schedule}}
     project = plain.write(root, tiny=every)
-    values = yaml.safe_load(project.pipelines_file.read_text())
+    values = parsed(project.pipelines_file.read_text())
     notify = {"on": ["failed", "recovered"], "command": listening}
-    text = yaml.safe_dump(values | {"runtime": {"notify": notify}})
+    text = as_yaml(values | {"runtime": {"notify": notify}})
     project.pipelines_file.write_text(text)
     return project
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 
 import pytest
-import yaml
 
 from curvote.flows import supervisor
 from curvote.flows.output import lines
 from curvote.flows.server.state import DATABASE, READY
 from curvote.flows.serving import heartbeat
 from curvote.flows.serving.heartbeat import Heartbeat
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 from tests import plain
 from tests.supervised import HOURLY, Watched, end, renewed, watched
@@ -141,9 +141,9 @@ def test_an_edit_is_read_and_a_faulty_one_is_said(watched: Watched) -> None:
         assert watched.said[-1].endswith("the schedules stay as they were")
         assert watched.said[-1].startswith("pipelines.yaml")
         assert watched.it.schedules == {"tiny": HOURLY}
-    values = yaml.safe_load(sound)
+    values = parsed(sound)
     values["pipelines"]["other"] = plain.TINY | {"schedule": {"cron": "0 6 * * *"}}
-    project.pipelines_file.write_text(yaml.safe_dump(values, sort_keys=False))
+    project.pipelines_file.write_text(as_yaml(values))
     watched.tick()
     watched.tick()
     assert watched.said[-1].endswith("scheduled now: tiny, other")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-import yaml
 
 from curvote.errors import UserError
 from curvote.reproduce import registry
 from curvote.reproduce.entry import QUANTITIES
 from curvote.reproduce.lookup import file_of, reproductions, wing_of
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import parsed
 from curvote.run.project import Project
 from tests import plain
 
@@ -31,7 +31,7 @@ def test_the_file_of_a_wing_is_right(folder: Path) -> None:
     file = PipelinesFile(Project(folder))
     file.check()
     schema = json.loads((ROOT / "docs" / "pipelines.schema.json").read_text())
-    jsonschema.validate(yaml.safe_load((folder / "pipelines.yaml").read_text()), schema)
+    jsonschema.validate(parsed((folder / "pipelines.yaml").read_text()), schema)
     assert not set(file.names()) & set(PipelinesFile(Project(ROOT)).names())
 
 

@@ -52,9 +52,12 @@ def refused(root: Path, text: str) -> str:
         (TAUGHT.replace("[centroid]", "[]"), "8: learners: is missing: `curvote list`"),
         (
             TAUGHT.replace(" 1\n", " []\n"),
-            "9: epsilon: List should have at least 1 item",
+            "9: epsilon: must be a list of 1 or more (given: [])",
         ),
-        (f"{TAUGHT}    epsilon: 2\n", "10: epsilon stands here a second time."),
+        (
+            f"{TAUGHT}    epsilon: 2\n",
+            "10: epsilon stands here a second time; keep one.",
+        ),
         (
             f"{TAUGHT}    grid: {{protocol: [a]}}\n",
             "is no axis of a grid: list protocols",

@@ -24,7 +24,7 @@ from tests.wheel.building import wheel
 BASE = {"cryptography", "numpy", "platformdirs", "pydantic", "typer"}
 EXTRAS = {"client", "laws", "method", "pipeline", "tracking", "all"}
 # Where the name that is imported is not that of the distribution.
-NAMES = {"sklearn": "scikit-learn", "skfda": "scikit-fda", "yaml": "pyyaml"}
+NAMES = {"sklearn": "scikit-learn", "skfda": "scikit-fda", "ruamel": "ruamel-yaml"}
 
 
 @pytest.fixture(scope="module")

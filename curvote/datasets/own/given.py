@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field
 
@@ -15,6 +15,8 @@ from curvote.errors import Problem, UserError, did_you_mean
 EXAMPLES = 10
 _ROWS = 2**17
 _BYTES = 2**22
+# What else stands between columns; a spreadsheet with decimal commas writes the first.
+_OTHERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars (|)"}
 Kind = Literal["csv", "parquet"]
 _OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _KINDS: dict[str, Kind] = {
@@ -188,7 +190,9 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
         refused.append(row.number)
         return "skip"
 
-    check_columns(path, columns, _header(path))
+    names = _header(path)
+    _check_separator(path, columns, names)
+    check_columns(path, columns, names)
     texts = dict.fromkeys(columns, pa.string())
     reader = csv.open_csv(
         path,
@@ -203,6 +207,20 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
             yield batch
     if refused:
         violations.check()
+
+
+def _check_separator(path: Path, wanted: Sequence[str], names: list[str]) -> None:
+    """Refuse a file whose columns something else than a comma separates."""
+    if {*wanted} <= {*names}:
+        return
+    for mark, called in _OTHERS.items():
+        if {*wanted} & {*names[0].split(mark)} and mark in names[0]:
+            raise UserError(
+                f"{path} has {called} between its columns; curvote reads commas. Save"
+                " it as CSV with commas and decimal points, or write it so:"
+                f" pandas.read_csv({path.name!r}, sep={mark!r}, decimal=',')"
+                ".to_csv('commas.csv', index=False)."
+            )
 
 
 def _header(path: Path) -> list[str]:

@@ -9,8 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-import yaml
-
 from curvote.errors import Problem, UserError, Where, closest, did_you_mean
 from curvote.run.config import schema
 from curvote.run.config.form import validated
@@ -21,7 +19,7 @@ from curvote.run.config.runtime import Runtime
 from curvote.run.config.settings import named, put, settings
 from curvote.run.config.source import files_of
 from curvote.run.config.to_state import refuse_unstated
-from curvote.run.config.yaml_lines import line_of, load
+from curvote.run.config.yaml_lines import load, parsed
 from curvote.run.project import PIPELINES, Project
 
 
@@ -62,11 +60,15 @@ class PipelinesFile:
     def _check_top(self) -> None:
         unknown = set(self.values) - {*_TOP}
         problems = [
-            Problem(f"{key} is not known.{did_you_mean(str(key), _TOP)}", (key,))
+            Problem(f"not known.{did_you_mean(str(key), _TOP)}", (key,))
             for key in sorted(unknown, key=str)
         ]
         if not isinstance(self.values.get("pipelines"), dict):
-            problems.append(Problem("there is no mapping named pipelines.", None))
+            message = (
+                f"{self.called}: there is no mapping named pipelines. Write pipelines:"
+                " and below it, each indented by two spaces, names with their settings."
+            )
+            problems.append(Problem(message, None))
         if problems:
             raise self.located(UserError.several(problems))
 
@@ -83,10 +85,7 @@ class PipelinesFile:
             raise self.located(error) from None
 
     def schedules(self) -> dict[str, Any]:
-        """Return when each pipeline that carries a schedule is due, checked.
-
-        What a run does when it fails is not among it: that is read when it fails.
-        """
+        """Return when scheduled pipelines are due, not what they do when they fail."""
         found = {name: self.configured(name).pipeline.schedule for name in self.names()}
         left_out = {"retries", "retry_delay"}
         return {
@@ -108,7 +107,7 @@ class PipelinesFile:
             raise UserError(f"no pipeline {name!r}.{did_you_mean(name, pipelines)}")
         where: Where = ("pipelines", name)
         if not isinstance(pipelines[name], dict):
-            problem = Problem(f"{name} must be a mapping of settings.", where)
+            problem = Problem("must be a mapping of settings: {source: ...}.", where)
             raise self.located(UserError.several([problem]))
         defaults = self._defaults()
         stated = {**defaults, **pipelines[name]}
@@ -182,7 +181,7 @@ class PipelinesFile:
             made = problem.where not in self.lines and _within(given, path)
             if made or _within(path, given):
                 return f"--set {override}: {path}: "
-        line = line_of(self.lines, problem.where)
+        line = self.lines.line(problem.where)
         place = f"{self.called}:{line}" if line else self.called
         return f"{place}: {path}: "
 
@@ -287,12 +286,10 @@ def _checked(
 
 def _override(values: dict[str, Any], text: str) -> None:
     """Apply ``a.b=v``; the value is read as YAML."""
-    path, equals, value = text.partition("=")
+    path, equals, given = text.partition("=")
     if not equals or not path:
         raise UserError(f"--set {text!r}: write it as a.b=value.")
     try:
-        put(values, path, yaml.safe_load(value))
-    except yaml.YAMLError:
-        raise UserError(f"--set {text!r}: {value!r} is not a YAML value.") from None
+        put(values, path, parsed(given))
     except UserError as error:
         raise UserError(f"--set {text!r}: {error}") from None

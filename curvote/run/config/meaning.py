@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -14,6 +13,7 @@ from curvote.datasets.registry import DATASETS
 from curvote.errors import Problem, UserError, did_you_mean
 from curvote.privacy import refuse_delta
 from curvote.protocols.sizes import sized
+from curvote.run.config.form import problems_of
 from curvote.run.config.schema import Pipeline
 
 
@@ -52,27 +52,16 @@ def _source(pipeline: Pipeline) -> Iterator[Problem]:
     name = pipeline.source.get("name")
     if name not in DATASETS:
         hint = did_you_mean(str(name), DATASETS)
-        yield Problem(f"{name!r} is not known.{hint}", ("source", "name"))
+        said = "is missing" if name is None else f"{name!r} is not known"
+        yield Problem(f"{said}.{hint}", ("source", "name"))
         return
-    dataset = module(str(name))
+    form = module(str(name)).Parameters
     try:
-        dataset.Parameters.model_validate(pipeline.source)
+        form.model_validate(pipeline.source)
     except ValidationError as error:
-        known = list(dataset.Parameters.model_fields)
-        for detail in error.errors(include_url=False):
-            where = ("source", *map(str, detail["loc"]))
-            unknown = detail["type"] == "extra_forbidden"
-            hint = did_you_mean(where[-1], known) if unknown else f" {_said(detail)}."
-            yield Problem(f"{where[:2][-1]} is not right.{hint}", where[:2])
+        yield from problems_of(form, error, pipeline.source, ("source",))
     except UserError as error:
         yield Problem(str(error), ("source",))
-
-
-def _said(detail: Any) -> str:
-    """Return what pydantic says, and of which part of the value."""
-    inside = ".".join(map(str, detail["loc"][1:]))
-    said = detail["msg"].removeprefix("Value error, ").rstrip(".")
-    return f"{inside}: {said}" if inside else str(said)
 
 
 def _repeats(pipeline: Pipeline) -> Iterator[Problem]:

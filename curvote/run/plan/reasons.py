@@ -1,4 +1,4 @@
-"""Why a step runs: the first difference between two keys, in words."""
+"""Why a step runs: the differences between two keys, in words."""
 
 from __future__ import annotations
 
@@ -6,13 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def difference(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
-    """Return what changed between the components of two keys, most telling first."""
-    return next(differences(old, new), "the chain changed")
-
-
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
-    """Yield all that differs between the components of two keys."""
+    """Yield all that differs between the components of two keys, most telling first."""
     for name, before, now in _changed(old["params"], new["params"]):
         for path, was, will in _inner(name, before, now):
             yield f"parameter {path} {_short(was)} -> {_short(will)}"

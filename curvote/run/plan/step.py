@@ -56,7 +56,7 @@ class Step:
     says that its noise is nobody's to remove: real releases, not a study, whose noise
     comes from its seed. ``unpublished`` says that records stand behind it which nobody
     published. ``frozen`` means that it is made once, whatever code or libraries become,
-    because a release was or will be made from it.
+    because a release was or will be made from it. ``also`` are more reasons to run it.
     """
 
     stage: Stage
@@ -70,6 +70,7 @@ class Step:
     raw: tuple[Raw, ...] = ()
     action: str = "run"
     reason: str = ""
+    also: tuple[str, ...] = ()
     forced: bool = False
     release: Release | None = None
     frozen: bool = False
@@ -119,12 +120,13 @@ class Step:
         params: dict[str, Any] = self.components["params"]
         return params
 
-    def row(self) -> dict[str, str]:
-        """Return the step as ``plan --json`` prints it."""
+    def row(self) -> dict[str, Any]:
+        """Return the step as ``plan --json`` prints it: ``reasons`` are all of them."""
         return {
             "stage": self.stage.name,
             "cell": str(self.cell),
             "key": self.key,
             "action": self.action,
             "reason": self.reason,
+            "reasons": [self.reason, *self.also],
         }

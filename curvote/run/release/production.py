@@ -265,12 +265,16 @@ def block_what_waits(steps: Sequence[Step]) -> list[Step]:
     made: list[Step] = []
     for step in steps:
         waits = [blocked[i] for i in step.sources.values() if i in blocked]
-        reason = f"waits for {waits[0]}" if waits else step.reason
-        stops = bool(waits) or step.action == "blocked"
-        if stops:
+        now = _waiting(step, waits) if waits else step
+        if now.action == "blocked":
             blocked[step.id] = step.stage.name
-        made.append(replace(step, action="blocked", reason=reason) if stops else step)
+        made.append(now)
     return made
+
+
+def _waiting(step: Step, stages: Sequence[str]) -> Step:
+    reason, *also = (f"waits for {name}" for name in dict.fromkeys(stages))
+    return replace(step, action="blocked", reason=reason, also=tuple(also))
 
 
 def refuse_force(steps: Sequence[Step], forced: dict[str, str]) -> None:

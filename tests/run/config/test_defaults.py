@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.project import Project
 from tests import plain
 
@@ -20,7 +20,7 @@ def file(root: Path, pipeline: dict[str, Any], *without: str) -> PipelinesFile:
     """Return a file of one pipeline, ``tiny``, that takes some keys from defaults."""
     own = {key: value for key, value in pipeline.items() if key not in without}
     whole = {"defaults": DEFAULTS, "pipelines": {"tiny": own}}
-    (root / "pipelines.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
+    (root / "pipelines.yaml").write_text(as_yaml(whole))
     return PipelinesFile(Project(root))
 
 

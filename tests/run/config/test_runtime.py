@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.runtime import LEAST_SECONDS, Runtime, seconds
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.project import Project
 from tests import plain
 
@@ -18,7 +18,7 @@ from tests import plain
 def file(root: Path, stated: Any) -> PipelinesFile:
     """Return a file of one pipeline with this section."""
     whole = {"pipelines": {"tiny": plain.TINY}, "runtime": stated}
-    (root / "pipelines.yaml").write_text(yaml.safe_dump(whole, sort_keys=False))
+    (root / "pipelines.yaml").write_text(as_yaml(whole))
     return PipelinesFile(Project(root))
 
 

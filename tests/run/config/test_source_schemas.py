@@ -7,11 +7,11 @@ from typing import Any
 
 import jsonschema
 import pytest
-import yaml
 
 from curvote.datasets.lookup import module
 from curvote.datasets.registry import DATASETS
 from curvote.run.config.editor import editor_schema
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from tests.house import ROOT
 
 SCHEMA = editor_schema()
@@ -62,7 +62,7 @@ def test_classes_are_offered_by_name() -> None:
 
 def test_every_reference_is_there() -> None:
     """Parts of two sources that are called alike are kept apart."""
-    text = yaml.safe_dump(SCHEMA)
+    text = as_yaml(SCHEMA)
     named = set(re.findall(r"#/\$defs/([\w.-]+)", text))
     assert named == named & SCHEMA["$defs"].keys()
     VALID.check_schema(SCHEMA)
@@ -73,7 +73,7 @@ def test_what_the_pages_show_is_marked_nowhere(page: str) -> None:
     """Each source in a block of YAML that stands there as a whole."""
     text = SHOWN[page].read_text(encoding="utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
-    for pipelines in map(yaml.safe_load, blocks):
+    for pipelines in map(parsed, blocks):
         own = pipelines.values() if isinstance(pipelines, dict) else ()
         sources = [
             one["source"] for one in own if isinstance(one, dict) and "source" in one

@@ -90,6 +90,20 @@ def test_a_changed_setting_reruns_what_reads_it_and_what_follows(
     assert reason in reasons(done, override)
 
 
+def test_all_reasons_are_given_and_the_first_alone_is_the_short_one(
+    done: Project,
+) -> None:
+    """Two settings of a stage: both, and what they make anew for the stages after."""
+    made = plain.plan(done, "tiny", "train.size=19", "train.count=4")
+    rows = {row["stage"]: row for row in (step.row() for step in made.to_run())}
+    both = ["parameter train.count 5 -> 4", "parameter train.size 20 -> 19"]
+    assert rows["train"]["reasons"] == both
+    assert rows["train"]["reason"] == both[0]
+    assert "input train changed" in rows["evaluate"]["reasons"]
+    kept = (step.row() for step in made.steps if step.action == "reuse")
+    assert all(row["reasons"] == [row["reason"]] for row in kept)
+
+
 def test_run_does_what_plan_said(done: Project) -> None:
     """The steps of the record are those of the plan, and then nothing is left."""
     planned = plain.plan(done, "tiny", "aggregate.cutoff=0.6")

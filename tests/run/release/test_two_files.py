@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.execute import execute
 from curvote.run.history import begin, finish
 from curvote.run.planner import Plan, make_plan
@@ -134,9 +134,9 @@ def test_accounts_name_both(both: Project) -> None:
     assert Accounts(both).populations == {"table", "people.csv", "village.csv"}
     assert Accounts(both).caps("village.csv")
     file = both.root / "pipelines.yaml"
-    values = yaml.safe_load(file.read_text())
+    values = parsed(file.read_text())
     del values["pipelines"]["village"]
-    file.write_text(yaml.safe_dump(values))
+    file.write_text(as_yaml(values))
     assert Accounts(both).populations == {"table"}
 
 
