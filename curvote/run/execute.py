@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from curvote.errors import InternalError, UserError
 from curvote.run import shards
 from curvote.run.config.source import Raw
 from curvote.run.engines import Engine
+from curvote.run.growing import Taken, given
 from curvote.run.places import at, remote, temporary_of
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -108,28 +110,32 @@ def _compute(
     job = _job(project, step, target)
     if shards.scatters(job):
         return _scattered(project, step, job, parallel)
+    taken = Taken.of(project, step)
+    places = taken.others(step.places)
     # What repeats inside a replicate belongs together: it reads each other's tables.
-    most = step.stage.block or parallel.block or _fitting(step, job)
+    most = step.stage.block or parallel.block or _fitting(len(places), job)
     block = max(most, *step.sizes[1:], 1)
-    starts = range(0, len(step.places), block)
-    parts = [step.places[start : start + block] for start in starts]
+    parts = [places[at : at + block] for at in range(0, len(places), block)]
     engine = Engine() if _few(step, job) and not parallel.engine.asked else None
     blocks.run_all(job, parts, engine or parallel.engine, parallel.progress)
     folder = Path(job.folder)
     tables = {
-        name: merge(folder / f"{name}.parquet", blocks.batches(folder, parts, name))
+        name: merge(
+            folder / f"{name}.parquet",
+            chain(taken.batches(name), blocks.batches(folder, parts, name)),
+        )
         for name in (table.name for table in step.stage.tables)
     }
     _finish(step, folder, job.facts, tables)
     return folder
 
 
-def _fitting(step: Step, job: blocks.Job) -> int:
+def _fitting(number: int, job: blocks.Job) -> int:
     """Return how many repetitions are computed together: few that are small share one.
 
     They read a shard's rows together at most, and are a quarter of all at most.
     """
-    number, rows = len(step.places), _rows(job)
+    rows = _rows(job)
     fitting = SHARD * number // rows if rows else 0
     return max(DEFAULT_BLOCK, min(fitting, number // 4))
 
@@ -166,7 +172,7 @@ def _job(project: Project, step: Step, target: Path) -> blocks.Job:
         owner_folder(temporary)
     temporary.mkdir(exist_ok=True)
     inputs = {n: artifact(project, *at) for n, at in step.sources.items()}
-    params = step.params | {"raw.paths": {file.name: file.path for file in step.raw}}
+    params = given(step) | {"raw.paths": {file.name: file.path for file in step.raw}}
     params |= _round(project, step)
     return blocks.Job(
         stage=step.stage.name,

@@ -75,9 +75,12 @@ class Kept:
         return found | {run for *_, run in records.released(self.project)}
 
     def planned(self) -> Iterator[tuple[str, str]]:
-        """Yield (stage, key) of what the kept runs need."""
+        """Yield (stage, key) of what the kept runs need, or take replicates from."""
         for record in loaded(self.project, self.runs):
-            yield from ((step["stage"], step["key"]) for step in record.steps)
+            for step in record.steps:
+                yield step["stage"], step["key"]
+                if "earlier" in step and record.status == "running":
+                    yield step["stage"], step["earlier"]
 
 
 def piles(project: Project, keep: int, limits: Limits) -> list[Pile]:

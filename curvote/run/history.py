@@ -79,13 +79,14 @@ def _name(started: datetime) -> str:
 
 
 def _planned(step: Step) -> dict[str, Any]:
-    return {
+    told = {
         "stage": step.stage.name,
         "cell": step.cell.to_json(),
         "key": step.key,
         "action": step.action,
         "reason": step.reason,
     }
+    return told | ({"earlier": step.earlier.key} if step.earlier else {})
 
 
 def finish(

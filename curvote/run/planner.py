@@ -9,6 +9,7 @@ from curvote.chain.measure import SCORES
 from curvote.errors import UserError, did_you_mean
 from curvote.run.config.file import Configured
 from curvote.run.config.source import Absent, Raw, raw_files
+from curvote.run.growing import take_over
 from curvote.run.plan.code_notes import NOTES
 from curvote.run.plan.expand import expand
 from curvote.run.plan.reasons import differences
@@ -93,7 +94,7 @@ def make_plan(
     if configured.pipeline.intake:
         decided = production.count_together(project, configured, decided)
     decided = _distrust_what_is_read(project, production.block_what_waits(decided))
-    decided = _once(decided)
+    decided = take_over(project, configured, _once(decided))
     if selection.only:
         decided = _limited(configured.name, decided, selection.only)
     return Plan(configured, tuple(decided), complete=not selection.only)

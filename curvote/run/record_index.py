@@ -20,9 +20,9 @@ from curvote.errors import UserError
 from curvote.run.project import Project
 
 FORMAT: Final = 2  # 1 had neither a format nor a sequence number
-_INDEX: Final = 1  # `user_version` below
+_INDEX: Final = 2  # `user_version` below
 _SCHEMA: Final = """
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 CREATE TABLE state (stamp INTEGER, highest INTEGER NOT NULL);
 INSERT INTO state VALUES (NULL, 0);
 CREATE TABLE runs (
@@ -39,6 +39,9 @@ CREATE TABLE planned (
 CREATE INDEX by_start ON runs (started);
 CREATE TABLE used (
     stage TEXT, key TEXT, started TEXT, PRIMARY KEY (stage, key)
+) WITHOUT ROWID;
+CREATE TABLE counts (
+    pipeline TEXT, replicates INTEGER, PRIMARY KEY (pipeline, replicates)
 ) WITHOUT ROWID;
 CREATE TABLE releases (
     protocol TEXT, stage TEXT, key TEXT, reused INTEGER, id TEXT,
@@ -168,6 +171,9 @@ def _enter(db: sqlite3.Connection, content: Content, stamp: Stamp) -> None:
     db.execute("UPDATE state SET highest = max(highest, ?)", (order,))
     db.execute("DELETE FROM releases WHERE id = ?", (run,))
     config = content["config"]
+    if "replicates" in config:  # a run that could not be planned has none
+        counts = pipeline, config["replicates"]
+        db.execute("INSERT OR IGNORE INTO counts VALUES (?, ?)", counts)
     if config.get("mode") == "production" and not config.get("intake"):
         name = str(config.get("protocol"))
         told = ((name, s["stage"], s["key"], _reused(s), run) for s in steps)

@@ -141,6 +141,12 @@ def latest_keys(project: Project, pipeline: str) -> dict[tuple[str, str], str]:
     return {(stage, cell): key for stage, cell, key in _rows(project, wanted, pipeline)}
 
 
+def counts(project: Project, pipeline: str) -> list[int]:
+    """Return how many replicates a pipeline ever had, each number once."""
+    wanted = "SELECT replicates FROM counts WHERE pipeline = ? ORDER BY replicates"
+    return [count for (count,) in _rows(project, wanted, pipeline)]
+
+
 def released(project: Project) -> list[tuple[str, str, str, str]]:
     """Return (protocol, stage, key, run) of what production made, or found made.
 

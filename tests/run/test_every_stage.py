@@ -1,9 +1,10 @@
-"""Every stage of every system, run once: its key, and what a server's side holds."""
+"""Every stage of every system: its key, what a server's side holds, how it grows."""
 
 from __future__ import annotations
 
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,9 @@ import numpy as np
 import pytest
 
 from curvote.chain.lookup import systems
+from curvote.run.history import RunRecord, completed
 from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE
+from curvote.run.plan.growth import grows
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
@@ -160,3 +163,32 @@ def test_no_server_side_table_holds_a_client_s_numbers(
         assert not any(np.isin(secret, numbers(*place)).any() for place in places)
         searched |= {table for _, table in places}
     assert searched | OF_LABELS == set(SERVER)
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_more_or_fewer_replicates_are_those_from_nothing(
+    projects: dict[str, Project], tmp_path: Path, name: str
+) -> None:
+    """One replicate, then a second one; elsewhere two, then the first of them.
+
+    Each stage that repeats itself takes over what is there; every table has the same
+    bytes under the same key, and the facts are the same.
+    """
+    two = Project(shutil.copytree(projects[name].root, tmp_path / "two"))
+    one = plain.write(tmp_path / "one", tiny=pipeline_of(PIPELINES[name]))
+    if PIPELINES[name]["source"]["name"] == "nhanes-2003":
+        nhanes_table.write_source(one.root)
+    few, many = plain.run(one, "tiny", "replicates=1"), completed(two, "tiny")
+    known = {"replicates=1": stored(one, few), "replicates=2": stored(two, many)}
+    for project, wanted in zip((two, one), known, strict=True):
+        made = plain.plan(project, "tiny", wanted).to_run()
+        assert {step.earlier.kept for step in made if step.earlier} == {1}
+        assert not [step.name for step in made if grows(step) and not step.earlier]
+        assert stored(project, plain.run(project, "tiny", wanted)) == known[wanted]
+
+
+def stored(project: Project, record: RunRecord) -> dict[tuple[str, str], Any]:
+    """Return what the artifacts of a run hold, by (stage, key)."""
+    at = [(step["stage"], step["key"]) for step in record.steps]
+    manifests = {place: artifact(project, *place).manifest for place in at}
+    return {place: (m["tables"], m["facts"]) for place, m in manifests.items()}

@@ -173,7 +173,7 @@ def _step(
     return Step(
         stage=stage,
         cell=cell,
-        key=fingerprint.of_json(components)[:32],
+        key=fingerprint.key(components),
         components=components,
         inputs={name: step.key for name, step in inputs.items()},
         index=index,
@@ -226,7 +226,7 @@ def _frozen(name: str, pipeline: Pipeline, step: Step, standing: Standing) -> St
         named["inputs"] = step.inputs
     if step.stage.raw:
         named["cohort"] = standing.cohort
-    step = replace(step, frozen=True, key=identity.key(named))
+    step = replace(step, frozen=True, key=fingerprint.key(named))
     if not step.stage.message:
         return step
     return _numbered(name, pipeline, step, named, standing)
@@ -268,7 +268,7 @@ def _numbered(
         "witnesses": standing.witnesses,
     }
     components = step.components | {"params": params, "release": about}
-    key = identity.key(named)
+    key = fingerprint.key(named)
     return replace(step, key=key, release=release, components=components)
 
 

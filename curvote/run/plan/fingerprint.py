@@ -33,6 +33,11 @@ def of_json(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def key(components: Mapping[str, Any]) -> str:
+    """Return the name of a step: the beginning of what its components come to."""
+    return of_json(components)[:32]
+
+
 def of_lists(texts: Mapping[str, str], lists: Mapping[str, Numbers]) -> str:
     """Return `of_json` of texts and long lists of whole numbers, held one by one."""
     total = hashlib.sha256(b"{")

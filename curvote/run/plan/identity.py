@@ -163,8 +163,3 @@ def _who(params: Mapping[str, Any], *, grouped: bool) -> Columns:
 def _joined(parts: list[Columns], name: str) -> NDArray[Any]:
     """Take a column out of all parts, so that it is held once."""
     return np.concatenate([part.pop(name) for part in parts])
-
-
-def key(identity: Mapping[str, Any]) -> str:
-    """Return the name of a step."""
-    return fingerprint.of_json(identity)[:32]

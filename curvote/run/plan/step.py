@@ -49,6 +49,18 @@ class Standing:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """An artifact of the same step, with another number of replicates: ``count``.
+
+    The first ``kept`` of them are taken over, none of which is computed again.
+    """
+
+    key: str
+    count: int
+    kept: int
+
+
+@dataclass(frozen=True)
 class Step:
     """One artifact of a plan: what makes it, what names it, what will be done.
 
@@ -56,7 +68,8 @@ class Step:
     says that its noise is nobody's to remove: real releases, not a study, whose noise
     comes from its seed. ``unpublished`` says that records stand behind it which nobody
     published. ``frozen`` means that it is made once, whatever code or libraries become,
-    because a release was or will be made from it. ``also`` are more reasons to run it.
+    because a release was or will be made from it. ``also`` are more reasons to run it;
+    what ``earlier`` names is taken over.
     """
 
     stage: Stage
@@ -76,6 +89,7 @@ class Step:
     frozen: bool = False
     private: bool = False
     unpublished: bool = False
+    earlier: Earlier | None = None
 
     @property
     def id(self) -> tuple[str, str]:

@@ -34,7 +34,7 @@ class Tables(ABC):
 
     def places(self, table: str) -> list[Place]:
         """Return the repetitions a table holds, in order; () is shared."""
-        return list(self._spans(table))
+        return list(self.stands(table))
 
     def columns(
         self, table: str, place: Place, only: Sequence[str] | None = None
@@ -68,12 +68,13 @@ class Tables(ABC):
 
     def _standing(self, table: str, place: Place) -> list[Span]:
         """Return where one repetition's rows stand, or those that all share."""
-        known = self._spans(table)
+        known = self.stands(table)
         if SHARED not in known and place not in known:
             raise self._missing(table, place)
         return known[place if place in known else SHARED]
 
-    def _spans(self, table: str) -> Spans:
+    def stands(self, table: str) -> Spans:
+        """Return where in its file each repetition of a table stands, in order."""
         if table not in self._found:
             entry = self.manifest["tables"][table]
             self._found[table] = spans_of(entry, self._file(table).sizes)

@@ -53,6 +53,17 @@ def test_bytes_are_those_of_a_folder(
     assert not plain.to_run(plain.plan(project))
 
 
+def test_a_study_there_grows(remote: Project, finished: Project) -> None:
+    """The first replicates are read from the object store: the same bytes again."""
+    plain.run(remote, "tiny", "replicates=3")
+    made = plain.plan(remote).to_run()
+    assert {s.reason for s in made} == {"2 of 5 replicates: 3 are there"}
+    grown = plain.run(remote)
+    assert plain.hashes(remote, grown) == plain.hashes(
+        finished, completed(finished, "tiny")
+    )
+
+
 def test_what_lacks_its_manifest_is_not_there(remote: Project, store: Store) -> None:
     """A killed upload counts for nothing, and is done again under the same key."""
     made = plain.run(remote)
