@@ -1,6 +1,7 @@
-# `make` alone lists what there is. Needs Python 3.11 and pip, nothing else.
+# `make` alone lists what there is. Needs Python 3.11 to 3.13 and pip, nothing else.
 
-PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PYTHON ?= $(shell command -v python3.11 || command -v python3.12 || command -v python3.13 \
+  || command -v python3)
 VENV := .venv
 PIP := -m pip install --quiet --disable-pip-version-check
 
@@ -51,10 +52,10 @@ clean:  ## remove environments and caches, never data
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find benchmarks curvote flows tasks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# $(call environment,FOLDER): make it if Python is 3.11, say so if it is not
+# $(call environment,FOLDER): make it if Python is 3.11 to 3.13, say so if it is not
 define environment
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11))' || { \
-	  echo 'curvote needs Python 3.11; "$(PYTHON)" is not. Name one: make PYTHON=/path/to/python3.11' >&2; \
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || { \
+	  echo 'curvote needs Python 3.11 to 3.13; "$(PYTHON)" is not. Name one: make PYTHON=/path/to/python3.11' >&2; \
 	  exit 1; }
 	"$(PYTHON)" -m venv $(1)
 endef
@@ -62,11 +63,11 @@ endef
 $(BASE): pyproject.toml constraints.txt
 	$(call environment,$(VENV))
 	@echo 'Installing the tested environment: once, a few minutes'
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e .
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all]'
 	@touch $@
 
 $(DEV): $(BASE)
-	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[test,lint,neural,dask,postgres]'
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all,test,lint,neural,dask,postgres]'
 	@touch $@
 
 competitors: $(COMPETITORS)

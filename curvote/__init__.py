@@ -20,6 +20,7 @@ __all__ = [
     "Task",
     "TransferKernelClassifier",
     "UserError",
+    "__version__",
     "encode",
     "load_run",
     "private_score",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from curvote.privacy import Budget
     from curvote.run.loaded import load_run
     from curvote.task import Task
+    from curvote.version import __version__
 else:
     __getattr__ = exports(
         __name__,
@@ -65,6 +67,7 @@ else:
             "Task": "task",
             "TransferKernelClassifier": "estimators",
             "UserError": "errors",
+            "__version__": "version",
             "encode": "labels",
             "load_run": "run.loaded",
             "private_score": "labels",

@@ -8,6 +8,8 @@ from importlib import import_module
 from types import ModuleType
 from typing import Any
 
+from curvote.extras import cure
+
 
 def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     """Return the ``__getattr__`` of ``package`` for ``{name: module inside it}``.
@@ -18,7 +20,11 @@ def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
     def getattr_(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        try:
+            return getattr(import_module(f"{package}.{modules[name]}"), name)
+        except ModuleNotFoundError as error:
+            error.msg = cure(error, least="method") or error.msg
+            raise
 
     vars(sys.modules[package])["__dir__"] = lambda: _names(package, modules)
     return getattr_

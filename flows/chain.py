@@ -29,7 +29,7 @@ from curvote.run.config.file import PipelinesFile
 from curvote.run.engines import Engine, engine_of
 from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
-from curvote.run.project import Project
+from curvote.run.project import Project, find_project
 from curvote.run.release.publishing import publish
 from curvote.tasks.page import page
 from curvote.tasks.perform import Context
@@ -73,7 +73,7 @@ def chain(pipeline: str, project: str, **asked: Any) -> str:
 def perform(pipeline: str, project: str, asked: Asked) -> str:
     """Do, inside a flow, what was asked; return the id of the run record."""
     mark_alive()
-    place = Project(Path(project))
+    place = find_project(Path(project))
     history.end_killed(place, is_alive)
     file = file_of(place, pipeline)
     plan = _plan(place, pipeline, asked, file)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from curvote.chain.commands import commands
-from curvote.errors import InternalError, UserError
 from curvote.flows import doctor, environment
 from curvote.flows.commands import audit as cli_audit
 from curvote.flows.commands import check as cli_check
@@ -26,6 +26,7 @@ from curvote.flows.commands import results as cli_results
 from curvote.flows.commands import runs as cli_runs
 from curvote.flows.commands import status as cli_status
 from curvote.flows.output import lines
+from curvote.flows.output.ending import told
 from curvote.flows.output.terminal import (
     EngineName,
     Json,
@@ -39,6 +40,7 @@ from curvote.flows.output.terminal import (
     Workers,
     outside,
     say_json,
+    top,
 )
 from curvote.flows.quantifying.command import utility
 from curvote.run.project import Project, find_project
@@ -47,9 +49,9 @@ app = typer.Typer(
     name="curvote",
     help="Train classifiers from data that never leaves its owner unprotected.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.callback()(top)
 for part in (cli_data, cli_ledger, cli_client, cli_intake):
     app.add_typer(part.app)
 
@@ -170,7 +172,9 @@ for name, own in commands():
 def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
-    found = find_project(start)
+    found = find_project(start, starter=True)
+    if found.starter:
+        lines.say("no pipelines.yaml here: the pipelines are those that curvote brings")
     move_raw(found)
     return found
 
@@ -207,12 +211,5 @@ def _checked(project: Path | None, given: dict[str, Any]) -> Project:
 
 def main() -> None:
     """Run the command line: exit 0 done, 1 failed, 2 user error, 3 a run is blocked."""
-    try:
+    with told(*sys.argv[1:2]):
         app()
-    except UserError as error:
-        for problem in error.problems:
-            lines.say(f"curvote: {problem.message}", "error")
-        raise SystemExit(2) from None
-    except InternalError as error:
-        lines.say(f"curvote: {error}. This is a bug in curvote.", "error")
-        raise SystemExit(1) from None

@@ -28,7 +28,8 @@ def _project() -> dict[str, Requirement]:
     table = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = [table["dependencies"], *table["optional-dependencies"].values()]
     required = [Requirement(line) for group in groups for line in group]
-    return {canonicalize_name(each.name): each for each in required}
+    known = {canonicalize_name(each.name): each for each in required}
+    return {name: each for name, each in known.items() if name != "curvote"}
 
 
 def _pins() -> dict[str, str]:

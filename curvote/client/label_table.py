@@ -37,7 +37,7 @@ def read_labels(path: Path, classes: Sequence[str]) -> Labels:
     UserError, every problem at once, with lines: a column that is not there or stands
     twice, no row, a record that is empty or stands twice, a label that is no class.
     """
-    frame, problems = table_file.read(path), Problems(path)
+    frame, problems = table_file.given(path), Problems(path)
     if not len(frame):
         problems.add("it has no row")
     if table_file.missing(frame, [RECORD, LABEL], problems):

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,7 @@ from numpy.typing import NDArray
 from curvote import table_file
 from curvote.client.words import listed, printable
 from curvote.identifier import normal
-from curvote.table_file import Problems
-
-if TYPE_CHECKING:
-    import pandas as pd
+from curvote.table_file import Problems, Table
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -54,7 +50,7 @@ def read_records(
     column of which most lies outside its bounds, a label that is no class, an id that
     is empty or stands twice.
     """
-    frame, problems = table_file.read(path), Problems(path)
+    frame, problems = table_file.given(path), Problems(path)
     wanted = [name for name, _, _ in features]
     own = [label, *([] if id_ is None else [id_])]
     if not len(frame):
@@ -74,7 +70,7 @@ def read_records(
     return Records(values, codes, ids, tuple(notes))
 
 
-def _once(frame: pd.DataFrame, name: str) -> bool:
+def _once(frame: Table, name: str) -> bool:
     return list(frame.columns).count(name) == 1
 
 
@@ -90,7 +86,7 @@ def _bounded(values: Array, features: Bounded, problems: Problems) -> Iterable[s
 
 
 def places(
-    frame: pd.DataFrame, label: str, classes: Sequence[str], problems: Problems
+    frame: Table, label: str, classes: Sequence[str], problems: Problems
 ) -> Codes:
     """Return places among the classes, by the label's text: 1.0 may be called 1."""
     known = {normal(name): place for place, name in enumerate(classes)}
@@ -113,7 +109,7 @@ def absent(codes: Codes, classes: Sequence[str]) -> list[str]:
     return [f"no record is {printable(name)}" for name in missing]
 
 
-def names(frame: pd.DataFrame, id_: str, problems: Problems) -> list[str]:
+def names(frame: Table, id_: str, problems: Problems) -> list[str]:
     """Return ids as they are compared; one that stands twice is noted."""
     given = [normal(text) for text in table_file.texts(frame, id_, problems)]
     seen: set[str] = {""}

@@ -6,13 +6,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from curvote import validate
 from curvote.errors import UserError
 
-_HERE = Path(__file__).resolve()
+# curvote's own: what data/sources.toml of the repository says, brought along.
+_OWN = Path(str(files("curvote.datasets") / "sources.toml"))
 ACCEPTED = "accepted.toml"
 
 
@@ -99,17 +101,9 @@ def find(name: str, root: Path | None = None) -> Source:
 
 
 def _file(root: Path | None) -> Path:
-    """Find sources.toml: the project's, the installed package's, the checkout's."""
-    candidates = [
-        _HERE.with_name("sources.toml"),
-        _HERE.parents[2] / "data/sources.toml",
-    ]
-    if root is not None:
-        candidates.insert(0, root / "data" / "sources.toml")
-    for path in candidates:
-        if path.is_file():
-            return path
-    raise UserError(f"no sources.toml; looked for {', '.join(map(str, candidates))}.")
+    """Return the sources.toml of the project, where there is one, or curvote's own."""
+    own = root / "data" / "sources.toml" if root else None
+    return own if own and own.is_file() else _OWN
 
 
 def _source(name: str, table: dict[str, Any], accepted: Mapping[str, str]) -> Source:

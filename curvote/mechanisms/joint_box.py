@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
 
 from curvote.entropy import Entropy
 from curvote.mechanisms import exact
@@ -38,7 +37,7 @@ class JointBox(VectorMechanism):
 
     def __init__(self, *, epsilon: float, d: int) -> None:
         super().__init__(epsilon=epsilon, d=d)
-        share = float(special.expit(-self.epsilon / 2)) ** (1 / self.d)
+        share = _share(self.epsilon) ** (1 / self.d)
         # Odd, so that x is its middle; at least one point stays outside.
         self.reach = min(round((POINTS * share - 1) / 2), (POINTS - 3) // 2)
         self.side = 2 * max(self.reach, 0) + 1
@@ -125,6 +124,14 @@ class JointBox(VectorMechanism):
         """Return how much likelier a point inside the cube is than one outside."""
         outside = WORDS - self.threshold
         return Fraction(self.threshold * self.outside, self.inside * outside)
+
+
+def _share(epsilon: float) -> float:
+    """Return 1/(1 + e^(eps/2)); what underflows is 0."""
+    try:
+        return 1 / (1 + math.exp(epsilon / 2))
+    except OverflowError:
+        return 0.0
 
 
 def _uniform(lowest: FloatArray, points: int) -> Law:

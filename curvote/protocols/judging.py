@@ -74,7 +74,7 @@ def _guarded(admit: Callable[[Asked], None], task: Asked) -> None:
     try:
         with np.errstate(all="ignore"):
             admit(task)
-    except UserError:
+    except (UserError, ModuleNotFoundError):  # the latter is no fault of the task
         raise
     except Exception as error:  # noqa: BLE001 - a task must never crash its client
         raise UserError(

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 
 from curvote.errors import UserError
 
 PIPELINES = "pipelines.yaml"
+# Those that curvote brings, for a folder that has none of its own.
+_STARTER = Path(str(files("curvote.run") / PIPELINES))
 
 
 @dataclass(frozen=True)
 class Project:
-    """The folder that holds pipelines.yaml, and the places below its data/."""
+    """The folder that holds pipelines.yaml, and the places below its data/.
+
+    A folder without that file has curvote's own pipelines, the ``starter`` ones.
+    """
 
     root: Path
+    starter: bool = False
 
     @property
     def pipelines_file(self) -> Path:
         """The configuration of every pipeline."""
-        return self.root / PIPELINES
+        own = self.root / PIPELINES
+        return _STARTER if self.starter and not own.is_file() else own
 
     @property
     def raw(self) -> Path:
@@ -92,12 +100,19 @@ def is_raw(side: str) -> bool:
     return side in ("client", "client (study)")
 
 
-def find_project(start: Path | None = None) -> Project:
-    """Return the nearest parent folder of ``start`` that holds a pipelines.yaml."""
+def find_project(start: Path | None = None, *, starter: bool = False) -> Project:
+    """Return the nearest parent folder of ``start`` that holds a pipelines.yaml.
+
+    Where none does, a folder in which the starter pipelines have run is taken, and with
+    ``starter`` the folder itself, as it is.
+    """
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
         if (folder / PIPELINES).is_file():
             return Project(folder)
+    begun = Project(here, starter=True)
+    if begun.state.is_dir() or (starter and here.is_dir()):
+        return begun
     raise UserError(
         f"no {PIPELINES} in {here} or any folder above it; go to your project's folder"
         " or name it with --project. `curvote init` begins a project here."

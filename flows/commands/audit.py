@@ -55,9 +55,8 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     """Try to falsify the privacy claims; exit 1 if one falls or a twin is missed."""
     from curvote.audit import choice, figure
     from curvote.audit.verdict import spread
-    from curvote.run.audited import save
 
-    folder = out or find_project(project).reports / (pipeline or "") / "audit"
+    folder = out or _folder(project, pipeline)
     named = names or not pipeline
     asked = choice.jobs(names or [], epsilon or [], samples) if named else []
     sent = _sent(find_project(project), pipeline) if pipeline else []
@@ -65,6 +64,8 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     told += asked
     rows = list(_told(spread(told, seed, workers or -1), len(told)))
     if pipeline:
+        from curvote.run.audited import save
+
         about = zip((subject.task for subject in sent), rows, strict=False)
         kept = ((task, row.to_json()) for task, row in about)
         save(find_project(project), pipeline, kept)
@@ -76,6 +77,11 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
         typer.echo(f"\nWritten: {', '.join(map(str, written))}\n{_total(rows)}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
+
+
+def _folder(project: Path | None, pipeline: str | None) -> Path:
+    place = find_project(project, starter=not pipeline)
+    return place.reports / (pipeline or "") / "audit"
 
 
 def _sent(project: Project, pipeline: str) -> list[SentSubject]:

@@ -38,7 +38,7 @@ def list_(project: ProjectOption = None) -> None:
     """List the data sets and their files: here or absent, and their licence."""
     from curvote.datasets import sources
 
-    root = find_project(project).root
+    root = find_project(project, starter=True).root
     known = sources.catalogue(root).values()
     for name in DATASETS:
         files = [source for source in known if source.dataset == name]
@@ -63,7 +63,7 @@ def fetch(
     """
     from curvote.datasets import raw
 
-    root = find_project(project).root
+    root = find_project(project, starter=True).root
     names = _files(root, name)
     if not names:
         typer.echo(f"{name} has no published file: nothing to fetch.")
@@ -81,7 +81,7 @@ def verify(project: ProjectOption = None, as_json: Json = False) -> None:
     """Check every file that is here, without a download; exit 1 if one is wrong."""
     from curvote.datasets import raw
 
-    rows = raw.verify(find_project(project).root)
+    rows = raw.verify(find_project(project, starter=True).root)
     if as_json:
         say_json(rows)
     else:
@@ -98,7 +98,7 @@ def show(
     project: ProjectOption = None,
 ) -> None:
     """Print the card of a published data set whose files are here; draw its figure."""
-    place = find_project(project)
+    place = find_project(project, starter=True)
     made, figures = _card(place.root, name, place.reports / "data")
     paths = [str(path) for path in figures]
     if as_json:

@@ -36,7 +36,7 @@ def list_(
     from curvote.run.config.about import pipelines
     from curvote.run.config.file import PipelinesFile
 
-    file = PipelinesFile(find_project(project))
+    file = PipelinesFile(find_project(project, starter=True))
     about = [each.row() for each in pipelines(file)]
     known: dict[str, list[str]] = {
         "sources": list(DATASETS),

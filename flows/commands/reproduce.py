@@ -44,7 +44,7 @@ def reproduce(  # noqa: PLR0917 - the options of a command are its arguments
 
     wing = wing_of(name)
     entry = wing.REPRODUCTIONS[name]
-    place = find_project(project)
+    place = find_project(project, starter=True)
     given = {
         "replicates": replicates,
         "seed": seed,

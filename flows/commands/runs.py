@@ -80,7 +80,7 @@ def show(
     from curvote.run.config.parts import reasons
     from curvote.run.config.yaml_lines import as_yaml
 
-    file = file_of(find_project(project), pipeline)
+    file = file_of(find_project(project, starter=True), pipeline)
     values = file.configured(pipeline, overrides).values()
     if as_json:
         say_json(values)

@@ -13,10 +13,10 @@ from rich.table import Table
 
 from curvote.chain.axis import Cell
 from curvote.errors import UserError
-from curvote.run.history import RunRecord
 
-if TYPE_CHECKING:  # pandas comes with it, which a plan needs not
+if TYPE_CHECKING:  # pandas and YAML come with it, which other tables need not
     from curvote.flows.tracking.cells import Score
+    from curvote.run.history import RunRecord
 
 _STAGE_ACTION_REASONS = itemgetter("stage", "action", "reasons")
 

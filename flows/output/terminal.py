@@ -35,6 +35,28 @@ MetricsPort = Annotated[
     int | None,
     typer.Option(min=1, max=65_535, help="Figures for Prometheus, on this machine."),
 ]
+
+
+def _say_version(wanted: bool) -> None:
+    if wanted:
+        from curvote.version import __version__
+
+        typer.echo(f"curvote {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[
+    bool,
+    typer.Option(
+        "--version", help="Say which it is.", is_eager=True, callback=_say_version
+    ),
+]
+
+
+def top(version: Version = False) -> None:
+    """Train classifiers from data that never leaves its owner unprotected."""
+
+
 LogFormat = Annotated[
     Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]

@@ -28,7 +28,7 @@ from curvote.run import history, records
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.runtime import Event
 from curvote.run.config.schema import Schedule
-from curvote.run.project import Project
+from curvote.run.project import Project, find_project
 
 _ENDED_BADLY = ("failed", "interrupted", "killed")
 
@@ -128,7 +128,7 @@ def _checked(pipeline: str, project: str) -> Schedule:
     served = os.environ.get(SERVED)
     if project != served:
         raise UserError(f"{project!r} is not served here; {served} is.")
-    stated = PipelinesFile(Project(Path(project))).configured(pipeline).pipeline
+    stated = PipelinesFile(find_project(Path(project))).configured(pipeline).pipeline
     if stated.schedule is None:
         raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")
     return stated.schedule

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,9 +45,10 @@ def repair(project: Project, known: Mapping[str, Sequence[Row]] | None = None) -
     """Log every completed run that MLflow does not have; a failure is only a warning.
 
     The run that has just ended is one of them; its rows may be ``known`` by its id.
+    Where MLflow is not installed, they wait until it is.
     Where others are missing, runs that a killed process left open are marked as killed.
     """
-    missing = records.unlogged(project)
+    missing = records.unlogged(project) if find_spec("mlflow") else []
     if not missing:
         return
     try:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from curvote.datasets.tables.contract import Broken, Rule
 from curvote.datasets.tables.features import Feature
 from curvote.errors import UserError
 
@@ -21,7 +22,6 @@ _NUMBER = r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"
 
 Record = tuple[int, list[str]]  # the line on which a row ends, its fields
 Range = tuple[float, float]
-Rule = Callable[["pd.Series[str]"], "pd.Series[bool]"]
 
 
 def records(data: bytes, separator: str) -> list[Record]:
@@ -101,11 +101,11 @@ def one_of(known: Collection[str], marks: Collection[str] = ()) -> dict[str, Rul
     return {f"not one of {', '.join(known)}": lambda cells: cells.isin(accepted)}
 
 
-def explain(cases: pd.DataFrame) -> str:
-    """Return pandera's violations: a line a kind, with count, lines and examples."""
+def explain(found: Iterable[Broken]) -> str:
+    """Return what is broken: a line a kind, with count, lines and examples."""
     kinds: dict[str, list[str]] = {}
-    for case in cases.sort_values("index", kind="stable").to_dict("records"):
-        kind, example = _kind(case)
+    for each in found:
+        kind, example = _kind(each)
         kinds.setdefault(kind, []).append(example)
     lines = [f"- {kind}: {_listed(examples)}" for kind, examples in kinds.items()]
     return "\n".join(["wrong table:", *lines])
@@ -141,13 +141,11 @@ def _beyond(possible: Range | None) -> str:
     return "impossible (outside {:g} to {:g})".format(*possible)
 
 
-def _kind(case: Mapping[Any, Any]) -> tuple[str, str]:
-    check, value = case["check"], str(case["failure_case"])
-    if check == "column_in_dataframe":
-        return "columns that are missing", value
-    if check == "column_in_schema":
-        return "columns that are not expected", value
-    return f"{case['column']}, {check}", f"line {int(case['index'])} {_shown(value)}"
+def _kind(each: Broken) -> tuple[str, str]:
+    if each.line is None:
+        return each.rule, str(each.column)
+    shown = _shown(str(each.value))
+    return f"{each.column}, {each.rule}", f"line {each.line} {shown}"
 
 
 def _listed(examples: Sequence[str]) -> str:
