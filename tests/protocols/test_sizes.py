@@ -208,7 +208,7 @@ def test_production_states_its_size(tmp_path: Path) -> None:
         ({"project": OPEN | {"basis": "identity"}}, "no size"),
         ({"project": OPEN | {"basis": "fuorier"}}, "Did you mean 'fourier'"),
         ({"project": OPEN | {"size": "atuo"}}, "'auto'"),
-        ({"project": OPEN | {"size": 2.5}}, "integer"),
+        ({"project": OPEN | {"size": 2.5}}, "whole number"),
         ({"project": OPEN | {"centre": [0.0, 0.0]}}, "centre has shape"),
     ],
 )
