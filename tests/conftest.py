@@ -44,7 +44,9 @@ def blank_figures() -> Iterator[None]:
 def own_variables() -> Iterator[None]:
     """Name no server and no state folder; put the environment back at the end."""
     before = dict(os.environ)
-    for name in ("PREFECT_API_URL", "MLFLOW_TRACKING_URI", "CURVOTE_STATE"):
+    database = "PREFECT_API_DATABASE_CONNECTION_URL"
+    ours = ("PREFECT_API_URL", "PREFECT_HOME", "MLFLOW_TRACKING_URI", "CURVOTE_STATE")
+    for name in (*ours, database):
         os.environ.pop(name, None)
     yield
     os.environ.clear()

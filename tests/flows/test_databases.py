@@ -170,13 +170,8 @@ def test_a_server_that_is_busy_is_waited_for(monkeypatch: pytest.MonkeyPatch) ->
     assert unanswered("http://127.0.0.1:9/api") is not None
 
 
-def test_prefects_database_of_a_newer_version_is_said(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_prefects_database_of_a_newer_version_is_said(tmp_path: Path) -> None:
     """Before anything ran, in one line."""
-    database = "PREFECT_API_DATABASE_CONNECTION_URL"
-    for name in ("PREFECT_API_URL", "PREFECT_HOME", "CURVOTE_STATE", database):
-        monkeypatch.delenv(name, raising=False)
     server = PrefectServer(tmp_path)
     newer(server.home / "prefect.db")
     with pytest.raises(UserError, match="newer Prefect") as told, server:

@@ -225,9 +225,9 @@ def test_neither_another_project_nor_an_unscheduled_pipeline_runs(
 
     monkeypatch.setenv(SERVED, str(project.root))
     with pytest.raises(UserError, match=r"'/' is not served here"):
-        scheduled._check("tiny", "/")
+        scheduled._checked("tiny", "/")
     with pytest.raises(UserError, match="carries no schedule"):
-        scheduled._check("tiny", str(project.root))
+        scheduled._checked("tiny", str(project.root))
 
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:
