@@ -18,7 +18,6 @@ _BYTES = 2**22
 # What else stands between columns; a spreadsheet with decimal commas writes the first.
 _OTHERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars (|)"}
 Kind = Literal["csv", "parquet"]
-_OTHER_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 _KINDS: dict[str, Kind] = {
     ".csv": "csv",
     ".csv.gz": "csv",
@@ -69,12 +68,13 @@ def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> No
 
 def refuse_other_separator(path: Path, found: Sequence[str]) -> None:
     """Refuse (UserError) a CSV whose only column looks like several of another form."""
-    kept = next((f for f in _OTHER_SEPARATORS if len(found) == 1 and f in found[0]), "")
-    if kept and kind(path) == "csv":
+    mark = next((m for m in _OTHERS if len(found) == 1 and m in found[0]), "")
+    if mark and kind(path) == "csv":
         raise UserError(
             f"{path} has one column, {found[0]!r}: its fields are parted by"
-            f" {_OTHER_SEPARATORS[kept]}. Export it with commas and decimal points, or"
-            " as Parquet."
+            f" {_OTHERS[mark]}. Export it with commas and decimal points, or write it"
+            f" so: pandas.read_csv({path.name!r}, sep={mark!r}, decimal=',')"
+            ".to_csv('commas.csv', index=False)."
         )
 
 
@@ -190,9 +190,7 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
         refused.append(row.number)
         return "skip"
 
-    names = _header(path)
-    _check_separator(path, columns, names)
-    check_columns(path, columns, names)
+    check_columns(path, columns, _header(path))
     texts = dict.fromkeys(columns, pa.string())
     reader = csv.open_csv(
         path,
@@ -207,20 +205,6 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
             yield batch
     if refused:
         violations.check()
-
-
-def _check_separator(path: Path, wanted: Sequence[str], names: list[str]) -> None:
-    """Refuse a file whose columns something else than a comma separates."""
-    if {*wanted} <= {*names}:
-        return
-    for mark, called in _OTHERS.items():
-        if {*wanted} & {*names[0].split(mark)} and mark in names[0]:
-            raise UserError(
-                f"{path} has {called} between its columns; curvote reads commas. Save"
-                " it as CSV with commas and decimal points, or write it so:"
-                f" pandas.read_csv({path.name!r}, sep={mark!r}, decimal=',')"
-                ".to_csv('commas.csv', index=False)."
-            )
 
 
 def _header(path: Path) -> list[str]:

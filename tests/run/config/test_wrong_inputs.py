@@ -169,7 +169,7 @@ def test_a_file_with_other_separators_is_recognised(
     parameters = table.Parameters.model_validate(given)
     with pytest.raises(UserError) as error:
         table.facts(parameters, {"path": path})
-    assert f"{path} has {called} between its columns" in str(error.value)
+    assert f"its fields are parted by {called}. Export" in str(error.value)
     assert f"pandas.read_csv('people.csv', sep={mark!r}, decimal=','" in str(
         error.value
     )
