@@ -18,6 +18,8 @@ def public_names() -> dict[str, Any]:
     for inside in PACKAGES:
         package = import_module(".".join(filter(None, ("curvote", inside))))
         for name in package.__all__:
+            if name == "__version__":  # a text
+                continue
             thing = getattr(package, name)
             found.setdefault(id(thing), (f"{package.__name__}.{name}", thing))
     return dict(found.values())

@@ -56,6 +56,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "flows/examining/stored.py": {"frozen": "a key of every manifest"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
+    "flows/output/ending.py": {"utility": "a command, and the extra it goes with"},
     "flows/output/card_table.py": {
         "clients": "a line of a data set's card",
         "counts": "what a data set tells of its missing values",

@@ -27,6 +27,7 @@ from tests.run.test_boundary import CHAINS, OF_LABELS, artifacts, numbers
 # Imported by stages, and in no key: each with its reason.
 UNCOUNTED = {
     "curvote.lazy": "finds the module that a name stands in; that one counts",
+    "curvote.extras": "names what to install where a package is missing",
     "curvote.chain.sharded": "calls the stage here, as the store does in a run",
 }
 CLEAN = plain.of("clean") | {"clients": {"train": 60, "test": 40}}
