@@ -9,6 +9,7 @@ PIP := -m pip install --quiet --disable-pip-version-check
 # of pyproject.toml or constraints.txt installs again.
 BASE := $(VENV)/.installed-base
 DEV := $(VENV)/.installed-dev
+DOCS := $(VENV)/.installed-docs
 COMPETITORS := $(patsubst benchmarks/requirements-%.txt,.venv-bench-%/.installed,\
   $(wildcard benchmarks/requirements-*.txt))
 # Benchmarks beside which the competitors run, each in an environment of its own.
@@ -16,7 +17,7 @@ COMPARED := samplers labels_encoding
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo ui test lint faults bench choosing competitors clean
+.PHONY: help demo ui test lint docs faults bench choosing competitors clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +36,10 @@ lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
+
+docs: $(DOCS)  ## build the documentation and run its notebooks: build/docs/index.html
+	$(VENV)/bin/sphinx-build --jobs auto --fail-on-warning --keep-going \
+	  --nitpicky docs build/docs
 
 faults: $(DEV)  ## kill runs and break files, many rounds
 	$(VENV)/bin/python -m pytest -m faults -rP
@@ -68,6 +73,10 @@ $(BASE): pyproject.toml constraints.txt
 
 $(DEV): $(BASE)
 	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all,test,lint,neural,dask,postgres]'
+	@touch $@
+
+$(DOCS): $(DEV)
+	$(VENV)/bin/python $(PIP) -c constraints.txt -e '.[all,docs]'
 	@touch $@
 
 competitors: $(COMPETITORS)
