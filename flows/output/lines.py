@@ -76,9 +76,10 @@ class Kept(RotatingFileHandler):
         super().__init__(path, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
 
     def keep(self, made: dict[str, Any]) -> None:
-        """Write a line as it was said."""
-        text = f"{made['time']} {made['level']:7} {made['message']}"
-        self.handle(logging.makeLogRecord({"msg": text}))
+        """Write what was said, each of its lines with the time."""
+        for said in made["message"].splitlines():
+            text = f"{made['time']} {made['level']:7} {said}"
+            self.handle(logging.makeLogRecord({"msg": text}))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - theirs
         """Do nothing: a full disk under the log ends no schedule."""
