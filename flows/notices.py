@@ -46,11 +46,11 @@ def notify(project: Project, event: Event, pipeline: str, **facts: str | int) ->
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
     notice = {"event": event, "pipeline": pipeline, "time": now, **facts}
-    if wanted.command:
-        _command(wanted.command, notice)
-    urls = os.environ.get(URLS, "").split()
-    if urls:
-        _apprise(urls, notice)
+    with lines.about(pipeline=pipeline):
+        if wanted.command:
+            _command(wanted.command, notice)
+        if urls := os.environ.get(URLS, "").split():
+            _apprise(urls, notice)
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
     for run, owner in records.running(project):
         record = None if is_alive(owner) else load(project, run)
         if record and record.status == "running":
-            finish(project, record, "killed")
+            finish(project, record, "killed", "its process was ended")
 
 
 def save(project: Project, record: RunRecord) -> RunRecord:

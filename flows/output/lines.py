@@ -65,7 +65,9 @@ def line(text: str, level: str = "info", **facts: Any) -> dict[str, Any]:
 
 def show(made: dict[str, Any], stream: TextIO) -> None:
     """Print one line in the form that was chosen."""
-    print(json.dumps(made) if is_json() else made["message"], file=stream, flush=True)
+    text = json.dumps(made) if is_json() else made["message"]
+    # With its end in one piece: several threads may write at once.
+    print(f"{text}\n", end="", file=stream, flush=True)
 
 
 class Kept(RotatingFileHandler):

@@ -46,10 +46,14 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     if not _is_served(place):
         return
     history.end_killed(place, is_alive)
-    why = str(state.message).partition(";")[0].strip().rstrip(".")
-    text = f"killed ({why}); the next run goes on from what is stored"
-    lines.say(text, "error", pipeline=pipeline)
-    notify(place, "failed", pipeline)
+    record = history.latest(place, pipeline)
+    if record is None or record.status != "killed":
+        ended, facts = "killed before it began", {}
+    else:
+        ended, facts = _said(record), {"run": record.id}
+    text = f"{ended} ({state.message}); the next run goes on from what is stored"
+    lines.say(text, "error", pipeline=pipeline, **facts)
+    notify(place, "failed", pipeline, **facts)
 
 
 @flow(
@@ -150,11 +154,12 @@ def _failed(
         (run,) = records.newest(project, pipeline) or [""]
         facts = {"run": run} if run and [run] != known else {}
         text = f"run {run}: {text}" if facts else text
-        notify(project, "failed", pipeline, **facts)
     lines.say(text, "error", **facts)
     frames = "" if isinstance(error, UserError) else f"\n{_frames(error)}"
     get_run_logger().error("%s%s", text, frames)
     logging.disable()  # Prefect would say it again
+    if _is_served(project):
+        notify(project, "failed", pipeline, **facts)
     return Failed(message=text)
 
 

@@ -29,7 +29,8 @@ FLOW = "curvote.flows.serving.scheduled:scheduled"
 # Nobody watches a scheduled run: what fails has to be seen, in its log.
 # A stage's errors are not: Prefect would write out words that may hold values.
 _SEEN = {
-    "PREFECT_LOGGING_LEVEL": "WARNING",
+    "PREFECT_LOGGING_LEVEL": "ERROR",
+    "PREFECT_LOGGING_LOGGERS_PREFECT_FLOW_RUNS_LEVEL": "WARNING",
     "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "CRITICAL",
     "PREFECT_LOGGING_TO_API_ENABLED": "true",
 }
