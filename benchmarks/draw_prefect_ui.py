@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from subprocess import Popen
 
 from benchmarks.browser import ROOT, Page, browser, process
 from curvote.flows.server.access import read_secret
@@ -37,6 +38,8 @@ PEOPLE = {
     "clients": {"train": 200, "vote": 200, "test": 100},
     "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
     "train": {"count": 4, "size": 50},
+    "epsilon": [1, 5],
+    "learners": ["centroid"],
 }
 
 
@@ -45,17 +48,9 @@ def main(chromium: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "hospital"
         _write(root)
-        with process(
-            sys.executable,
-            "-m",
-            "curvote.flows",
-            "serve",
-            "--port",
-            "0",
-            "--project",
-            str(root),
-        ):
-            pages, secret, runs = _after_a_run_of_each(root)
+        command = (sys.executable, "-m", "curvote.flows", "serve", "--port", "0")
+        with process(*command, "--project", str(root), stderr=None) as serving:
+            pages, secret, runs = _after_a_run_of_each(root, serving)
             with browser(chromium, 1280, 1180) as page:
                 _log_in(page, pages, secret)
                 page.open(f"{pages}/v2/runs", seconds=15)
@@ -84,9 +79,13 @@ def _write(root: Path) -> None:
     (root / "pipelines.yaml").write_text(as_yaml({"pipelines": every}))
 
 
-def _after_a_run_of_each(root: Path) -> tuple[str, str, dict[str, str]]:
+def _after_a_run_of_each(
+    root: Path, serving: Popen[str]
+) -> tuple[str, str, dict[str, str]]:
     """Return the address of the pages, the server's secret and the runs' ids."""
     while served_by(root / "data" / "state" / "prefect") is None:
+        if serving.poll() is not None:
+            raise SystemExit("curvote serve has ended")
         time.sleep(1)
     with PrefectServer(root) as server:
         server.wait()
