@@ -42,15 +42,17 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     if os.environ.get(RUNNER_PID) != str(os.getpid()):
         return  # the run itself, told to end
     given = flow_run.parameters
-    pipeline, place = str(given.get("pipeline")), Project(Path(given.get("project")))
+    pipeline, place = (
+        str(given.get("pipeline")),
+        Project(Path(str(given.get("project")))),
+    )
     if not _is_served(place):
         return
+    begun = records.newest(place, pipeline, "running")
     history.end_killed(place, is_alive)
-    record = history.latest(place, pipeline)
-    if record is None or record.status != "killed":
-        ended, facts = "killed before it began", {}
-    else:
-        ended, facts = _said(record), {"run": record.id}
+    killed = [r for r in history.loaded(place, lambda: begun) if r.status == "killed"]
+    ended = _said(killed[0]) if killed else "killed before its run began"
+    facts = {"run": killed[0].id} if killed else {}
     text = f"{ended} ({state.message}); the next run goes on from what is stored"
     lines.say(text, "error", pipeline=pipeline, **facts)
     notify(place, "failed", pipeline, **facts)

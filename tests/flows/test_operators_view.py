@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.environment import SERVED, process_tag
+from curvote.flows.environment import RUNNER_PID, SERVED, process_tag
 from curvote.flows.output import lines
 from curvote.flows.serving import scheduled
 from curvote.run import history
@@ -147,6 +148,27 @@ def test_what_a_bug_says_is_told_to_nobody(
     )
     told = told.replace('KeyError("client 4711")', "")  # our own line above
     assert "4711" not in told
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_killed_run_is_named(
+    begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it had begun; an earlier one that was killed is not told again."""
+    project = project_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setenv(RUNNER_PID, str(os.getpid()))
+    said, _ = deaf(monkeypatch)
+    gone = history.save(project, history._new(project, "tiny", "pid:0@0"))
+    if not begun:
+        history.finish(project, gone, "killed")
+    given = {"pipeline": "tiny", "project": str(tmp_path)}
+    run, state = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
+    scheduled._ended(None, run, state)
+    assert said[0].startswith(f"run {gone.id}: killed" if begun else "killed before")
+    told = json.loads((tmp_path / "told").read_text())
+    assert told.get("run") == (gone.id if begun else None)
 
 
 def deaf(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
