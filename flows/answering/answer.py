@@ -80,6 +80,21 @@ class Owner:
     anew: bool
     yes: bool
 
+    @classmethod
+    def of(
+        cls,
+        ledger: Path | None,
+        outbox: Path | None,
+        classes: str | None,
+        *,
+        anew: bool,
+        yes: bool,
+    ) -> Owner:
+        """Return who answers by the options; ``classes`` is a list as in no,yes."""
+        agreed = Classes(classes.split(",")) if classes else None
+        where = places.ledger(ledger), places.outbox(outbox)
+        return cls(*where, agreed, anew=anew, yes=yes)
+
     def answer(self, asked: Question, hold: Callable[[], Held]) -> dict[str, Any]:
         """Release at most once, and return what happened.
 
