@@ -103,10 +103,7 @@ class Owner:
         with books(self.ledger, places.register()) as opened:
             ledger, _ = opened
             standing = self.standing(opened, asked.server)
-            invited = asked.invitation
-            sender = normal(invited.record or "") or invited.server or standing.name
-            known = outbox.latest(ledger, asked.task, sender)
-            number = known + 1 if self.anew else max(known, 1)
+            sender, number = self._turn(ledger, asked, standing)
             draw = _Draw()
             if not outbox.released_before(ledger, asked.task, sender, number):
                 consent.refuse_classes(self.classes, asked.task.classes)
@@ -132,6 +129,15 @@ class Owner:
             if draw.held and asked.invitation.server:
                 done["notes"] = [*draw.held.notes]
             return done
+
+    def _turn(
+        self, ledger: Ledger, asked: Question, standing: Standing
+    ) -> tuple[str, int]:
+        """Return in whose name a release is, and its number: again, or anew."""
+        invited = asked.invitation
+        sender = normal(invited.record or "") or invited.server or standing.name
+        known = outbox.latest(ledger, asked.task, sender)
+        return sender, known + 1 if self.anew else max(known, 1)
 
     def standing(self, opened: Books, server: str) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""
