@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from curvote import __version__
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent)]
+
+from making.pages import aliases  # noqa: E402 - found by the line above
+
+from curvote import __version__  # noqa: E402
 
 project = "curvote"
 author = "the curvote authors"
@@ -13,19 +21,55 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "sphinx_copybutton",
     "sphinx_design",
+    "making.pages",
 ]
-exclude_patterns = ["build"]
-html_theme = "pydata_sphinx_theme"
-html_title = "curvote"
+exclude_patterns = ["making"]
 
 # Headings of each page are targets of links: as GitHub names them.
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_enable_extensions = ["colon_fence"]
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 # A notebook is run anew by each build, and one that fails fails the build.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 60
+
+# A docstring says each type in words; `names` in it are names of Python, and one that
+# there is not fails the build (docs/making/pages.py).
+default_role = "py:obj"
+autosummary_generate = False
+autodoc_typehints = "none"
+autodoc_inherit_docstrings = False
+autodoc_preserve_defaults = True
+add_module_names = False
+maximum_signature_line_length = 80
+numpydoc_show_class_members = False
+numpydoc_xref_param_type = True
+numpydoc_xref_aliases = aliases()
+numpydoc_xref_ignore = "all"
+# numpydoc links the words of a type to the pages of Python and NumPy, which a build
+# without a network does not know.
+nitpick_ignore_regex = [
+    (r".*", r"python:.*"),
+    (r"py:\w+", r"numpy\..*"),
+]
+
+html_theme = "pydata_sphinx_theme"
+html_title = "curvote"
+html_static_path = ["_static"]
+html_css_files = ["curvote.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navigation_with_keys": False,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "header_links_before_dropdown": 7,
+}
+copyright = "the curvote authors, Apache-2.0"
