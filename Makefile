@@ -37,9 +37,10 @@ lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-docs: $(DOCS)  ## build the documentation and run its notebooks: build/docs/index.html
+docs: $(DOCS)  ## build the documentation, run its notebooks, check its links
 	$(VENV)/bin/sphinx-build --jobs auto --fail-on-warning --keep-going \
 	  --nitpicky docs build/docs
+	$(VENV)/bin/python docs/making/links.py build/docs
 
 faults: $(DEV)  ## kill runs and break files, many rounds
 	$(VENV)/bin/python -m pytest -m faults -rP

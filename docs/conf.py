@@ -72,4 +72,4 @@ html_theme_options = {
     "show_prev_next": True,
     "header_links_before_dropdown": 7,
 }
-copyright = "the curvote authors, Apache-2.0"
+project_copyright = "the curvote authors, Apache-2.0"

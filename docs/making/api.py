@@ -1,4 +1,4 @@
-"""The reference of the library: a page for each public name, made from its docstring."""
+"""The reference of the library: a page for each public name, from its docstring."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TITLES = {
     "curvote.utility": "Utility before collection",
 }
 MEMBERS = "   :members:\n   :inherited-members:\n"
-INTRODUCTION = """What can be imported by name. All of it is typed, and every example on these
-pages is run by the tests. ``from curvote import DirectClassifier`` imports what that
+INTRODUCTION = """What can be imported by name. All of it is typed, and the tests run
+every example on these pages. ``from curvote import DirectClassifier`` imports what that
 class needs and no more.
 """
 
@@ -29,17 +29,19 @@ class needs and no more.
 def pages() -> Iterator[tuple[str, str]]:
     """Yield each page's name and text: one for all names, and one for each of them."""
     packages: dict[str, list[str]] = defaultdict(list)
-    for full, thing in sorted(public_names().items()):
+    public = public_names()
+    for full, thing in sorted(public.items()):
         package, _, name = full.rpartition(".")
         packages[package].append(name)
-        yield f"{full}.rst", _page(package, name, thing)
-    parts = (_part(package, names) for package, names in packages.items())
-    full = [f"{package}.{name}" for package in packages for name in packages[package]]
-    tree = _directive("toctree::", "hidden:", full)
-    yield (
-        "api.rst",
-        _title("API reference", "=") + INTRODUCTION + "\n".join(parts) + tree,
-    )
+        yield f"{_file(full, thing)}.rst", _page(package, name, thing)
+    parts = "\n".join(_part(package, names) for package, names in packages.items())
+    tree = _directive("toctree::", "hidden:", list(map(_file, public, public.values())))
+    yield "api.rst", _title("API reference", "=") + INTRODUCTION + parts + tree
+
+
+def _file(full: str, thing: Any) -> str:
+    """Keep `release` and `Release` apart where files know no capitals."""
+    return full if inspect.isclass(thing) else f"{full}-function"
 
 
 def _part(package: str, names: list[str]) -> str:

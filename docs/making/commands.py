@@ -11,10 +11,10 @@ from curvote.flows.cli import app
 
 INTRODUCTION = """# Commands
 
-This page is made from the program: `curvote COMMAND --help` says the same. Every command
-answers `--help`; `curvote --version` says which curvote it is, and
-`curvote --install-completion` teaches your shell the commands. Exit 0 is done, 1 failed,
-2 something that you can mend, 3 that a run waits for others.
+This page is made from the program: `curvote COMMAND --help` says the same.
+`curvote --version` says which curvote it is, and `curvote --install-completion` teaches
+your shell the commands. Exit 0 is done, 1 failed, 2 something that you can mend, 3 that
+a run waits for others.
 """
 
 
@@ -23,7 +23,8 @@ def pages() -> Iterator[tuple[str, str]]:
     root = typer.main.get_command(app)
     known = list(_leaves(root, "curvote"))
     rows = [
-        f"| [`{name}`](#{_anchor(name)}) | {_first(one)} |" for name, one, _ in known
+        f"| [`{name}`](#{_anchor(name)}) | {_first(command)} |"
+        for name, command, _ in known
     ]
     table = "\n".join(["| command | what it does |", "|---|---|", *rows])
     parts = "\n".join(_part(*each) for each in known)

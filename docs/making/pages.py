@@ -55,7 +55,9 @@ def found(app: Any, env: Any, node: Any, content: Any) -> Any:
     if node.get("refdomain") != "py":
         return None
     target = node["reftarget"]
-    if full := aliases().get(target):
+    first, dot, rest = target.partition(".")
+    if package := aliases().get(first):
+        full = f"{package}{dot}{rest}"
         python, page = env.domains.python_domain, node["refdoc"]
         return python.resolve_xref(env, page, app.builder, "obj", full, node, content)
     if _there(target, node.get("py:module"), node.get("py:class")):
