@@ -29,7 +29,7 @@ exclude_patterns = ["making"]
 
 # Headings of each page are targets of links: as GitHub names them.
 myst_heading_anchors = 4
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "deflist"]
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
