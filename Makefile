@@ -54,7 +54,7 @@ choosing: $(BASE)  ## measure the figure and the tables of docs/choosing.md anew
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.choosing_figure
 
 clean:  ## remove environments and caches, never data
-	rm -rf $(VENV) .venv-bench* build dist *.egg-info .hypothesis
+	rm -rf $(VENV) .venv-bench* build dist docs/reference *.egg-info .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find benchmarks curvote flows tasks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

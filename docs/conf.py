@@ -8,6 +8,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]
 
+import numpydoc.xref  # noqa: E402
 from making.pages import aliases  # noqa: E402 - found by the line above
 
 from curvote import __version__  # noqa: E402
@@ -26,6 +27,7 @@ extensions = [
     "making.pages",
 ]
 exclude_patterns = ["making"]
+smartquotes = False  # an option is `--this`, in prose as well
 
 # Headings of each page are targets of links: as GitHub names them.
 myst_heading_anchors = 4
@@ -44,19 +46,16 @@ default_role = "py:obj"
 autosummary_generate = False
 autodoc_typehints = "none"
 autodoc_inherit_docstrings = False
-autodoc_preserve_defaults = True
 add_module_names = False
+toc_object_entries_show_parents = "hide"
 maximum_signature_line_length = 80
 numpydoc_show_class_members = False
 numpydoc_xref_param_type = True
 numpydoc_xref_aliases = aliases()
 numpydoc_xref_ignore = "all"
-# numpydoc links the words of a type to the pages of Python and NumPy, which a build
-# without a network does not know.
-nitpick_ignore_regex = [
-    (r".*", r"python:.*"),
-    (r"py:\w+", r"numpy\..*"),
-]
+# By itself numpydoc links `int` and `array` to the pages of Python and NumPy, which a
+# build without a network does not know.
+numpydoc.xref.DEFAULT_LINKS.clear()
 
 html_theme = "pydata_sphinx_theme"
 html_title = "curvote"

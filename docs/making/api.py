@@ -60,7 +60,8 @@ def _directive(name: str, option: str, lines: list[str]) -> str:
 
 def _page(package: str, name: str, thing: Any) -> str:
     kind = "autoclass" if inspect.isclass(thing) else "autofunction"
-    text = _title(name, "=") + f".. currentmodule:: {package}\n\n.. {kind}:: {name}\n"
+    title = f"{package}.{name}".removeprefix("curvote.")
+    text = _title(title, "=") + f".. currentmodule:: {package}\n\n.. {kind}:: {name}\n"
     return text + MEMBERS if kind == "autoclass" else text
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 LEADS = {("a", "href"), ("area", "href")}  # whoever follows one asked for it
-IN_STYLE = re.compile(r"(?:url\(|@import\s)\s*[\"']?(?!data:)([^\"')\s]+)")
+IN_STYLE = re.compile(r"(?:url\(|@import\s+(?!url))\s*[\"']?(?!data:)([^\"')\s]+)")
 
 
 class Link(NamedTuple):
