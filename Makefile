@@ -38,6 +38,7 @@ lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/lint-imports
 
 docs: $(DOCS)  ## build the documentation, run its notebooks, check its links
+	rm -rf build/docs  # a page that did not change would not be warned of again
 	$(VENV)/bin/sphinx-build --jobs auto --fail-on-warning --keep-going \
 	  --nitpicky docs build/docs
 	$(VENV)/bin/python docs/making/links.py build/docs
