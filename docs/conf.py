@@ -38,7 +38,7 @@ copybutton_prompt_is_regexp = True
 # A notebook is run anew by each build, and one that fails fails the build.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 60
+nb_execution_timeout = 300  # of a cell; they take seconds, but machines are shared
 
 # A docstring says each type in words; `names` in it are names of Python, and one that
 # there is not fails the build (docs/making/pages.py).
