@@ -6,8 +6,9 @@ A record alone tells the former; the latter is read from the manifests, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from curvote.chain.axis import Cell
@@ -75,6 +76,16 @@ def keys_changed(
         if a != b
     ]
     return found, len(places) - len(found)
+
+
+def grouped(keys: Sequence[Renamed]) -> list[tuple[str, str, str]]:
+    """Return (stage, cell, reasons), a row for all cells of a stage with one reason."""
+    rows = []
+    for (stage, why), group in groupby(keys, lambda one: (one.stage, one.reasons)):
+        own = list(group)
+        cell = str(own[0].cell) if len(own) == 1 else f"{len(own)} cells"
+        rows.append((stage, cell, "; ".join(why)))
+    return rows
 
 
 def from_before(one: RunRecord | None, other: RunRecord) -> str:
