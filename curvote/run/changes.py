@@ -19,8 +19,9 @@ from curvote.run.store.artifacts import artifact
 
 # What these say changes no number of a run.
 _WORDS: Final = ("description", "schedule")
+_TOLD: Final = 6
 _FOLLOWS: Final = "input "
-GONE: Final = "unknown: `curvote gc` took the artifact of {which}"
+GONE: Final = "unknown: the artifact of {which} is not there, or not any more"
 
 
 @dataclass(frozen=True)
@@ -95,11 +96,14 @@ def from_before(one: RunRecord | None, other: RunRecord) -> str:
     """
     if one is None:
         return "the first"
+    if not (one.config and other.config):
+        return f"{'this one' if one.config else 'the one before'} could not be planned"
     told = [str(each) for each in settings_changed(one, other)]
     if not told and _keys(one) != _keys(other):
         anew = (s["reason"] for s in other.steps if s["action"] == "run")
         told = [r for r in dict.fromkeys(anew) if not r.startswith(_FOLLOWS)]
-    return ", ".join(told) or "nothing"
+    more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
+    return ", ".join(told[:_TOLD] + more) or "nothing"
 
 
 def _keys(record: RunRecord) -> dict[tuple[str, Cell], str]:

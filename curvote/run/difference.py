@@ -9,7 +9,7 @@ from typing import Any
 from curvote.errors import UserError
 from curvote.run.changes import Renamed, Setting, keys_changed, settings_changed
 from curvote.run.history import RunRecord
-from curvote.run.loaded import find, need_scores
+from curvote.run.loaded import find, need_plan, need_scores
 from curvote.run.pages import page_of
 from curvote.run.project import Project
 from curvote.run.score_changes import ALPHA, Change, score_changes, share_replicates
@@ -64,8 +64,13 @@ class Difference:
 
 
 def difference(project: Project, a: str, b: str) -> Difference:
-    """Compare two runs, each named by its id or by its pipeline (`loaded.find`)."""
+    """Compare two runs, each named by its id or by its pipeline (`loaded.find`).
+
+    UserError: there is no such run, or it could not even be planned.
+    """
     one, other = find(project, a), find(project, b)
+    for run in (one, other):
+        need_plan(run)
     keys, same = keys_changed(project, one, other)
     scores, notes = _scores(project, one, other)
     return Difference(

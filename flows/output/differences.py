@@ -71,6 +71,11 @@ def _print_pages(found: Difference, page: Path | None) -> None:
         print(f"  side by side: {from_here(page)}")
         return
     for which, run, own in zip("AB", (found.a, found.b), found.pages, strict=True):
-        missing = f"none; `curvote report {run.pipeline} --run {run.id}` draws them"
-        print(f"  {which}: {from_here(own) if own else missing}")
+        print(f"  {which}: {from_here(own) if own else _no_page(run)}")
     print("  `--page` draws them side by side")
+
+
+def _no_page(run: RunRecord) -> str:
+    if run.status != "completed":
+        return f"none: the run is {run.status}"
+    return f"none; `curvote report {run.pipeline} --run {run.id}` draws them"

@@ -91,7 +91,7 @@ def test_what_gc_took_leaves_the_rest_to_compare(place: Project) -> None:
         for root in moved:
             shutil.move(root / ".away", root / "aggregate")
     assert [str(s) for s in found.settings] == ["aggregate.cutoff 0.7 -> 0.55"]
-    assert {"unknown: `curvote gc` took the artifact of A and B"} == {
+    assert {"unknown: the artifact of A and B is not there, or not any more"} == {
         reason for one in found.keys for reason in one.reasons
     }
     assert found.scores == []
@@ -129,6 +129,8 @@ def test_a_list_of_runs_says_what_changed_since_the_one_before() -> None:
     assert from_before(one, one) == "nothing"
     assert from_before(one, other) == "code curvote.server.train changed"
     assert from_before(one, replace(other, config={"seed": 2})) == "seed 1 -> 2"
+    assert from_before(one, _record()) == "this one could not be planned"
+    assert from_before(_record(), one) == "the one before could not be planned"
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.3])
