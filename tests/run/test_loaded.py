@@ -118,7 +118,7 @@ def test_a_run_that_did_not_end_says_so(tmp_path: Path) -> None:
 def test_a_cell_is_a_mapping(finished: Project) -> None:
     """Whoever gives a learner's name is told what to write."""
     run = curvote.load_run("tiny", finished.root)
-    with pytest.raises(UserError, match="'centroid' is none; write .axis: value"):
+    with pytest.raises(UserError, match="'centroid' is none; write"):
         run.model("centroid")  # type: ignore[arg-type]
 
 
