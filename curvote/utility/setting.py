@@ -135,9 +135,9 @@ def setting(
 ) -> Setting:
     """Return a checked `Setting`; ``others`` are its other fields.
 
-    ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1
-    or its name, once; ``bounds`` (s, 2) have low < high. A model that is no fitted classifier of
-    two classes or more, or anything else that is wrong, is a UserError.
+    ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1, or
+    its name, once; ``bounds`` (s, 2) have low < high. A model that is no fitted
+    classifier of two classes or more, or anything else that is wrong, is a UserError.
     """
     rows = _table(model, records)
     names = _names(model, features, rows.shape[1])
@@ -177,9 +177,7 @@ def _regresses(model: Any) -> bool:
         return False
 
 
-def _columns(
-    sensitive: Sequence[int | str], names: tuple[str, ...]
-) -> tuple[int, ...]:
+def _columns(sensitive: Sequence[int | str], names: tuple[str, ...]) -> tuple[int, ...]:
     columns = tuple(_column(each, names) for each in sensitive)
     if not columns or len(set(columns)) < len(columns) or max(columns) >= len(names):
         raise UserError(
