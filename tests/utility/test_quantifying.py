@@ -138,6 +138,8 @@ def test_features_may_be_named():
     found = asked(model, people[:40], sensitive=["age", "bmi"])
     placed = asked(model, people[:40])
     np.testing.assert_array_equal(found.agreement, placed.agreement)
-    assert repr(found).startswith(f"Agreement(mean={found.agreement.mean():.3f}, worst=")
-    with pytest.raises(UserError, match="sensitive is 'weight'. Known: .*age"):
+    assert repr(found).startswith(
+        f"Agreement(mean={found.agreement.mean():.3f}, worst="
+    )
+    with pytest.raises(UserError, match=r"sensitive is 'weight'\. Known: .*age"):
         asked(model, people, sensitive=["weight", 0])
