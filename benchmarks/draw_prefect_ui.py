@@ -1,10 +1,12 @@
-"""Draw docs/prefect-ui.png: Prefect's pages of a served project, in a headless browser.
+"""Draw two of Prefect's pages of a served project, in a headless browser.
 
     python -m benchmarks.draw_prefect_ui /usr/bin/chromium
 
-Serves the demo pipeline of a temporary project, orders two runs as the page's own
-button does, logs in as a user would (the page keeps what was typed under the name that
-stands below) and takes one picture. Needs Chromium; takes about two minutes.
+docs/prefect-ui.png shows the runs of three pipelines of a temporary project, one that
+completes, one whose file is not there and one that waits for envelopes;
+docs/prefect-failed.png the page of the second. Orders each as the page's own button
+does and logs in as a user would (the page keeps what was typed under the name that
+stands below). Needs Chromium; takes about two minutes.
 """
 
 from __future__ import annotations
@@ -14,14 +16,31 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from subprocess import Popen
 
-from benchmarks.browser import ROOT, browser, process
+from benchmarks.browser import ROOT, Page, browser, process
 from curvote.flows.server.access import read_secret
 from curvote.flows.server.private import PrefectServer, served_by
 from curvote.run.config.yaml_lines import as_yaml, parsed
 
-PICTURE = ROOT / "docs" / "prefect-ui.png"
+DOCS = ROOT / "docs"
 WEEKLY = {"cron": "0 6 * * 1", "timezone": "Europe/London"}
+PEOPLE = {
+    "source": {
+        "name": "table",
+        "path": "people.csv",
+        "id": "person",
+        "label": "outcome",
+        "positive": "ill",
+        "features": ["age", "dose"],
+        "bounds": {"age": [18, 100], "dose": [0, 6]},
+    },
+    "clients": {"train": 200, "vote": 200, "test": 100},
+    "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
+    "train": {"count": 4, "size": 50},
+    "epsilon": [1, 5],
+    "learners": ["centroid"],
+}
 
 
 def main(chromium: str) -> None:
@@ -29,40 +48,56 @@ def main(chromium: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder) / "hospital"
         _write(root)
-        with process(
-            sys.executable, "-m", "curvote.flows", "serve", "--project", str(root)
-        ):
-            place, secret = _after_two_runs(root)
-            kept = base64.b64encode(secret.encode()).decode()
-            with browser(chromium, 1280, 860) as page:
-                page.open(place, seconds=5)
-                page.run(f"localStorage.setItem('prefect-password', '{kept}')")
-                page.open(place, seconds=15)
-                page.draw(PICTURE)
+        command = (sys.executable, "-m", "curvote.flows", "serve", "--port", "0")
+        with process(*command, "--project", str(root), stderr=None) as serving:
+            pages, secret, runs = _after_a_run_of_each(root, serving)
+            with browser(chromium, 1280, 1180) as page:
+                _log_in(page, pages, secret)
+                page.open(f"{pages}/v2/runs", seconds=15)
+                page.draw(DOCS / "prefect-ui.png")
+            with browser(chromium, 1280, 700) as page:
+                _log_in(page, pages, secret)
+                page.open(f"{pages}/v2/runs/flow-run/{runs['people']}", seconds=15)
+                page.draw(DOCS / "prefect-failed.png")
+
+
+def _log_in(page: Page, pages: str, secret: str) -> None:
+    kept = base64.b64encode(secret.encode()).decode()
+    page.open(pages, seconds=5)
+    page.run(f"localStorage.setItem('prefect-password', '{kept}')")
 
 
 def _write(root: Path) -> None:
     root.mkdir()
-    demo = parsed((ROOT / "pipelines.yaml").read_text())["pipelines"]["demo"]
-    own = demo | {"learners": ["centroid"], "schedule": WEEKLY}
-    text = as_yaml({"pipelines": {"demo": own}})
-    (root / "pipelines.yaml").write_text(text)
+    known = parsed((ROOT / "pipelines.yaml").read_text())["pipelines"]
+    made = {
+        "demo": known["demo"] | {"learners": ["centroid"]},
+        "people": PEOPLE,
+        "remote": known["phonemes-remote"],
+    }
+    every = {name: each | {"schedule": WEEKLY} for name, each in made.items()}
+    (root / "pipelines.yaml").write_text(as_yaml({"pipelines": every}))
 
 
-def _after_two_runs(root: Path) -> tuple[str, str]:
-    """Return the address of the deployment's page and the secret of the server."""
+def _after_a_run_of_each(
+    root: Path, serving: Popen[str]
+) -> tuple[str, str, dict[str, str]]:
+    """Return the address of the pages, the server's secret and the runs' ids."""
     while served_by(root / "data" / "state" / "prefect") is None:
+        if serving.poll() is not None:
+            raise SystemExit("curvote serve has ended")
         time.sleep(1)
     with PrefectServer(root) as server:
         server.wait()
         from prefect.deployments import run_deployment
 
-        time.sleep(10)  # until the deployment is registered
-        for _ in range(2):
-            run = run_deployment("scheduled/demo", as_subflow=False)
+        time.sleep(30)  # until the deployments are registered
+        runs = {
+            name: str(run_deployment(f"scheduled/{name}", as_subflow=False).id)
+            for name in ("demo", "people", "remote")
+        }
         pages = server.url.removesuffix("/api")
-        place = f"{pages}/v2/deployments/deployment/{run.deployment_id}"
-        return place, read_secret(server.secret_file)
+        return pages, read_secret(server.secret_file), runs
 
 
 if __name__ == "__main__":

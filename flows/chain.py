@@ -34,6 +34,7 @@ from curvote.run.release.publishing import publish
 from curvote.tasks.page import page
 from curvote.tasks.perform import Context
 from curvote.tasks.stages import task_of
+from curvote.tasks.unsaid import UnsaidError, unsaid
 
 # One task at a time: a stage is already parallel inside (--workers).
 RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers=1))
@@ -75,10 +76,11 @@ def perform(pipeline: str, project: str, asked: Asked) -> str:
     mark_alive()
     place = find_project(Path(project))
     history.end_killed(place, is_alive)
-    file = file_of(place, pipeline)
-    plan = _plan(place, pipeline, asked, file)
-    with file.placing(pipeline), lines.about(pipeline=pipeline):
-        record = _recorded(place, plan, asked)
+    with unsaid():
+        file = file_of(place, pipeline)
+        plan = _plan(place, pipeline, asked, file)
+        with file.placing(pipeline), lines.about(pipeline=pipeline):
+            record = _recorded(place, plan, asked)
     return record.id
 
 
@@ -107,18 +109,21 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     try:
         with lines.about(run=record.id):
             _do(project, plan, record, asked)
-        status = _status(project, plan)
+        status, why = _outcome(project, plan)
     except Exception as error:
         status, why = "failed", reason(error)
         raise
     finally:
         history.finish(project, record, status, why)
+    if status == "blocked":
+        notify(project, "blocked", record.pipeline, run=record.id)
     return record
 
 
 def reason(error: Exception) -> str:
     """Return why a run failed, as its record keeps it: a user's error in its words."""
-    return str(error) if isinstance(error, UserError) else type(error).__name__
+    told = isinstance(error, UserError | UnsaidError)
+    return str(error) if told else type(error).__name__
 
 
 def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:
@@ -152,11 +157,11 @@ def _submitted(plan: Plan, context: Context) -> Iterator[PrefectFuture[Any]]:
         yield made
 
 
-def _status(project: Project, plan: Plan) -> str:
-    """Return how the run ended; before that, publish what open rounds wait for."""
+def _outcome(project: Project, plan: Plan) -> tuple[str, str]:
+    """Return how the run ended, and why; first publish what open rounds wait for."""
     tell_published(publish(project, plan.configured, plan.steps))
     if not plan.blocked():
-        return "completed" if plan.complete else "partial"
-    print(f"blocked ({plan.blocked()[0].reason})", flush=True)
-    notify(project, "blocked", plan.configured.name)
-    return "blocked"
+        return ("completed" if plan.complete else "partial"), ""
+    why = plan.blocked()[0].reason
+    print(f"blocked ({why})", flush=True)
+    return "blocked", why

@@ -2,7 +2,8 @@
 
 Whom, says `runtime.notify` of pipelines.yaml (a command of one's own) and the variable
 CURVOTE_NOTIFY_URLS (addresses as Apprise knows them, parted by spaces). A notice says
-which pipeline and what happened: no value, no client, no word of an error.
+which pipeline, what happened and to which run: no value, no client, no word of an
+error.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import os
 import subprocess
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from curvote.errors import UserError
@@ -24,11 +26,12 @@ from curvote.run.project import Project
 
 URLS = "CURVOTE_NOTIFY_URLS"
 _SECONDS = 30.0
-_TITLES = {
-    "failed": "{pipeline} failed",
-    "blocked": "{pipeline} waits for envelopes",
-    "missed": "{pipeline} missed a run",
-    "recovered": "{pipeline} succeeds again",
+# What Apprise shows of each: its own word for how bad it is, and a title.
+_SHOWN = {
+    "failed": ("failure", "{pipeline} failed"),
+    "blocked": ("info", "{pipeline} is blocked: it waits for envelopes"),
+    "missed": ("warning", "{pipeline} missed a run"),
+    "recovered": ("success", "{pipeline} has recovered"),
 }
 
 
@@ -43,11 +46,11 @@ def notify(project: Project, event: Event, pipeline: str, **facts: str | int) ->
         return
     now = datetime.now(UTC).isoformat(timespec="seconds")
     notice = {"event": event, "pipeline": pipeline, "time": now, **facts}
-    if wanted.command:
-        _command(wanted.command, notice)
-    urls = os.environ.get(URLS, "").split()
-    if urls:
-        _apprise(urls, notice)
+    with lines.about(pipeline=pipeline):
+        if wanted.command:
+            _command(wanted.command, notice)
+        if urls := os.environ.get(URLS, "").split():
+            _apprise(urls, notice)
 
 
 @contextlib.contextmanager
@@ -91,13 +94,15 @@ def _apprise(urls: list[str], notice: dict[str, Any]) -> None:
     from apprise import Apprise
 
     logging.getLogger("apprise").setLevel(logging.CRITICAL)
-    title = _TITLES[notice["event"]].format(pipeline=notice["pipeline"])
+    kind, form = _SHOWN[notice["event"]]
+    title = f"curvote: {form.format(pipeline=notice['pipeline'])}"
     body = "\n".join(f"{name}: {value}" for name, value in notice.items())
     senders = Apprise()
     if not all(map(senders.add, urls)):
         _warn(f"an address in {URLS} is none that Apprise knows")
     try:
-        sent = not len(senders) or senders.notify(title=f"curvote: {title}", body=body)
+        told = partial(senders.notify, title=title, body=body, notify_type=kind)
+        sent = not len(senders) or told()
     except Exception as error:  # noqa: BLE001 - theirs; a notice must not fail a run
         _warn(type(error).__name__)
     else:

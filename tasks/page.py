@@ -8,6 +8,7 @@ from prefect import task
 
 from curvote.run.history import RunRecord
 from curvote.tasks.perform import OPTIONS, Context
+from curvote.tasks.unsaid import unsaid
 
 _OPTIONS: dict[str, Any] = OPTIONS | {"task_run_name": "page"}
 
@@ -17,4 +18,5 @@ def page(context: Context, record: RunRecord) -> str:
     """Write the HTML report and its figures; return the page's path."""
     from curvote.reporting.report import report
 
-    return str(report(context.project, record))
+    with unsaid():
+        return str(report(context.project, record))

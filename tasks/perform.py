@@ -16,6 +16,7 @@ from curvote.run.execute import execute
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.store.artifacts import ArtifactRef, artifact
+from curvote.tasks.unsaid import unsaid
 
 Progress = Callable[[Step, int, int], None]
 
@@ -51,10 +52,11 @@ def perform(context: Context, step: Step) -> ArtifactRef | State[ArtifactRef]:
     """Return the reference of a step's artifact; a reused one as a state named so."""
     if step.action == "reuse":
         return Completed(name="Reused", data=artifact(context.project, *step.id).ref)
-    return execute(
-        context.project,
-        step,
-        engine=context.engine,
-        block=context.block,
-        progress=lambda done, of: context.progress(step, done, of),
-    )
+    with unsaid():
+        return execute(
+            context.project,
+            step,
+            engine=context.engine,
+            block=context.block,
+            progress=lambda done, of: context.progress(step, done, of),
+        )

@@ -25,7 +25,8 @@ class RunRecord:
     envelopes), failed, interrupted or killed; ``owner`` names the process that runs it.
     ``sequence`` is its place among all runs, whatever the clock says; 0 until it is
     saved, and in the records of earlier versions, which come before all others. ``why``
-    is what a failed run said; one that could not even be planned has no steps.
+    is what a failed run said, or what a blocked one waits for; one that could not even
+    be planned has no steps.
     """
 
     id: str
@@ -92,7 +93,7 @@ def _planned(step: Step) -> dict[str, Any]:
 def finish(
     project: Project, record: RunRecord, status: str, why: str = ""
 ) -> RunRecord:
-    """Write down how a run ended, and why it failed."""
+    """Write down how a run ended, and why it failed or waits."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     return save(project, replace(record, status=status, finished=now, why=why))
 
@@ -102,7 +103,7 @@ def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
     for run, owner in records.running(project):
         record = None if is_alive(owner) else load(project, run)
         if record and record.status == "running":
-            finish(project, record, "killed")
+            finish(project, record, "killed", "its process was ended")
 
 
 def save(project: Project, record: RunRecord) -> RunRecord:

@@ -65,7 +65,9 @@ def line(text: str, level: str = "info", **facts: Any) -> dict[str, Any]:
 
 def show(made: dict[str, Any], stream: TextIO) -> None:
     """Print one line in the form that was chosen."""
-    print(json.dumps(made) if is_json() else made["message"], file=stream, flush=True)
+    text = json.dumps(made) if is_json() else made["message"]
+    # With its end in one piece: several threads may write at once.
+    print(f"{text}\n", end="", file=stream, flush=True)
 
 
 class Kept(RotatingFileHandler):
@@ -76,9 +78,10 @@ class Kept(RotatingFileHandler):
         super().__init__(path, maxBytes=1 << 20, backupCount=3, encoding="utf-8")
 
     def keep(self, made: dict[str, Any]) -> None:
-        """Write a line as it was said."""
-        text = f"{made['time']} {made['level']:7} {made['message']}"
-        self.handle(logging.makeLogRecord({"msg": text}))
+        """Write what was said, each of its lines with the time."""
+        for said in made["message"].splitlines():
+            text = f"{made['time']} {made['level']:7} {said}"
+            self.handle(logging.makeLogRecord({"msg": text}))
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - theirs
         """Do nothing: a full disk under the log ends no schedule."""

@@ -179,7 +179,11 @@ def pause(ids: Sequence[UUID]) -> None:
 
 
 async def pass_over(ids: Sequence[UUID]) -> dict[str, int]:
-    """Delete all but the latest of the late runs of each of these; count them."""
+    """Delete all but the earliest late run of each of these; count them.
+
+    The earliest keeps its place: with the latest, a pipeline whose firings always come
+    due with those of others would never have its turn.
+    """
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
@@ -194,7 +198,7 @@ async def pass_over(ids: Sequence[UUID]) -> dict[str, int]:
             if run.auto_scheduled:
                 late[str(run.parameters.get("pipeline"))].append(run)
         for runs in late.values():
-            for run in runs[:-1]:
+            for run in runs[1:]:
                 await client.delete_flow_run(run.id)
     return {name: len(runs) - 1 for name, runs in late.items() if len(runs) > 1}
 

@@ -5,18 +5,21 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from traceback import format_tb
+from typing import Any, TypeVar
 
 from prefect import flow, get_run_logger
+from prefect.client.schemas.objects import State
+from prefect.states import Completed, Failed
 
-from curvote.errors import UserError
+from curvote.errors import InternalError, UserError
 from curvote.flows.chain import RUNNER, Asked, perform, reason
 from curvote.flows.environment import (
     RUNNER_PID,
     SERVED,
+    is_alive,
     no_idle_workers,
     process_tag,
 )
@@ -26,10 +29,11 @@ from curvote.flows.retention import sweep
 from curvote.flows.tracking import log as tracking
 from curvote.run import history, records
 from curvote.run.config.file import PipelinesFile
-from curvote.run.config.runtime import Event
 from curvote.run.config.schema import Schedule
+from curvote.run.history import RunRecord
 from curvote.run.project import Project, find_project
 
+T = TypeVar("T")
 _ENDED_BADLY = ("failed", "interrupted", "killed")
 
 
@@ -37,11 +41,21 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     """Tell of a run whose process was ended from outside; its runner sees that."""
     if os.environ.get(RUNNER_PID) != str(os.getpid()):
         return  # the run itself, told to end
-    pipeline = str(flow_run.parameters.get("pipeline"))
-    why = str(state.message).partition(";")[0].strip().rstrip(".")
-    text = f"ended before its time ({why}); the next run goes on from what is stored"
-    lines.say(text, "error", pipeline=pipeline)
-    _notify(pipeline, str(flow_run.parameters.get("project")))
+    given = flow_run.parameters
+    pipeline, place = (
+        str(given.get("pipeline")),
+        Project(Path(str(given.get("project")))),
+    )
+    if not _is_served(place):
+        return
+    begun = records.newest(place, pipeline, "running")
+    history.end_killed(place, is_alive)
+    killed = [r for r in history.loaded(place, lambda: begun) if r.status == "killed"]
+    ended = _said(killed[0]) if killed else "killed before its run began"
+    facts = {"run": killed[0].id} if killed else {}
+    text = f"{ended} ({state.message}); the next run goes on from what is stored"
+    lines.say(text, "error", pipeline=pipeline, **facts)
+    notify(place, "failed", pipeline, **facts)
 
 
 @flow(
@@ -50,23 +64,57 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     task_runner=RUNNER,
     on_crashed=[_ended],
 )
-def scheduled(pipeline: str, project: str) -> str:
+def scheduled(pipeline: str, project: str) -> State[None]:
     """Run one pipeline of the served project that carries a schedule, as it stands.
 
     Whoever may use the server names a pipeline and no more: no override, no release
-    anew, no other project. Returns the id of the run record. UserError: another one.
+    anew, no other project. Returns how it ended, for Prefect's page: in the words of
+    the run record, which hold no value of anybody's.
     """
     place = Project(Path(project))
-    with lines.about(pipeline=pipeline), _told(pipeline, project), no_idle_workers():
-        schedule = _checked(pipeline, project)
-        before = history.latest(place, pipeline)
-        run_id = _tried(schedule, lambda: _recorded(place, pipeline))
-        record = history.load(place, run_id)
-        lines.say(f"run {run_id}: {record.status if record else 'gone'}", run=run_id)
-        _tell_recovered(place, pipeline, before)
-        tracking.repair(place)
-        sweep(place)
-        return run_id
+    with lines.about(pipeline=pipeline), no_idle_workers():
+        known = records.newest(place, pipeline) if _is_served(place) else []
+        try:
+            record = _done(place, pipeline)
+        except Exception as error:  # noqa: BLE001 - said, in its record's words
+            return _failed(place, pipeline, error, known)
+        text = _said(record)
+        lines.say(text, run=record.id)
+        if record.status == "blocked":
+            get_run_logger().warning(text)
+            return Completed(name="Blocked", message=text)
+        return Completed(message=text)
+
+
+def _done(project: Project, pipeline: str) -> RunRecord:
+    """Run as often as the schedule says; return the record of the run that ended well.
+
+    UserError: another project, or no schedule.
+    """
+    if not _is_served(project):
+        served = os.environ.get(SERVED)
+        raise UserError(f"{str(project.root)!r} is not served here; {served} is.")
+    bad = _ended_badly(project, pipeline)
+    schedule = _schedule(project, pipeline)
+    run_id = _tried(schedule, lambda: _performed(project, pipeline))
+    record = history.load(project, run_id)
+    if record is None:
+        raise InternalError(f"the record of run {run_id} is gone")
+    if bad and record.status == "completed":
+        notify(project, "recovered", pipeline, run=run_id)
+    tracking.repair(project)
+    sweep(project)
+    return record
+
+
+def _schedule(project: Project, pipeline: str) -> Schedule:
+    file = PipelinesFile(find_project(project.root))
+    if pipeline not in file.names():
+        raise UserError(f"pipelines.yaml has no pipeline {pipeline!r}.")
+    stated = _recorded(project, pipeline, lambda: file.configured(pipeline).pipeline)
+    if stated.schedule is None:
+        raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")
+    return stated.schedule
 
 
 def _tried(schedule: Schedule, once: Callable[[], str]) -> str:
@@ -76,59 +124,69 @@ def _tried(schedule: Schedule, once: Callable[[], str]) -> str:
             return once()
         except Exception as error:  # noqa: BLE001 - the last try's goes on
             wait = f"{schedule.retry_delay:g} s ({left} left)"
-            lines.say(f"not done: {reason(error)}; again in {wait}", "warning")
+            lines.say(f"failed: {reason(error)}; again in {wait}", "warning")
             time.sleep(schedule.retry_delay)
     return once()
 
 
-def _recorded(project: Project, pipeline: str) -> str:
-    """Run; one that could not even be planned is on record, too."""
+def _performed(project: Project, pipeline: str) -> str:
+    return _recorded(
+        project, pipeline, lambda: perform(pipeline, str(project.root), Asked())
+    )
+
+
+def _recorded(project: Project, pipeline: str, do: Callable[[], T]) -> T:
+    """Do it; what fails before a run is on record is put there, too."""
     known = records.newest(project, pipeline)
     try:
-        return perform(pipeline, str(project.root), Asked())
+        return do()
     except Exception as error:
         if records.newest(project, pipeline) == known:
             history.refused(project, pipeline, reason(error), process_tag())
         raise
 
 
-@contextmanager
-def _told(pipeline: str, project: str) -> Iterator[None]:
-    """Let an error end the run with its message; a traceback is for Prefect's log."""
-    try:
-        yield
-    except UserError as error:
-        lines.say(f"not done: {error}", "error")
-        get_run_logger().error("%s", error)  # for Prefect's page of the run
-        logging.disable()  # Prefect would say it again, with a traceback
-        _notify(pipeline, project)
-        raise
-    except Exception as error:
-        log = Path(os.environ["PREFECT_HOME"]) / "runner.log"
-        lines.say(f"failed ({type(error).__name__}); see {log}", "error")
-        _notify(pipeline, project)
-        raise
+def _failed(
+    project: Project, pipeline: str, error: Exception, known: list[str]
+) -> State[None]:
+    """Say why, once in each place; ``known`` is the run before, if there was one."""
+    facts = {}
+    text = f"failed: {reason(error)}"
+    if _is_served(project):
+        (run,) = records.newest(project, pipeline) or [""]
+        facts = {"run": run} if run and [run] != known else {}
+        text = f"run {run}: {text}" if facts else text
+    lines.say(text, "error", **facts)
+    frames = "" if isinstance(error, UserError) else f"\n{_frames(error)}"
+    get_run_logger().error("%s%s", text, frames)
+    logging.disable()  # Prefect would say it again
+    if _is_served(project):
+        notify(project, "failed", pipeline, **facts)
+    return Failed(message=text)
 
 
-def _tell_recovered(
-    project: Project, pipeline: str, before: history.RunRecord | None
-) -> None:
-    """Tell of the first success after a run that ended badly."""
-    now = history.latest(project, pipeline)
-    if before and before.status in _ENDED_BADLY and now and now.status == "completed":
-        _notify(pipeline, str(project.root), "recovered")
+def _frames(error: BaseException) -> str:
+    """Return the lines of code that an error went through: no word of its own."""
+    cause = error.__cause__
+    first = f"{_frames(cause)}" if cause else ""
+    return first + "".join(format_tb(error.__traceback__))
 
 
-def _notify(pipeline: str, project: str, event: Event = "failed") -> None:
-    if project == os.environ.get(SERVED):  # no other project has a say
-        notify(Project(Path(project)), event, pipeline)
+def _said(record: RunRecord) -> str:
+    """Return how a run ended, in the words that `curvote status` has for it."""
+    ended = f"run {record.id}: {record.status}"
+    return f"{ended}: {record.why}" if record.why else ended
 
 
-def _checked(pipeline: str, project: str) -> Schedule:
-    served = os.environ.get(SERVED)
-    if project != served:
-        raise UserError(f"{project!r} is not served here; {served} is.")
-    stated = PipelinesFile(find_project(Path(project))).configured(pipeline).pipeline
-    if stated.schedule is None:
-        raise UserError("it carries no schedule in pipelines.yaml, so nothing runs it.")
-    return stated.schedule
+def _ended_badly(project: Project, pipeline: str) -> bool:
+    """Say whether a pipeline has failed or been killed since its last success."""
+    statuses = ("completed", *_ENDED_BADLY)
+    last = [n for s in statuses for n in records.newest(project, pipeline, s)]
+    found = history.loaded(project, lambda: last)
+    latest = max(found, key=lambda record: (record.sequence, record.id), default=None)
+    return latest is not None and latest.status != "completed"
+
+
+def _is_served(project: Project) -> bool:
+    """Say whether it is the one that is served: no other has a say."""
+    return str(project.root) == os.environ.get(SERVED)

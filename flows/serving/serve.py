@@ -27,7 +27,13 @@ from curvote.run.project import Project
 
 FLOW = "curvote.flows.serving.scheduled:scheduled"
 # Nobody watches a scheduled run: what fails has to be seen, in its log.
-_SEEN = {"PREFECT_LOGGING_LEVEL": "ERROR", "PREFECT_LOGGING_TO_API_ENABLED": "true"}
+# A stage's errors are not: Prefect would write out words that may hold values.
+_SEEN = {
+    "PREFECT_LOGGING_LEVEL": "ERROR",
+    "PREFECT_LOGGING_LOGGERS_PREFECT_FLOW_RUNS_LEVEL": "WARNING",
+    "PREFECT_LOGGING_LOGGERS_PREFECT_TASK_RUNS_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_ENABLED": "true",
+}
 # SIGTERM to the end: what runs is told, then killed; then the server.
 _RUNNER_ENDS, _SERVER_ENDS = 4.0, 2.5
 
@@ -63,7 +69,7 @@ def serve(
         check(schedules)  # imports Prefect, while the server starts
         told = _told(project, metrics_port)
         with _supervisor(project, schedules, flow, server, told) as supervisor:
-            _announce(server, schedules)
+            _announce(told, server, schedules)
             _watch(supervisor)
 
 
@@ -102,6 +108,7 @@ def _watch(supervisor: Supervisor) -> None:
         supervisor.run()
     finally:
         systemd.notify("STOPPING=1", "STATUS=ending")
+        supervisor.told.say("serve ends")
         _end(supervisor.runner, supervisor.server)
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -162,18 +169,14 @@ def _named(line: dict[str, Any]) -> dict[str, Any]:
     return line | {"message": f"{name}: {line['message']}"} if name else line
 
 
-def _say(text: str, level: str = "info", pipeline: str | None = None) -> None:
-    _show(lines.line(text, level, pipeline=pipeline))
-
-
-def _announce(server: PrefectServer, schedules: Schedules) -> None:
+def _announce(told: Told, server: PrefectServer, schedules: Schedules) -> None:
     if server.is_ours:
         server.announce()
         pages, file = server.url.removesuffix("/api"), server.secret_file
         how = f"log in with the line in {file}, which each start makes anew"
-        _say(f"Prefect: {pages} ({how})")
+        told.say(f"Prefect: {pages} ({how})")
     for name, settings in schedules.items():
-        _say(in_words(settings), pipeline=name)
+        told.say(in_words(settings), pipeline=name)
 
 
 def _refuse_none(schedules: Schedules) -> None:

@@ -18,9 +18,9 @@ class Told:
     restarted: Callable[[str], None] = lambda _child: None
     _refused: set[str] = field(default_factory=set)
 
-    def say(self, text: str, level: str = "info") -> None:
+    def say(self, text: str, level: str = "info", pipeline: str | None = None) -> None:
         """Say a line of its own."""
-        self.line(line(text, level))
+        self.line(line(text, level, pipeline=pipeline))
 
     def of_each(self, looks: Iterable[Callable[[], None]]) -> None:
         """Do each; what a full disk or the system refuses is said once and goes on."""

@@ -100,7 +100,11 @@ def test_addresses_come_from_the_environment_only(
     apprise = pytest.importorskip("apprise")
     sent: list[str] = []
     monkeypatch.setattr(
-        apprise.Apprise, "notify", lambda _, body, title: sent.append(title + body) or 1
+        apprise.Apprise,
+        "notify",
+        lambda _, body, title, notify_type: (
+            sent.append(notify_type + title + body) or 1
+        ),
     )
     monkeypatch.setenv("CURVOTE_NOTIFY_URLS", "json://127.0.0.1:9/secret")
     notify(project, "failed", "tiny")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.environment import SERVED, process_tag
+from curvote.flows.environment import RUNNER_PID, SERVED, process_tag
 from curvote.flows.output import lines
 from curvote.flows.serving import scheduled
 from curvote.run import history
@@ -17,6 +19,7 @@ from curvote.run.config.schema import Schedule
 from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 from curvote.run.status import overview
+from curvote.tasks.unsaid import unsaid
 from tests import plain
 
 GONE = "people.csv is not there"
@@ -55,10 +58,10 @@ def test_what_could_not_be_planned_is_on_record(
     project = project_of(tmp_path)
     failing(monkeypatch, GONE)
     with pytest.raises(UserError, match="people"):
-        scheduled._recorded(project, "tiny")
+        scheduled._performed(project, "tiny")
     (row,) = overview(project, content=False)
     assert (row["status"], row["why"]) == ("failed", GONE)
-    scheduled._recorded(project, "tiny")
+    scheduled._performed(project, "tiny")
     (row,) = overview(project, content=False)
     assert (row["status"], row["why"]) == ("completed", "")
     assert [r.status for r in history.load_all(project)] == ["failed", "completed"]
@@ -74,7 +77,7 @@ def test_a_schedule_tries_again_as_often_as_it_says(
     schedule = Schedule(interval=3600, retries=2, retry_delay=0)
 
     def once() -> str:
-        return scheduled._recorded(project, "tiny")
+        return scheduled._performed(project, "tiny")
 
     if failures > 2:
         with pytest.raises(UserError, match="people"):
@@ -88,28 +91,107 @@ def test_a_schedule_tries_again_as_often_as_it_says(
 def test_the_first_success_after_a_failure_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`recovered`, once; and no word of why it had failed."""
+    """`recovered`, once, though a run waited meanwhile; no word of the failure."""
     project = project_of(tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(SERVED, str(tmp_path))
-    history.refused(project, "tiny", GONE, process_tag())
+    monkeypatch.setattr(scheduled.tracking, "repair", lambda _: None)
+    failed = history.refused(project, "tiny", GONE, process_tag())
+    history.finish(project, history._new(project, "tiny", ""), "blocked")
     for _ in range(2):
-        before = history.latest(project, "tiny")
         failing(monkeypatch)
-        scheduled._recorded(project, "tiny")
-        scheduled._tell_recovered(project, "tiny", before)
+        record = scheduled._done(project, "tiny")
+        assert scheduled._said(record) == f"run {record.id}: completed"
     told = json.loads((tmp_path / "told").read_text())
     assert (told["event"], told["pipeline"]) == ("recovered", "tiny")
+    assert told["run"] > failed.id
     assert "people" not in str(told)
+
+
+def test_a_failure_is_told_once_and_in_the_words_of_its_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the log, to Prefect and, without the reason, in the notice: the same run."""
+    project = project_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    said, logged = deaf(monkeypatch)
+    failing(monkeypatch, GONE)
+    state = scheduled.scheduled.fn("tiny", str(tmp_path))
+    record = history.latest(project, "tiny")
+    assert record
+    assert state.message == f"run {record.id}: failed: {GONE}"
+    assert said == logged == [state.message]
+    told = json.loads((tmp_path / "told").read_text())
+    assert (told["event"], told["run"]) == ("failed", record.id)
+
+
+def test_what_a_bug_says_is_told_to_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its words may hold a client's value: its kind is told, and where it happened."""
+    project_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    said, logged = deaf(monkeypatch)
+
+    def perform(*_: object) -> str:
+        with unsaid():
+            raise KeyError("client 4711")
+
+    monkeypatch.setattr(scheduled, "perform", perform)
+    state = scheduled.scheduled.fn("tiny", str(tmp_path))
+    assert str(state.message).endswith(": failed: KeyError")
+    assert "in perform" in logged[0]
+    told = "".join(
+        [str(state.message), *said, *logged, (tmp_path / "told").read_text()]
+    )
+    told = told.replace('KeyError("client 4711")', "")  # our own line above
+    assert "4711" not in told
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_killed_run_is_named(
+    begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it had begun; an earlier one that was killed is not told again."""
+    project = project_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setenv(RUNNER_PID, str(os.getpid()))
+    said, _ = deaf(monkeypatch)
+    gone = history.save(project, history._new(project, "tiny", "pid:0@0"))
+    if not begun:
+        history.finish(project, gone, "killed")
+    given = {"pipeline": "tiny", "project": str(tmp_path)}
+    run, state = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
+    scheduled._ended(None, run, state)
+    assert said[0].startswith(f"run {gone.id}: killed" if begun else "killed before")
+    told = json.loads((tmp_path / "told").read_text())
+    assert told.get("run") == (gone.id if begun else None)
+
+
+def deaf(monkeypatch: pytest.MonkeyPatch) -> tuple[list[str], list[str]]:
+    """Return what lines are said from now on, and what Prefect's logger is given."""
+    said: list[str] = []
+    logged: list[str] = []
+    monkeypatch.setattr(
+        scheduled.lines, "say", lambda text, *_, **__: said.append(text)
+    )
+    logger = SimpleNamespace(error=lambda form, *given: logged.append(form % given))
+    monkeypatch.setattr(scheduled, "get_run_logger", lambda: logger)
+    monkeypatch.setattr(scheduled.logging, "disable", lambda: None)
+    return said, logged
 
 
 def test_what_is_said_is_kept_with_its_time(tmp_path: Path) -> None:
     """For its owner only; a log that is full or gone stops nobody."""
     log = lines.Kept(tmp_path / "serve.log")
-    made = lines.line("tiny: failed", "error")
+    made = lines.line("tiny: failed\ntwice", "error")
     log.keep(made)
     kept = tmp_path / "serve.log"
-    assert kept.read_text() == f"{made['time']} error   tiny: failed\n"
+    stamp = f"{made['time']} error   "
+    assert kept.read_text() == f"{stamp}tiny: failed\n{stamp}twice\n"
     assert kept.stat().st_mode & 0o77 == 0
     log.stream.close()
     log.stream = kept.open()  # nothing can be written there

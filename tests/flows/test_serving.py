@@ -209,7 +209,7 @@ def test_an_order_names_a_served_pipeline_and_no_more(served: Served, n: int) ->
     assert until(lambda: set(states()) <= final, LONG_ENOUGH), states()
     assert "COMPLETED" not in states()[:-1]
     assert states()[-1] == "COMPLETED", served.log.read_text()
-    said = "tiny: not done: it carries no schedule in pipelines.yaml, so nothing runs"
+    said = "tiny: failed: it carries no schedule in pipelines.yaml, so nothing runs"
     assert not n or said in served.log.read_text()
     entries = production.confirmed(served.project)
     assert {entry.budget.epsilon for entry in entries} == {4}
@@ -236,9 +236,9 @@ def test_neither_another_project_nor_an_unscheduled_pipeline_runs(
             scheduled.scheduled.validate_parameters(here | more)
     monkeypatch.setenv(SERVED, str(project.root))
     with pytest.raises(UserError, match=r"'/' is not served here"):
-        scheduled._checked("tiny", "/")
+        scheduled._done(Project(Path("/")), "tiny")
     with pytest.raises(UserError, match="carries no schedule"):
-        scheduled._checked("tiny", str(project.root))
+        scheduled._done(project, "tiny")
 
 
 def test_a_run_that_is_over_keeps_no_workers() -> None:
