@@ -7,6 +7,7 @@ from typing import Any
 from curvote.chain.axis import Cell
 from curvote.errors import UserError, did_you_mean
 from curvote.flows.environment import is_alive
+from curvote.flows.output.tables import outcome_words
 from curvote.flows.tracking.cells import scores_of
 from curvote.flows.tracking.headline import of_scores
 from curvote.run import records
@@ -14,6 +15,7 @@ from curvote.run.changes import from_before
 from curvote.run.history import RunRecord, load, loaded
 from curvote.run.loaded import lost
 from curvote.run.project import Project
+from curvote.run.results import outcomes
 from curvote.run.status import state_of
 from curvote.run.summary import scoring, summary
 
@@ -49,13 +51,25 @@ def _row(project: Project, record: RunRecord) -> dict[str, Any]:
 
 def _main(project: Project, record: RunRecord) -> str:
     """Return the number that a page of this run would state first."""
-    if record.config.get("mode") == "production":
-        return "a release: no truth known"
     if lost(project, record, scoring(record)):
         return "gone (gc)"
+    tell = _released if record.config.get("mode") == "production" else _scored
     try:
-        told = of_scores(scores_of(record, summary(project, record)))
-    except UserError:  # altered, or of an earlier version
+        return tell(project, record)
+    except UserError:  # altered, gone, or of an earlier version
         return "not readable"
+
+
+def _scored(project: Project, record: RunRecord) -> str:
+    told = of_scores(scores_of(record, summary(project, record)))
     place = Cell.of({told.x: told.cell[told.x]}).words
     return f"{told.title} ({place})" if place else told.title
+
+
+def _released(project: Project, record: RunRecord) -> str:
+    """Return what messages tell of a release's first cell; its error nobody knows."""
+    for known in outcomes(project, record).values():
+        words = outcome_words(known)
+        name = next((n for n in words if f"{n}_se" in known), next(iter(words)))
+        return f"{name} {words[name]}, by noised messages"
+    return "- (messages tell nothing of it)"

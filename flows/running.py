@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
@@ -77,8 +78,9 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     record = load(project, run_id)
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
-    reused = sum(step["action"] == "reuse" for step in record.steps)
-    text = f"run {run_id}: {len(record.steps)} steps, {reused} reused"
+    done = Counter(step["action"] for step in record.steps)
+    text = f"run {run_id}: {len(record.steps)} steps, {done['reuse']} reused"
+    text += f", {done['copy']} copied" if done["copy"] else ""
     lines.say(text, run=run_id, pipeline=record.pipeline)
     if record.status != "completed":
         return None

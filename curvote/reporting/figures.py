@@ -163,6 +163,21 @@ def draw(
         return {kind: saved(figure, kind) for kind in kinds}
 
 
+def draw_alike(every: Sequence[PageData], name: str) -> list[bytes]:
+    """Return a narrow figure of each run as ``svg``: a metric has one axis in all."""
+    with mpl.rc_context({**style.RC, "svg.hashsalt": name}):
+        drawn = [available(data)[name](True) for data in every]
+        if any(name == metric.name for data in every for metric in data.drawn):
+            _on_one_axis([ax for figure in drawn for ax in figure.axes])
+        return [saved(figure, "svg") for figure in drawn]
+
+
+def _on_one_axis(axes: Sequence[Axes]) -> None:
+    lows, highs = zip(*(ax.get_ylim() for ax in axes), strict=True)
+    for ax in axes:
+        ax.set_ylim(min(lows), max(highs))
+
+
 def saved(figure: Figure, kind: str) -> bytes:
     """Return a figure as a file's bytes, without date or version."""
     clean = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}

@@ -6,8 +6,9 @@ A record alone tells the former; the latter is read from the manifests, which
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, Final
 
 from curvote.chain.axis import Cell
@@ -18,8 +19,9 @@ from curvote.run.store.artifacts import artifact
 
 # What these say changes no number of a run.
 _WORDS: Final = ("description", "schedule")
+_TOLD: Final = 6
 _FOLLOWS: Final = "input "
-GONE: Final = "unknown: `curvote gc` took the artifact of {which}"
+GONE: Final = "unknown: the artifact of {which} is not there, or not any more"
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,16 @@ def keys_changed(
     return found, len(places) - len(found)
 
 
+def grouped(keys: Sequence[Renamed]) -> list[tuple[str, str, str]]:
+    """Return (stage, cell, reasons), a row for all cells of a stage with one reason."""
+    rows = []
+    for (stage, why), group in groupby(keys, lambda one: (one.stage, one.reasons)):
+        own = list(group)
+        cell = str(own[0].cell) if len(own) == 1 else f"{len(own)} cells"
+        rows.append((stage, cell, "; ".join(why)))
+    return rows
+
+
 def from_before(one: RunRecord | None, other: RunRecord) -> str:
     """Return in words what differs between a run and the one before, by records.
 
@@ -84,11 +96,14 @@ def from_before(one: RunRecord | None, other: RunRecord) -> str:
     """
     if one is None:
         return "the first"
+    if not (one.config and other.config):
+        return f"{'this one' if one.config else 'the one before'} could not be planned"
     told = [str(each) for each in settings_changed(one, other)]
     if not told and _keys(one) != _keys(other):
         anew = (s["reason"] for s in other.steps if s["action"] == "run")
         told = [r for r in dict.fromkeys(anew) if not r.startswith(_FOLLOWS)]
-    return ", ".join(told) or "nothing"
+    more = [f"and {len(told) - _TOLD} more"] if len(told) > _TOLD else []
+    return ", ".join(told[:_TOLD] + more) or "nothing"
 
 
 def _keys(record: RunRecord) -> dict[tuple[str, Cell], str]:

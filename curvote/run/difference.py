@@ -9,7 +9,7 @@ from typing import Any
 from curvote.errors import UserError
 from curvote.run.changes import Renamed, Setting, keys_changed, settings_changed
 from curvote.run.history import RunRecord
-from curvote.run.loaded import find, need_scores
+from curvote.run.loaded import find, need_plan, need_scores
 from curvote.run.pages import page_of
 from curvote.run.project import Project
 from curvote.run.score_changes import ALPHA, Change, score_changes, share_replicates
@@ -37,6 +37,17 @@ class Difference:
         """The scores that changed beyond chance."""
         return [change for change in self.scores if change.beyond]
 
+    @property
+    def count(self) -> str:
+        """How many changed, in words; of none that did, the one that came closest."""
+        told = f"{len(self.beyond)} of {len(self.scores)} changed beyond chance"
+        known = [change for change in self.scores if change.p is not None]
+        if self.beyond or not known:
+            return told
+        near = min(known, key=lambda change: change.p or 0.0)
+        where = ", ".join(filter(None, (near.where["method"], str(near.cell))))
+        return f"{told}; the closest has z {near.z:+.1f} ({where})"
+
     def document(self) -> dict[str, Any]:
         """Return what ``diff --json`` prints."""
         settings = [{"path": s.path, "a": s.a, "b": s.b} for s in self.settings]
@@ -53,8 +64,13 @@ class Difference:
 
 
 def difference(project: Project, a: str, b: str) -> Difference:
-    """Compare two runs, each named by its id or by its pipeline (`loaded.find`)."""
+    """Compare two runs, each named by its id or by its pipeline (`loaded.find`).
+
+    UserError: there is no such run, or it could not even be planned.
+    """
     one, other = find(project, a), find(project, b)
+    for run in (one, other):
+        need_plan(run)
     keys, same = keys_changed(project, one, other)
     scores, notes = _scores(project, one, other)
     return Difference(
@@ -89,13 +105,20 @@ def _scores(
 
 
 def _how(one: RunRecord, other: RunRecord, found: list[Change]) -> str:
-    """Say how scores were compared."""
+    """Say how scores were compared, and what a change beyond chance is."""
     n = found[0].n
     if share_replicates(one, other) and len(n) == 1:
         test = f"paired, {n[0]} shared replicates (same seed and source)"
     else:
         test = f"Welch, {' and '.join(map(str, n))} independent replicates"
-    return f"{test}; beyond chance: Student's law with Holm's correction at {ALPHA:g}."
+    tested = sum(change.p is not None for change in found)
+    if not tested:
+        return f"{test}."
+    return (
+        f"{test}. Beyond chance: by Student's law, with Holm's correction for the"
+        f" {tested} that can be tested; if none had changed, any would be called so in"
+        f" at most {100 * ALPHA:g} % of comparisons."
+    )
 
 
 def _told(record: RunRecord) -> dict[str, Any]:

@@ -102,12 +102,12 @@ def _grown(project: Project, step: Step, own: int, known: Iterable[Sibling]) -> 
         there = artifact(project, step.stage.name, one.key)
         if one.same and there.problem(content=True) is None:
             earlier = Earlier(one.key, one.count, min(one.count, own))
-            return replace(step, earlier=earlier, reason=_words(own, earlier))
+            return replace(step, earlier=earlier, reason=_words(own, earlier), also=())
     return step
 
 
 def _words(own: int, earlier: Earlier) -> str:
     if own == earlier.kept:
-        return f"no new replicate: the first {own} of {earlier.count} that are there"
+        return f"the first {own} of {earlier.count} replicates that are there"
     there = "1 is there" if earlier.count == 1 else f"{earlier.count} are there"
     return f"{own - earlier.kept} of {own} replicates: {there}"

@@ -84,7 +84,7 @@ def _planned(step: Step) -> dict[str, Any]:
         "stage": step.stage.name,
         "cell": step.cell.to_json(),
         "key": step.key,
-        "action": step.action,
+        "action": step.told,
         "reason": step.reason,
     }
     return told | ({"earlier": step.earlier.key} if step.earlier else {})

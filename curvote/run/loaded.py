@@ -73,6 +73,7 @@ class Run:
     @property
     def cells(self) -> list[dict[str, Any]]:
         """The cells in which the run ends, each a mapping from axes to values."""
+        need_plan(self.record)
         return [v.cell.to_json() for v in results.views(self.project, self.record)]
 
     def scores(self, *, each: bool = False) -> pd.DataFrame:
@@ -94,6 +95,7 @@ class Run:
         ``cell`` maps axes to values, as many as tell it from the others. UserError: it
         does not, no cell is so, the system keeps no model, or what it takes is gone.
         """
+        need_plan(self.record)
         every = [view.cell for view in results.views(self.project, self.record)]
         found = _one(every, cell)
         try:
@@ -115,6 +117,7 @@ class Run:
         ``name`` is one of the tables, where the stage has more than one. UserError:
         there is no such stage, cell or table, or it is gone.
         """
+        need_plan(self.record)
         keys = self.record.keys(stage)
         if not keys:
             stages = list(dict.fromkeys(s["stage"] for s in self.record.steps))
@@ -133,7 +136,7 @@ class Run:
     def plan(self) -> pd.DataFrame:
         """Return the steps of the run: stage, cell, key, what was done, and why."""
         rows = [s | {"cell": str(Cell.of(s["cell"]))} for s in self.record.steps]
-        return pd.DataFrame(rows)
+        return pd.DataFrame(rows, columns=["stage", "cell", "key", "action", "reason"])
 
 
 def find(project: Project, name: str) -> RunRecord:
@@ -169,19 +172,35 @@ def _back(project: Project, pipeline: str, count: int) -> RunRecord:
 
 
 def need(project: Project, record: RunRecord, stages: Sequence[str]) -> None:
-    """Refuse to go on where what some stages of a run stored is not there any more."""
-    gone = list(dict.fromkeys(lost(project, record, stages)))
-    if gone:
-        options = "".join(f" --set {each}" for each in record.overrides)
+    """Refuse to go on where what some stages of a run stored is not there."""
+    need_plan(record)
+    gone = ", ".join(dict.fromkeys(lost(project, record, stages)))
+    if not gone:
+        return
+    options = "".join(f" --set {each}" for each in record.overrides)
+    again = f"`curvote run {record.pipeline}{options}` computes it"
+    if record.status != "completed":
+        why = f" ({record.why})" if record.why else ""
         raise UserError(
-            f"run {record.id}: what it stored in {', '.join(gone)} is gone: `curvote"
-            " gc` keeps what the latest run of a pipeline needs (--keep: of more)."
-            f" `curvote run {record.pipeline}{options}` computes it anew."
+            f"run {record.id} is {record.status}{why} and stored nothing in {gone};"
+            f" {again}."
         )
+    raise UserError(
+        f"run {record.id}: what it stored in {gone} is gone: `curvote gc` keeps what"
+        f" the latest run of a pipeline needs (--keep: of more). {again} anew."
+    )
+
+
+def need_plan(record: RunRecord) -> None:
+    """Refuse a run that could not even be planned: nothing is known of it."""
+    if not record.config:
+        said = record.why or "nobody wrote down why"
+        raise UserError(f"run {record.id} could not be planned: {said}")
 
 
 def need_scores(project: Project, record: RunRecord) -> None:
     """The same for the stages that score."""
+    need_plan(record)
     need(project, record, summary.scoring(record))
 
 
@@ -207,6 +226,10 @@ def _one(every: Sequence[Cell], cell: _Cell) -> Cell:
 
 def _some(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
     """Return the cells that have all these values."""
+    if not isinstance(cell, Cell | Mapping | None):
+        raise UserError(
+            f"cell: {cell!r} is none; write {{axis: value}}, as the run's `cells` are."
+        )
     asked = cell if isinstance(cell, Cell) else Cell.of(cell or {})
     found = [own for own in every if asked.serves(own)]
     if found:

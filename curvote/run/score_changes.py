@@ -23,7 +23,7 @@ from curvote.run.config.settings import labels_of
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import systems_of
-from curvote.run.summary import plain, scores
+from curvote.run.summary import ALWAYS, plain, scores
 
 ALPHA: Final = 0.05
 _FEWEST: Final = 2  # replicates: one number has no spread
@@ -85,7 +85,9 @@ class Change:
         told = ("a", "b", "difference", "se", "z", "df", "p", "test")
         own = {name: getattr(self, name) for name in told}
         verdict = {"beyond_chance": self.beyond, "verdict": self.said}
-        where = {name: value for name, value in self.where.items() if value is not None}
+        named = self.where.items()
+        where = {name: value for name, value in named if value is not None}
+        where = dict.fromkeys(ALWAYS) | where  # as `scores --json` has them
         return where | own | {"replicates": list(self.n)} | verdict
 
 

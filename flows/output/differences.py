@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from curvote.flows.output.tables import print_rows
 from curvote.flows.output.terminal import from_here
-from curvote.run.changes import Renamed
+from curvote.run.changes import Renamed, grouped
 from curvote.run.difference import Difference
 from curvote.run.history import RunRecord
 from curvote.run.score_changes import Change
+
+_KEYS = ("stage", "cell", "reasons")
 
 
 def print_difference(found: Difference, *, every: bool, page: Path | None) -> None:
@@ -25,7 +26,7 @@ def print_difference(found: Difference, *, every: bool, page: Path | None) -> No
     print("" if found.settings else "  equal\n", end="")
     print(f"\nkeys: {len(found.keys)} differ, {found.same} are equal")
     if found.keys:
-        print_rows(_keys(found.keys, every), ("stage", "cell", "reasons"))
+        print_rows(_keys(found.keys, every), _KEYS)
     _print_scores(found, every)
     _print_pages(found, page)
 
@@ -38,31 +39,16 @@ def run_words(run: RunRecord) -> str:
 
 def _keys(keys: Sequence[Renamed], every: bool) -> list[dict[str, Any]]:
     """Return a row for each stage and its reasons; ``every``: for each cell."""
-    if every:
-        return [_key(one.stage, str(one.cell), one) for one in keys]
-    rows = []
-    for (stage, _), group in groupby(keys, lambda one: (one.stage, one.reasons)):
-        own = list(group)
-        cell = str(own[0].cell) if len(own) == 1 else f"{len(own)} cells"
-        rows.append(_key(stage, cell, own[0]))
-    return rows
-
-
-def _key(stage: str, cell: str, one: Renamed) -> dict[str, Any]:
-    return {"stage": stage, "cell": cell, "reasons": "; ".join(one.reasons)}
+    each = [(one.stage, str(one.cell), "; ".join(one.reasons)) for one in keys]
+    rows = each if every else grouped(keys)
+    return [dict(zip(_KEYS, row, strict=True)) for row in rows]
 
 
 def _print_scores(found: Difference, every: bool) -> None:
     print("\nscores: " + " ".join(found.notes))
     if not found.scores:
         return
-    told = f"{len(found.beyond)} of {len(found.scores)} changed beyond chance"
-    known = [c for c in found.scores if c.z is not None]
-    most = max(known, key=lambda c: abs(c.z or 0.0), default=None)
-    if most and not found.beyond:
-        where = f"{most.where['method']}, {most.cell}".rstrip(", ")
-        told += f"; the largest z is {most.z:+.1f} ({where})"
-    print(told)
+    print(found.count)
     shown = found.scores if every else found.beyond
     if shown:
         columns = ("cell", "method", "metric", "A", "B", "B - A", "se", "z", "verdict")
@@ -85,6 +71,11 @@ def _print_pages(found: Difference, page: Path | None) -> None:
         print(f"  side by side: {from_here(page)}")
         return
     for which, run, own in zip("AB", (found.a, found.b), found.pages, strict=True):
-        missing = f"none; `curvote report {run.pipeline} --run {run.id}` draws them"
-        print(f"  {which}: {from_here(own) if own else missing}")
+        print(f"  {which}: {from_here(own) if own else _no_page(run)}")
     print("  `--page` draws them side by side")
+
+
+def _no_page(run: RunRecord) -> str:
+    if run.status != "completed":
+        return f"none: the run is {run.status}"
+    return f"none; `curvote report {run.pipeline} --run {run.id}` draws them"

@@ -148,7 +148,7 @@ def print_outcomes(
     record: RunRecord, found: Mapping[Cell, Mapping[str, float]]
 ) -> None:
     """Print what a production run knows: counts, and estimates with their errors."""
-    rows = [{"cell": str(cell)} | _outcome(known) for cell, known in found.items()]
+    rows = [{"cell": str(cell)} | outcome_words(known) for cell, known in found.items()]
     table = Table(box=None)
     for name in dict.fromkeys(name for row in rows for name in row):
         table.add_column(name, justify="left" if name == "cell" else "right")
@@ -164,7 +164,7 @@ def _print_below(title: str, table: Table) -> None:
     screen.print(table, "")
 
 
-def _outcome(known: Mapping[str, float]) -> dict[str, str]:
+def outcome_words(known: Mapping[str, float]) -> dict[str, str]:
     """Return the numbers of a cell as text; what has an error is a share."""
     counts = {n: f"{v:,.0f}" for n, v in known.items() if not n.endswith("_se")}
     shares = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from curvote.flows import cli
 from curvote.run import history
 from curvote.run.config.yaml_lines import parsed
 from curvote.run.project import Project
-from tests import plain
+from tests import plain, production
 
 FEW = plain.FEW | {"replicates": 3}
 OFTEN = FEW | {"schedule": {"interval": 60}, "description": "every minute"}
@@ -51,6 +52,17 @@ def test_runs_tell_what_differed_and_what_came_of_it(run: Run) -> None:
     assert all(row["main"].startswith("mrma ") for row in (first, last))
     assert "aggregate.cutoff 0.7 -> 0.6" in run("runs")
     assert len(json.loads(run("runs", "--last", "1", "--json"))) == 1
+
+
+def test_a_release_has_the_number_that_noised_messages_tell(
+    tmp_path: Path, own_variables: None
+) -> None:
+    """With its error, and said as such: nobody knows its truth."""
+    made = production.write(tmp_path)
+    plain.run(made, production.NAME)
+    asked = ["runs", "--json", "--project", str(made.root)]
+    (row,) = json.loads(CliRunner().invoke(cli.app, asked).stdout)
+    assert re.fullmatch(r"utility [\d.]+ ± [\d.]+ %, by noised messages", row["main"])
 
 
 def test_diff_names_cutoff_and_seed(run: Run) -> None:

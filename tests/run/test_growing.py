@@ -117,8 +117,10 @@ def test_each_stage_computes_the_new_replicates_and_no_other(
     assert {tuple(sorted({*places})) for places in computed.values()} == {(4, 5)}
     computed.clear()
     fewer = plain.plan(small, "tiny", of(3)).to_run()
-    told = "no new replicate: the first 3 of 4 that are there"
+    told = "the first 3 of 4 replicates that are there"
     assert {s.reason for s in fewer} == {told}
+    assert {s.row()["action"] for s in fewer} == {"copy"}
+    assert {s.row()["action"] for s in planned} == {"run"}
     plain.run(small, "tiny", of(3))
     assert computed == {}
 

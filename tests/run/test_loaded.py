@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -93,6 +94,32 @@ def test_what_gc_took_is_said_in_words(twice: Project) -> None:
     for ask in (before.scores, lambda: before.model({"epsilon": 4})):
         with pytest.raises(UserError, match=said):
             ask()
+
+
+def test_a_run_that_did_not_end_says_so(tmp_path: Path) -> None:
+    """What it stored is there to read; what it did not is refused with the reason."""
+    project = plain.write(tmp_path / "failed", tiny=TINY)
+    made = plain.plan(project)
+    begun = history.begin(project, made.configured, made.steps, "")
+    failed = history.finish(project, begun, "failed", "the disk is full")
+    refused = history.refused(project, "tiny", "no such column", "")
+    for record, said in (
+        (failed, r"is failed \(the disk is full\) and stored nothing in .*report"),
+        (refused, "could not be planned: no such column"),
+    ):
+        run = curvote.load_run(record.id, project.root)
+        asked = (run.scores, lambda run=run: run.table("report"))
+        for ask in (*asked, lambda run=run: run.model({"epsilon": 4})):
+            with pytest.raises(UserError, match=said):
+                ask()
+        assert len(run.plan()) == len(record.steps)
+
+
+def test_a_cell_is_a_mapping(finished: Project) -> None:
+    """Whoever gives a learner's name is told what to write."""
+    run = curvote.load_run("tiny", finished.root)
+    with pytest.raises(UserError, match="'centroid' is none; write"):
+        run.model("centroid")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

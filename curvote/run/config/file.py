@@ -11,6 +11,7 @@ from typing import Any
 
 from curvote.errors import Problem, UserError, Where, closest, did_you_mean
 from curvote.run.config import schema
+from curvote.run.config.axis_lines import dotted_path, set_at
 from curvote.run.config.form import validated
 from curvote.run.config.meaning import meaning_problems, unknown
 from curvote.run.config.overrides import refuse_in_production
@@ -175,24 +176,18 @@ class PipelinesFile:
     def _prefix(self, problem: Problem, overrides: Sequence[str]) -> str:
         if problem.where is None:
             return ""
-        path = _dotted(problem.where)
+        path = dotted_path(problem.where)
         for override in overrides:
             given = override.partition("=")[0]
             made = problem.where not in self.lines and _within(given, path)
             if made or _within(path, given):
                 return f"--set {override}: {path}: "
-        line = self.lines.line(problem.where)
+        line = self.lines.line(set_at(self.values, problem.where))
         place = f"{self.called}:{line}" if line else self.called
         return f"{place}: {path}: "
 
 
 _TOP = ("defaults", "pipelines", "runtime")
-
-
-def _dotted(where: Where) -> str:
-    """Return the path inside the pipeline, as --set takes it."""
-    inside = where[2:] if where[0] == "pipelines" and len(where) > 2 else where
-    return ".".join(str(part) for part in inside)
 
 
 def _within(path: str, outer: str) -> bool:

@@ -99,7 +99,8 @@ def own_file(project: Project, pipeline: Pipeline) -> Path | None:
     _, parameters = chosen(pipeline.source)
     place: Path = project.root / parameters.path
     if not place.is_file():
-        raise UserError(f"no file {place}.", where=("source", "path"))
+        beside = "" if parameters.path == str(place) else " in the project's folder"
+        raise UserError(f"no file {parameters.path}{beside}.", where=("source", "path"))
     return place
 
 

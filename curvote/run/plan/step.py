@@ -97,6 +97,15 @@ class Step:
         return self.stage.name, self.key
 
     @property
+    def told(self) -> str:
+        """The action as plans and records tell it: what computes nothing only copies.
+
+        So it is where all replicates are taken over from a longer study.
+        """
+        whole = self.earlier is not None and self.earlier.kept == self.sizes[0]
+        return "copy" if whole and self.action == "run" else self.action
+
+    @property
     def mark(self) -> str:
         """What the tables hold: raw or noised numbers of clients, or public ones.
 
@@ -140,7 +149,7 @@ class Step:
             "stage": self.stage.name,
             "cell": str(self.cell),
             "key": self.key,
-            "action": self.action,
+            "action": self.told,
             "reason": self.reason,
             "reasons": [self.reason, *self.also],
         }

@@ -13,7 +13,7 @@ from curvote.errors import UserError
 from curvote.run.config.editor import editor_schema
 from curvote.run.config.file import PipelinesFile
 from curvote.run.config.parts import parts_of
-from curvote.run.config.yaml_lines import parsed
+from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
 from tests import plain
 
@@ -243,3 +243,23 @@ def test_the_schema_for_editors_is_current_and_accepts_the_shipped_file() -> Non
     shipped["pipelines"]["demo"]["agregate"] = {}
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(shipped, stored)
+
+
+@pytest.mark.parametrize(
+    ("axis", "line"),
+    [
+        ("    grid:\n      train.cuont: [1, 2]\n", 4),
+        ("    grid:\n      cut:\n        low: {train.cuont: 1}\n", 5),
+        ("    protocols:\n      - {name: mrma, train.cuont: 1}\n", 4),
+    ],
+)
+def test_what_an_axis_sets_is_reported_at_the_axis(
+    tmp_path: Path, axis: str, line: int
+) -> None:
+    """Not at the section that would hold it, where it does not stand."""
+    own = "".join(f"    {each}\n" for each in as_yaml(plain.TINY).splitlines())
+    text = f"pipelines:\n  tiny:\n{axis}{own}"
+    (tmp_path / "pipelines.yaml").write_text(text)
+    with pytest.raises(UserError) as refused:
+        PipelinesFile(Project(tmp_path)).configured("tiny")
+    assert f"pipelines.yaml:{line}: train.cuont: not known" in str(refused.value)

@@ -1,0 +1,66 @@
+"""How often `curvote diff` calls a score changed where nothing but the seed is.
+
+Run with ``python -m benchmarks.chance_alone [--runs R]``: runs on plain functions,
+each compared with every other one. Prints the share of scores whose p, taken alone, is
+below 5 %, and the share of comparisons that call any score changed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from curvote.run import history
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml
+from curvote.run.execute import execute
+from curvote.run.history import RunRecord
+from curvote.run.planner import make_plan
+from curvote.run.project import Project
+from curvote.run.score_changes import ALPHA, score_changes
+
+SMALL = {
+    "source": {"name": "simulated", "points": 20},
+    "clients": {"train": 100, "vote": 200, "test": 150},
+    "project": {"basis": "bspline", "size": 4, "judge": "coefficients"},
+    "train": {"count": 5, "size": 20},
+    "aggregate": {"cutoff": 0.7},
+    "epsilon": [1, 4],
+    "learners": ["centroid"],
+    "replicates": 10,
+}
+
+
+def ran(project: Project, seed: int) -> RunRecord:
+    """Run the small pipeline with a seed."""
+    configured = PipelinesFile(project).configured("small", [f"seed={seed}"])
+    made = make_plan(project, configured, fetch=True)
+    record = history.begin(project, made.configured, made.steps, "")
+    for step in made.to_run():
+        execute(project, step)
+    return history.finish(project, record, "completed")
+
+
+def main() -> None:
+    """Print both shares."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=40)
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        project = Project(Path(folder))
+        text = as_yaml({"pipelines": {"small": SMALL}})
+        project.pipelines_file.write_text(text, encoding="utf-8")
+        runs = [ran(project, seed) for seed in range(1, given.runs + 1)]
+        found = [score_changes(project, a, b) for a, b in combinations(runs, 2)]
+    chances = np.array([c.p for each in found for c in each if c.p is not None])
+    called = np.mean([any(c.beyond for c in each) for each in found])
+    print(f"{len(chances):,} scores: {np.mean(chances < ALPHA):.1%} below {ALPHA:.0%}")
+    print(f"{len(found):,} comparisons: {called:.1%} call any changed")
+
+
+if __name__ == "__main__":
+    main()
