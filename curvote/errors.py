@@ -11,10 +11,18 @@ Where = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and the key path in pipelines.yaml where it stands."""
+    """One thing that is wrong, and the key path in pipelines.yaml where it stands.
+
+    ``kept`` is what a record may say of it, where the message quotes somebody's file.
+    """
 
     message: str
     where: Where | None = None
+    kept: str = ""
+
+    def after(self, place: str) -> Problem:
+        """Return it with its place, in words, before the message."""
+        return Problem(place + self.message, kept=self.kept and place + self.kept)
 
 
 class UserError(ValueError):
@@ -53,6 +61,12 @@ class UserError(ValueError):
         found = tuple(problems)
         error = cls("\n".join(problem.message for problem in found))
         error.problems = found
+        return error
+
+    def for_records(self) -> UserError:
+        """Return an error whose text quotes no file; its problems still do."""
+        error = UserError("\n".join(p.kept or p.message for p in self.problems))
+        error.problems = self.problems
         return error
 
 

@@ -121,9 +121,13 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
 
 
 def reason(error: Exception) -> str:
-    """Return why a run failed, as its record keeps it: a user's error in its words."""
-    told = isinstance(error, UserError | UnsaidError)
-    return str(error) if told else type(error).__name__
+    """Return why a run failed, as its record keeps it: a user's error in its words.
+
+    What it quotes of a file stays out: others may read what is kept.
+    """
+    if isinstance(error, UserError):
+        return str(error.for_records())
+    return str(error) if isinstance(error, UnsaidError) else type(error).__name__
 
 
 def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:

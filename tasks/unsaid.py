@@ -1,4 +1,4 @@
-"""Errors whose words nobody may keep: a bug's message can hold a client's value."""
+"""Errors whose words nobody may keep: a message can hold a client's value."""
 
 from __future__ import annotations
 
@@ -17,10 +17,15 @@ class UnsaidError(Exception):
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Raise an UnsaidError in place of what is neither the user's to mend nor known."""
+    """Raise an UnsaidError in place of what is neither the user's to mend nor known.
+
+    A user's error goes on without what it quotes of a file, but for a terminal.
+    """
     try:
         yield
-    except (UserError, InternalError, UnsaidError):
+    except UserError as error:
+        raise error.for_records() from None
+    except (InternalError, UnsaidError):
         raise
     except Exception as error:
         raise UnsaidError(type(error).__name__) from error

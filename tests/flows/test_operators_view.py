@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import sys
+import traceback
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from curvote.datasets.lookup import chosen
 from curvote.errors import UserError
 from curvote.flows.environment import RUNNER_PID, SERVED, process_tag
 from curvote.flows.output import lines
 from curvote.flows.serving import scheduled
 from curvote.run import history
+from curvote.run.config.file import PipelinesFile
 from curvote.run.config.schema import Schedule
 from curvote.run.config.yaml_lines import as_yaml, parsed
 from curvote.run.project import Project
@@ -148,6 +151,51 @@ def test_what_a_bug_says_is_told_to_nobody(
     )
     told = told.replace('KeyError("client 4711")', "")  # our own line above
     assert "4711" not in told
+
+
+QUOTED = {
+    "a cell": "id,age,ill\np,1,a\nq,4711,b\nr,x4711,b\n",
+    "an id": "id,age,ill\n4711,1,a\n4711,2,b\n",
+    "a label": "id,age,ill\np,1,a\nq,2,b\nr,2,4711\n",
+    "no header": "4711,1,a\nq,2,b\n",
+    "semicolons": "4711;1;a\nq;2;b\n",
+}
+
+
+@pytest.mark.parametrize("text", QUOTED.values(), ids=QUOTED)
+def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who sits at a terminal reads it: no record, no log, no page, no notice."""
+    project = project_of(tmp_path)
+    table = {"name": "table", "path": "people.csv", "id": "id", "label": "ill"}
+    table |= {"positive": "a", "features": ["age"], "bounds": {"age": [0, 5]}}
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    (tmp_path / "people.csv").write_text(text)
+    said, logged = deaf(monkeypatch)
+    caught: list[UserError] = []
+
+    def perform(*_: object) -> str:
+        try:
+            with unsaid(), PipelinesFile(project).placing("tiny"):
+                chosen(table)[0].examined(
+                    chosen(table)[1], {"path": tmp_path / "people.csv"}
+                )
+        except UserError as error:
+            caught.append(error)
+            raise
+        raise AssertionError
+
+    monkeypatch.setattr(scheduled, "perform", perform)
+    state = scheduled.scheduled.fn("tiny", str(tmp_path))
+    record = history.latest(project, "tiny")
+    assert record
+    kept = [str(caught[0]), *traceback.format_exception(caught[0]), record.why]
+    told = (tmp_path / "told").read_text()
+    assert "4711" not in "".join([*kept, str(state.message), *said, *logged, told])
+    assert "people.csv" in record.why
+    assert "4711" in "".join(problem.message for problem in caught[0].problems)
 
 
 @pytest.mark.parametrize("begun", [True, False])

@@ -56,26 +56,32 @@ def check_columns(path: Path, wanted: Sequence[str], found: Sequence[str]) -> No
     """Raise a UserError that lists every wanted column that is not there just once."""
     refuse_other_separator(path, found)
     problems = [
-        f"{path} has no column {name!r}.{did_you_mean(name, found)}"
-        if name not in found
-        else f"{path} has {found.count(name)} columns named {name!r}; one is right."
-        for name in wanted
-        if found.count(name) != 1
+        _not_one(path, name, found) for name in wanted if found.count(name) != 1
     ]
     if problems:
-        raise UserError.several(Problem(text) for text in problems)
+        raise UserError.several(problems)
+
+
+def _not_one(path: Path, name: str, found: Sequence[str]) -> Problem:
+    if name in found:
+        words = f"{path} has {found.count(name)} columns named {name!r}; one is right."
+        return Problem(words)
+    words = f"{path} has no column {name!r}."
+    # A file without a header has somebody's row there.
+    return Problem(f"{words}{did_you_mean(name, found)}", kept=words)
 
 
 def refuse_other_separator(path: Path, found: Sequence[str]) -> None:
     """Refuse (UserError) a CSV whose only column looks like several of another form."""
     mark = next((m for m in _OTHERS if len(found) == 1 and m in found[0]), "")
     if mark and kind(path) == "csv":
-        raise UserError(
-            f"{path} has one column, {found[0]!r}: its fields are parted by"
-            f" {_OTHERS[mark]}. Export it with commas and decimal points, or write it"
-            f" so: pandas.read_csv({path.name!r}, sep={mark!r}, decimal=',')"
-            ".to_csv('commas.csv', index=False)."
+        what = f"its fields are parted by {_OTHERS[mark]}. Export it with commas and"
+        said = (
+            f"{what} decimal points, or write it so: pandas.read_csv({path.name!r},"
+            f" sep={mark!r}, decimal=',').to_csv('commas.csv', index=False)."
         )
+        words = f"{path} has one column, {found[0]!r}: {said}"
+        raise UserError.several([Problem(words, kept=f"{path}: {said}")])
 
 
 class Violations:
@@ -99,17 +105,20 @@ class Violations:
     def check(self) -> None:
         """Raise one UserError with everything found so far, if there is anything."""
         if self._found:
+            place = f"{self.path}: "
             raise UserError.several(
-                Problem(f"{self.path}: {_line(what, *found)}")
+                _problem(what, *found).after(place)
                 for what, found in self._found.items()
             )
 
 
-def _line(what: str, count: int, examples: list[str]) -> str:
+def _problem(what: str, count: int, examples: list[str]) -> Problem:
+    """Return what is wrong; records keep the count, and no cell."""
+    kept = f"{what} ({count})."
     if not examples:
-        return f"{what} ({count})."
+        return Problem(kept)
     more = f" and {count - len(examples)} more" if count > len(examples) else ""
-    return f"{what} ({count}): {', '.join(examples)}{more}."
+    return Problem(f"{what} ({count}): {', '.join(examples)}{more}.", kept=kept)
 
 
 def check_labels(
@@ -153,8 +162,8 @@ def usable(path: Path, name: str, column: Any) -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        where = f"{path}: column {name!r} ({column.type})"
-        raise UserError(f"{where} is of no use as it stands: {error}.") from error
+        words = f"{path}: column {name!r} ({column.type}) is of no use as it stands"
+        raise _quoting(words, error) from None
 
 
 @contextmanager
@@ -165,7 +174,12 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         reason = str(error).split("\n")[0].rstrip(".")
-        raise UserError(f"{path} cannot be read as {kind(path)}: {reason}.") from error
+        raise _quoting(f"{path} cannot be read as {kind(path)}", reason) from None
+
+
+def _quoting(words: str, reason: object) -> UserError:
+    """Return an error with a reader's reason, which may quote a cell."""
+    return UserError.several([Problem(f"{words}: {reason}.", kept=f"{words}.")])
 
 
 def _parquet(path: Path, columns: list[str], _violations: Violations) -> Iterator[Any]:

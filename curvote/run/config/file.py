@@ -169,7 +169,7 @@ class PipelinesFile:
         What an override set is said to stand in ``--set``.
         """
         return UserError.several(
-            Problem(self._prefix(problem, overrides) + problem.message)
+            problem.after(self._prefix(problem, overrides))
             for problem in error.problems
         )
 
