@@ -27,8 +27,10 @@ from curvote.run.summary import ALWAYS, plain, scores
 
 ALPHA: Final = 0.05
 _FEWEST: Final = 2  # replicates: one number has no spread
+_ROUNDING: Final = 16 * float(np.finfo(float).eps)  # of a mean or a difference
 Test = Literal["paired", "welch", ""]
 Where = tuple[tuple[str, Any], ...]
+Floats = np.ndarray[Any, Any]
 Each = Mapping[Where, "pd.Series[float]"]
 
 
@@ -147,7 +149,7 @@ def _change(
     both = before.index.intersection(after.index)
     if test == "paired" and len(both):
         a, b = before[both], after[both]
-        sure = _paired((b - a).to_numpy())
+        sure = _paired(a.to_numpy(), b.to_numpy())
         n: tuple[int, ...] = (len(both),)
     else:
         test, a, b = "welch", before, after
@@ -167,23 +169,33 @@ def _no_claim(n: Sequence[int], se: float) -> str:
     return "" if se > 0 else "no spread: no claim"
 
 
-def _paired(differences: np.ndarray[Any, Any]) -> tuple[float, float]:
+def _paired(a: Floats, b: Floats) -> tuple[float, float]:
     """Return the standard error of the mean difference, and degrees of freedom."""
-    n = len(differences)
+    n = len(a)
     if n < _FEWEST:
         return 0.0, 0.0
-    return float(differences.std(ddof=1)) / math.sqrt(n), n - 1.0
+    return math.sqrt(_variance(b - a, a, b) / n), n - 1.0
 
 
-def _welch(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> tuple[float, float]:
+def _welch(a: Floats, b: Floats) -> tuple[float, float]:
     """Return the same for independent replicates (Welch-Satterthwaite)."""
     if min(len(a), len(b)) < _FEWEST:
         return 0.0, 0.0
-    u, v = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    u, v = _variance(a, a) / len(a), _variance(b, b) / len(b)
     if u + v == 0:
         return 0.0, 0.0
     df = (u + v) ** 2 / (u**2 / (len(a) - 1) + v**2 / (len(b) - 1))
     return math.sqrt(u + v), df
+
+
+def _variance(values: Floats, *of: Floats) -> float:
+    """Return the variance; 0 where values differ by the rounding of what they are of.
+
+    0.2 - 0.1 is not 0.3 - 0.2: equal changes would be called certain.
+    """
+    found = float(values.std(ddof=1))
+    largest = max(float(np.abs(each).max()) for each in of)
+    return found**2 if found > _ROUNDING * largest else 0.0
 
 
 def _judged(changes: Sequence[Change]) -> list[Change]:

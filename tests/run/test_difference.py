@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from curvote.chain.measure import Metric
@@ -141,7 +143,7 @@ def test_both_tests_are_those_of_the_books(shift: float) -> None:
     se, df = changes._welch(a, b)
     p = 2 * stats.t.sf(abs(b.mean() - a.mean()) / se, df)
     assert p == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue)
-    se, df = changes._paired(b - a)
+    se, df = changes._paired(a, b)
     p = 2 * stats.t.sf(abs(b.mean() - a.mean()) / se, df)
     assert p == pytest.approx(stats.ttest_rel(a, b).pvalue)
 
@@ -163,6 +165,15 @@ def _claimed(test: changes.Test, common: float, shift: float = 0.0) -> float:
         a, b = (pd.Series(shared + rng.normal(at, size=8)) for at in (0.0, shift))
         found += changes._judged([changes._change(where, known, a, b, test)])
     return sum(change.beyond for change in found) / len(found)
+
+
+@given(a=st.integers(1, 999), by=st.integers(1, 999), n=st.integers(2, 20))
+def test_the_same_change_everywhere_has_no_spread(a: int, by: int, n: int) -> None:
+    """Whatever rounding makes of it: nothing is claimed of what never varies."""
+    before = (a + np.arange(n)) / 1000
+    assert changes._paired(before, before + by / 1000)[0] == 0
+    one, other = np.full(n, a / 1000), np.full(n, by / 1000)
+    assert changes._welch(one, other) == (0, 0)
 
 
 @pytest.mark.parametrize(("test", "common"), [("paired", 3.0), ("welch", 0.0)])

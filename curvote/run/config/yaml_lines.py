@@ -19,6 +19,8 @@ from curvote.errors import Problem, UserError, Where
 from curvote.run.config.yaml_values import UNTOLD, Made, merged, values
 from curvote.run.config.yaml_words import in_words
 
+_DEEP = "lists and mappings stand in one another too often; no setting needs that"
+
 
 class Lines:
     """On which line each key of a document stands, looked up when an error asks."""
@@ -74,10 +76,12 @@ def load(path: Path, called: str) -> tuple[Any, Lines]:
 def _document(text: str, called: str) -> tuple[Any, Lines]:
     try:
         root = _composed(text)
+        made = values(root)
     except YAMLError as error:
         line, said = in_words(error, text)
         raise UserError(f"{called}:{line}: {said}.") from None
-    made = values(root)
+    except RecursionError:
+        raise UserError(f"{called}: {_DEEP}.") from None
     _refuse(made, called)
     return made.value, Lines(root)
 
@@ -95,6 +99,8 @@ def parsed(text: str) -> Any:
         made = values(_composed(text))
     except YAMLError as error:
         raise UserError(in_words(error, text)[1]) from None
+    except RecursionError:
+        raise UserError(_DEEP) from None
     if made.wrong:
         raise UserError("; ".join(said for _, said in made.wrong))
     return made.value

@@ -20,13 +20,14 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-# Python makes no longer text an integer.
-_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]+|0x[0-9a-fA-F]+")
+# Python makes no longer text an integer, nor a larger one a text.
+_WHOLE: Final = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,4000}|0x[0-9a-fA-F]{1,3000}")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 _NUMERIC: Final = frozenset("+-.0123456789")
 _BASES: Final = {"0o": 8, "0x": 16}
 _MERGE: Final = "<<"
+_MOST: Final = 2**20  # values of one document: anchors of anchors multiply
 # The tag of every node to which the file gives none: its kind is told here, by `plain`.
 UNTOLD: Final = Tag(suffix="")
 
@@ -38,6 +39,7 @@ class Made:
     value: Any = None
     wrong: list[tuple[int, str]] = field(default_factory=list)
     _open: set[int] = field(default_factory=set)
+    _count: int = 0
 
     def refuse(self, node: Node, said: str) -> None:
         """Note what is wrong at a node."""
@@ -47,6 +49,11 @@ class Made:
         """Return the value of a node; an anchor that is named twice is made twice."""
         if id(node) in self._open:
             self.refuse(node, "an anchor (&name) holds itself (*name); take one out")
+            return None
+        self._count += 1
+        if self._count >= _MOST:
+            if self._count == _MOST:
+                self.refuse(node, f"anchors make over {_MOST:,} values; name fewer")
             return None
         if isinstance(node, ScalarNode):
             return self._scalar(node)
@@ -79,7 +86,7 @@ class Made:
             if not isinstance(one, MappingNode):
                 self.refuse(key, "<< takes a mapping by its anchor, such as <<: *name")
                 return
-            for name, inner in self.of(one).items():
+            for name, inner in (self.of(one) or {}).items():
                 found.setdefault(name, inner)
 
     def _scalar(self, node: ScalarNode) -> Any:

@@ -86,10 +86,19 @@ def test_merged_keys_and_anchors_have_values_and_lines(tmp_path: Path) -> None:
     assert Lines(None).line(("a",)) is None
 
 
+# Nine lists of nine, each of them the one before: 9 ** 8 values in 300 characters.
+BOMB = "a0: &a0 [x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 9)
+)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
         ("a: &x [*x]\n", "p.yaml:1: an anchor (&name) holds itself"),
+        ("a: &x {<<: *x}\n", "p.yaml:1: an anchor (&name) holds itself"),
+        ("[" * 900, "p.yaml: lists and mappings stand in one another too often"),
+        (BOMB, "anchors make over 1,048,576 values; name fewer."),
         ("a: !mine 3\n", "p.yaml:1: '3' is no !mine; leave the tag out."),
         ("a: !!int x\n", "p.yaml:1: 'x' is no tag:yaml.org,2002:int; leave"),
         ("a: !mine {}\n", "p.yaml:1: the tag !mine is not known here; leave it out."),
@@ -102,7 +111,7 @@ def test_merged_keys_and_anchors_have_values_and_lines(tmp_path: Path) -> None:
 def test_what_no_pipeline_needs_is_refused(
     tmp_path: Path, text: str, said: str
 ) -> None:
-    """Rings of anchors, tags, keys that are no words, further documents."""
+    """Rings and towers of anchors, tags, keys that are no words, further documents."""
     (tmp_path / "p.yaml").write_text(text)
     with pytest.raises(UserError) as error:
         load(tmp_path / "p.yaml", "p.yaml")
