@@ -6,6 +6,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from traceback import format_tb
 from typing import Any, TypeVar
@@ -46,7 +47,7 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
         str(given.get("pipeline")),
         Project(Path(str(given.get("project")))),
     )
-    if not _is_served(place):
+    if not _is_ours(place, pipeline):
         return
     begun = records.newest(place, pipeline, "running")
     history.end_killed(place, is_alive)
@@ -160,7 +161,7 @@ def _failed(
     frames = "" if isinstance(error, UserError) else f"\n{_frames(error)}"
     get_run_logger().error("%s%s", text, frames)
     logging.disable()  # Prefect would say it again
-    if _is_served(project):
+    if _is_ours(project, pipeline):
         notify(project, "failed", pipeline, **facts)
     return Failed(message=text)
 
@@ -190,3 +191,16 @@ def _ended_badly(project: Project, pipeline: str) -> bool:
 def _is_served(project: Project) -> bool:
     """Say whether it is the one that is served: no other has a say."""
     return str(project.root) == os.environ.get(SERVED)
+
+
+def _is_ours(project: Project, pipeline: str) -> bool:
+    """Say whether it is a pipeline of what is served.
+
+    Whoever may start a run writes a name as they like: a notice carries no such words.
+    """
+    if not _is_served(project):
+        return False
+    with suppress(UserError):
+        if pipeline in PipelinesFile(project).names():
+            return True
+    return pipeline in records.pipelines(project)  # no file can be read just now

@@ -165,7 +165,7 @@ def _show(line: dict[str, Any]) -> None:
 
 def _named(line: dict[str, Any]) -> dict[str, Any]:
     """Put the pipeline's name before what is said of it."""
-    name = line.get("pipeline")
+    name = " ".join(str(line.get("pipeline") or "").split())  # one line, whoever named
     return line | {"message": f"{name}: {line['message']}"} if name else line
 
 

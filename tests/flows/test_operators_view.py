@@ -198,6 +198,25 @@ def test_what_a_message_quotes_of_a_file_is_kept_nowhere(
     assert "4711" in "".join(problem.message for problem in caught[0].problems)
 
 
+def test_who_may_start_a_run_puts_no_words_into_a_notice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A name that no pipeline has is refused, and told to nobody outside."""
+    project = project_of(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setenv(RUNNER_PID, str(os.getpid()))
+    deaf(monkeypatch)
+    words = "tiny: your password is over, see http://127.0.0.1/"
+    state = scheduled.scheduled.fn(words, str(tmp_path))
+    assert state.is_failed()
+    given = {"pipeline": words, "project": str(tmp_path)}
+    ended = SimpleNamespace(parameters=given), SimpleNamespace(message="SIGKILL")
+    scheduled._ended(None, *ended)
+    assert not (tmp_path / "told").exists()
+    assert not history.load_all(project)
+
+
 @pytest.mark.parametrize("begun", [True, False])
 def test_a_killed_run_is_named(
     begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -126,7 +126,7 @@ _REST = (
 
 def word(text: str) -> str:
     """Return a text as YAML reads it back, quoted where it must be."""
-    plain = re.fullmatch(r"[A-Za-z_./][\w./-]*", text, re.ASCII)
+    plain = re.fullmatch(r"([A-Za-z_/]|\.\.?/)[\w./-]*", text, re.ASCII)  # not .5
     if plain and text.lower() not in _NO_TEXT:
         return text
     return json.dumps(text, ensure_ascii=False)
