@@ -16,6 +16,18 @@ from tests import drawings, phoneme_file, plain
 from tests import town as town_
 
 
+# Folders whose tests start servers, browsers and whole runs, or draw by the million.
+SLOW = {"audit", "browser", "faults", "flows", "reproduce", "run", "wheel"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what ``make quick`` leaves out."""
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW:
+            item.add_marker("slow")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Keep what fixtures of a whole session start away from the user's own ledger."""
