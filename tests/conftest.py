@@ -15,7 +15,6 @@ from curvote.run.project import Project
 from tests import drawings, phoneme_file, plain
 from tests import town as town_
 
-
 # Folders whose tests start servers, browsers and whole runs, or draw by the million.
 SLOW = {"audit", "browser", "faults", "flows", "reproduce", "run", "wheel"}
 
