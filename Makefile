@@ -40,9 +40,11 @@ lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 
-docs: $(DOCS)  ## build the documentation and run its notebooks: build/docs/index.html
+docs: $(DOCS)  ## build the documentation, run its notebooks, check its links
+	rm -rf build/docs  # a page that did not change would not be warned of again
 	$(VENV)/bin/sphinx-build --jobs auto --fail-on-warning --keep-going \
 	  --nitpicky docs build/docs
+	$(VENV)/bin/python docs/making/links.py build/docs
 
 faults: $(DEV)  ## kill runs and break files, many rounds
 	$(VENV)/bin/python -m pytest -m faults -rP
@@ -56,7 +58,7 @@ choosing: $(BASE)  ## measure the figure and the tables of docs/choosing.md anew
 	OMP_NUM_THREADS=1 $(VENV)/bin/python -m benchmarks.choosing_figure
 
 clean:  ## remove environments and caches, never data
-	rm -rf $(VENV) .venv-bench* build dist *.egg-info .hypothesis
+	rm -rf $(VENV) .venv-bench* build dist docs/reference *.egg-info .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find benchmarks curvote flows tasks tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -29,7 +29,7 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
     columns : list of str
         The names of the T columns.
     encoding : dict
-        How a record becomes numbers: `Encoding.to_json`.
+        How a record becomes numbers: ``Encoding.to_json``.
     coef : array (d,), or (K, d) of K > 2 classes
         The line, or one for each class, of what the encoding's ``judge`` names.
     intercept : float, or array (K,)

@@ -13,32 +13,17 @@ from curvote.chain.streams import generator
 from curvote.datasets import simulated_servers
 from curvote.federation.system import SYSTEM
 from tests.memory import Memory, do, replicates
+from tests.stage_settings import SETTINGS
 
 BY_NAME = {stage.name: stage for stage in SYSTEM.stages}
-VALUES: dict[str, Any] = {
+VALUES: dict[str, Any] = SETTINGS | {
     "protocol": "federated",
     "clients": {"public": 0, "train": 200, "vote": 400, "test": 200},
-    "source.groups": None,
     "seed": 7,
     "epsilon": 1.0,
-    "project.basis": "bspline",
-    "project.size": 4,
-    "project.order": 4,
-    "project.coordinates": "coefficients",
-    "project.rescale": "tanh",
-    "project.centre": 0.0,
-    "project.scale": 1.0,
-    "project.judge": "coefficients",
-    "privatize.mechanism": "laplace",
-    "privatize.params": {},
-    "privatize.label_share": "equal",
     "learner.name": "centroid",
-    "learner.params": {},
     "train.count": 15,
     "train.size": 40,
-    "aggregate.cutoff": 0.8,
-    "aggregate.when_none_pass": "soft",
-    "aggregate.weights": "excess",
     "federation.split": "clients",
     "federation.cutoff": 0.8,
     "federation.faults": {},

@@ -12,33 +12,18 @@ from curvote.chain.streams import generator
 from curvote.datasets import drifting
 from curvote.protocols.online.system import SYSTEM
 from tests.memory import Made, Memory, do, replicates, value
+from tests.stage_settings import SETTINGS
 
 REPLICATES, PERIODS, SINCE = 12, 6, 3
-PARAMS: dict[str, Any] = {
+PARAMS: dict[str, Any] = SETTINGS | {
     "seed": 3,
     "replicates": REPLICATES,
     "clients": {"public": 0, "train": 1200, "vote": 7200, "test": 1800},
-    "source.groups": None,
     "protocol": "online",
     "epsilon": 5.0,
-    "project.basis": "bspline",
-    "project.size": 4,
-    "project.order": 4,
-    "project.coordinates": "coefficients",
-    "project.rescale": "tanh",
-    "project.centre": 0.0,
-    "project.scale": 1.0,
-    "project.judge": "coefficients",
-    "privatize.mechanism": "laplace",
-    "privatize.params": {},
-    "privatize.label_share": "equal",
     "learner.name": "logistic",
-    "learner.params": {},
     "train.count": 20,
     "train.size": 50,
-    "aggregate.cutoff": 0.8,
-    "aggregate.weights": "excess",
-    "aggregate.when_none_pass": "soft",
     "online.memory": 1.0,
     "online.more": 15,
     "online.drop": 3.0,

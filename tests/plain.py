@@ -28,6 +28,8 @@ TINY: dict[str, Any] = {
     "replicates": 5,
     "seed": 7,
 }
+# The least that is a study: one learner at one epsilon.
+FEW = TINY | {"replicates": 2, "epsilon": [4], "learners": ["centroid"]}
 
 
 def of(*systems: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -189,6 +189,11 @@ def make_page(**changes: Any) -> PageData:
     return dataclasses.replace(data, **changes)
 
 
+def section(data: PageData, name: str) -> Any:
+    """Return a section of a page."""
+    return {each.name: each for each in data.sections}[name]
+
+
 def small(**changes: Any) -> PageData:
     """A page with no figures, quick to write."""
     nothing = {"scores": make_scores().iloc[:0], "sections": [Curves(None, 0)]}

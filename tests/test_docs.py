@@ -23,8 +23,8 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 @pytest.mark.parametrize(
     ("page", "about"),
     [
-        ("README.md", "TransferKernelClassifier"),
-        ("README.md", "private_score"),
+        ("docs/library.md", "TransferKernelClassifier"),
+        ("docs/library.md", "private_score"),
         ("docs/transfer.md", "combine"),
         ("docs/utility.md", "quantify"),
     ],

@@ -31,7 +31,7 @@ AUTO = "auto"
 class DirectClassifier(BothSides):
     """A classifier from one noised vector a client, its numbers and its label in one.
 
-    `fit` plays both sides: every row releases one `PrivUnit` report of all of
+    `fit` plays both sides: every row releases one ``PrivUnit`` report of all of
     ``epsilon``, and the server reads their mean as a linear classifier. At the same
     budget far less noise remains than with `MRMAClassifier` (protocol ``direct``).
 
@@ -104,7 +104,7 @@ class DirectClassifier(BothSides):
     -----
     A UserError (a ValueError) names parameters or data that are out of range.
 
-    A `clone` begins at nothing and knows of no other object, so the searches of
+    A ``clone`` begins at nothing and knows of no other object, so the searches of
     scikit-learn cannot count. With k folds a row stands in k - 1 of the k fits, so a
     cross-validation spends (k - 1) epsilon on it, and ``GridSearchCV`` of g candidates
     (g (k - 1) + 1) epsilon with its refit: clones say so once. Scores of held-out rows

@@ -114,7 +114,7 @@ class MRMAClassifier(BothSides):
     -----
     A UserError (a ValueError) names parameters or data that are out of range.
 
-    A `clone` begins at nothing and knows of no other object, so the searches of
+    A ``clone`` begins at nothing and knows of no other object, so the searches of
     scikit-learn cannot count. With k folds a row stands in k - 1 of the k fits, so a
     cross-validation spends (k - 1) epsilon on it, and ``GridSearchCV`` of g candidates
     (g (k - 1) + 1) epsilon with its refit: clones say so once. Scores of held-out rows

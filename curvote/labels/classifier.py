@@ -54,7 +54,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
     encoder : "auto", a name that `encode` knows, or "lp_2st"
         How a label becomes a code. ``auto`` takes the best one for the number of
         classes and epsilon. ``lp_2st`` asks one half of the clients first and the
-        others by `rr_with_prior`, with what the first codes taught as prior.
+        others by ``rr_with_prior``, with what the first codes taught as prior.
     classes : array (K,) or None
         The public classes. None takes those that occur, which makes them public.
     decide : "accuracy" or "balanced"
@@ -90,7 +90,7 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
     spent_ : Budget or None
         What a label that stood in every fit of plain labels has spent: a fit draws
         anew, so they add up. None where only codes came, which were paid for where they
-        were drawn. A `clone` begins at nothing.
+        were drawn. A ``clone`` begins at nothing.
     releases_ : array (n,) or None
         How many fits released the label of this place; None where only codes came.
     private_ : bool or None

@@ -35,7 +35,7 @@ class Codes:
     ----------
     values : array
         A label mechanism's outputs, one row a client: (n,) int64, packed bits
-        (n, ceil(K/8)) uint8, or whole numbers (n, K) of `alibi`.
+        (n, ceil(K/8)) uint8, or whole numbers (n, K) of ``alibi``.
     classes : array (K,)
         The labels that places stand for.
     epsilon : float

@@ -35,7 +35,7 @@ def encode(
     ----------
     y : array (n,)
         Text, whole numbers, truth values or pandas categories; bad labels: see
-        `places_of`.
+        `curvote.labels.places.places_of`.
     classes : array (K,) or None, default=None
         Public; a class may be nobody's. None takes pandas categories or both truth
         values, else the labels that occur in ``y``, which makes public which do.

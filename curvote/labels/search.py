@@ -91,7 +91,7 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
     The largest of ``cv_results_`` lies above the truth, the more so the more candidates
     there are: of 24 values of k on the circle of 16 classes (2,000 records, epsilon .5)
     the best claimed 56 % in the mean, where the models chosen were right in 42 %, and
-    ``best_score_`` said 45 (se 2; `benchmarks/labels_honest.py`).
+    ``best_score_`` said 45 (se 2; ``benchmarks/labels_honest.py``).
 
     Candidates count as simpler with more neighbours, fewer eigenvectors or more ridge,
     and otherwise in the order of the grid.

@@ -109,4 +109,5 @@ def _grown(project: Project, step: Step, own: int, known: Iterable[Sibling]) -> 
 def _words(own: int, earlier: Earlier) -> str:
     if own == earlier.kept:
         return f"no new replicate: the first {own} of {earlier.count} that are there"
-    return f"{own - earlier.kept} of {own} replicates: {earlier.count} are there"
+    there = "1 is there" if earlier.count == 1 else f"{earlier.count} are there"
+    return f"{own - earlier.kept} of {own} replicates: {there}"

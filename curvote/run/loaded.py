@@ -27,7 +27,7 @@ def load_run(name: str, project: str | Path | None = None) -> Run:
     ----------
     name : str
         A pipeline's name, NAME~1 for the completed run before its latest, or a run's
-        id as `curvote runs` lists them. Without such a run: UserError.
+        id as ``curvote runs`` lists them. Without such a run: UserError.
     project : path or None, default=None
         The folder with pipelines.yaml, or one below it; None is the current one.
 
@@ -62,7 +62,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """Its name, as `curvote runs` lists it."""
+        """Its name, as ``curvote runs`` lists it."""
         return self.record.id
 
     @property

@@ -56,7 +56,7 @@ class Signal:
 
     @cached_property
     def slope(self) -> float:
-        """The slope: E[1/(1 + exp(slope |x|))] = ``balanced``."""
+        """The slope: ``E[1/(1 + exp(slope |x|))] = balanced``."""
 
         def excess(slope: float) -> float:
             return float(WEIGHTS @ expit(-slope * np.abs(X))) - self.balanced

@@ -80,6 +80,21 @@ class Owner:
     anew: bool
     yes: bool
 
+    @classmethod
+    def of(
+        cls,
+        ledger: Path | None,
+        outbox: Path | None,
+        classes: str | None,
+        *,
+        anew: bool,
+        yes: bool,
+    ) -> Owner:
+        """Return who answers by the options; ``classes`` is a list as in no,yes."""
+        agreed = Classes(classes.split(",")) if classes else None
+        where = places.ledger(ledger), places.outbox(outbox)
+        return cls(*where, agreed, anew=anew, yes=yes)
+
     def answer(self, asked: Question, hold: Callable[[], Held]) -> dict[str, Any]:
         """Release at most once, and return what happened.
 
@@ -88,10 +103,7 @@ class Owner:
         with books(self.ledger, places.register()) as opened:
             ledger, _ = opened
             standing = self.standing(opened, asked.server)
-            invited = asked.invitation
-            sender = normal(invited.record or "") or invited.server or standing.name
-            known = outbox.latest(ledger, asked.task, sender)
-            number = known + 1 if self.anew else max(known, 1)
+            sender, number = self._turn(ledger, asked, standing)
             draw = _Draw()
             if not outbox.released_before(ledger, asked.task, sender, number):
                 consent.refuse_classes(self.classes, asked.task.classes)
@@ -117,6 +129,15 @@ class Owner:
             if draw.held and asked.invitation.server:
                 done["notes"] = [*draw.held.notes]
             return done
+
+    def _turn(
+        self, ledger: Ledger, asked: Question, standing: Standing
+    ) -> tuple[str, int]:
+        """Return in whose name a release is, and its number: again, or anew."""
+        invited = asked.invitation
+        sender = normal(invited.record or "") or invited.server or standing.name
+        known = outbox.latest(ledger, asked.task, sender)
+        return sender, known + 1 if self.anew else max(known, 1)
 
     def standing(self, opened: Books, server: str) -> Standing:
         """Settle what a killed call has left; return what can be spent since then."""

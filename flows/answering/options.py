@@ -7,6 +7,11 @@ from typing import Annotated
 
 import typer
 
+_LABEL = typer.Option("--label", help="Your class, as the task names it.")
+_INVITATION = typer.Option(
+    "--invitation", help="The invitation that you were sent (JSON)."
+)
+
 TaskFile = Annotated[Path, typer.Option("--task", help="The published, signed task.")]
 Curve = Annotated[
     Path, typer.Option("--curve", help="CSV or Parquet: one row or one column.")
@@ -29,19 +34,10 @@ ClassList = Annotated[
         " before your label is looked at. Say them where no terminal is.",
     ),
 ]
-Label = Annotated[
-    str, typer.Option("--label", help="Your class, as the task names it.")
-]
-InvitationFile = Annotated[
-    Path, typer.Option("--invitation", help="The invitation that you were sent (JSON).")
-]
-OneInvitation = Annotated[
-    Path | None,
-    typer.Option("--invitation", help="The invitation that you were sent (JSON)."),
-]
-OwnLabel = Annotated[
-    str | None, typer.Option("--label", help="Your class, as the task names it.")
-]
+Label = Annotated[str, _LABEL]
+OwnLabel = Annotated[str | None, _LABEL]
+InvitationFile = Annotated[Path, _INVITATION]
+OneInvitation = Annotated[Path | None, _INVITATION]
 LabelTable = Annotated[
     Path | None,
     typer.Option("--table", help="CSV or Parquet with the columns record and label."),

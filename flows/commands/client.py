@@ -96,15 +96,12 @@ def _command(name: str, asks: str | None, text: str) -> None:
         yes: Yes = False,
         as_json: Json = False,
     ) -> None:
-        from curvote.classes import Classes
         from curvote.flows.answering.answer import Owner, Question
         from curvote.flows.answering.held import OwnRecord
 
         asked = Question.read(task, invitation, asks)
         about = asked.task, asked.invitation.about
-        where = places.ledger(ledger), places.outbox(outbox)
-        agreed = Classes(classes.split(",")) if classes else None
-        owner = Owner(*where, agreed, anew=new_release, yes=yes)
+        owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
         answer(
             lambda: owner.answer(asked, lambda: OwnRecord(*about, curve, label)),
             send,
@@ -136,15 +133,12 @@ def release(
     as_json: Json = False,
 ) -> None:
     """Release one noised object about all records of your table, once."""
-    from curvote.classes import Classes
     from curvote.flows.answering.answer import Owner, Question
     from curvote.flows.answering.held import Table
 
     asked = Question.read(task, invitation, None, whole=True)
     known = asked.task, asked.invitation
-    where = places.ledger(ledger), places.outbox(outbox)
-    agreed = Classes(classes.split(",")) if classes else None
-    owner = Owner(*where, agreed, anew=new_release, yes=yes)
+    owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
     with interruptible("client release"):
         answer(
             lambda: owner.answer(asked, lambda: Table(*known, table, label, id_)),

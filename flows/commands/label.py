@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from curvote.client import places
 from curvote.errors import UserError
 from curvote.flows.answering.options import (
     ClassList,
@@ -41,12 +40,9 @@ def label(
     as_json: Json = False,
 ) -> None:
     """Release one noised code of a public record's label: yours, or each of a table."""
-    from curvote.classes import Classes
     from curvote.flows.answering.answer import Owner
 
-    where = places.ledger(ledger), places.outbox(outbox)
-    agreed = Classes(classes.split(",")) if classes else None
-    owner = Owner(*where, agreed, anew=new_release, yes=yes)
+    owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
     if invitation and label is not None and not (table or invitations):
         say(_own_label(owner, task, invitation, label), as_json)
     elif table and invitations and not (invitation or label is not None):

@@ -16,7 +16,9 @@ from curvote.flows.output.terminal import (
 )
 
 if TYPE_CHECKING:
-    from curvote.flows.quantifying.asked import Found
+    from curvote.flows.quantifying.asked import Found, Terms
+    from curvote.flows.quantifying.model import Asked
+    from curvote.flows.quantifying.setting import Options
 
 Model = Annotated[
     str,
@@ -119,14 +121,9 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
     project: ProjectOption = None,
 ) -> None:
     """Say how often a classifier's answers survive noise, and what to send instead."""
-    from curvote.flows.quantifying.asked import checked, found
-    from curvote.flows.quantifying.model import Asked, find
-    from curvote.flows.quantifying.setting import (
-        ROWS,
-        ROWS_AS_PUBLISHED,
-        Options,
-        ready,
-    )
+    from curvote.flows.quantifying.asked import checked
+    from curvote.flows.quantifying.model import Asked
+    from curvote.flows.quantifying.setting import ROWS, ROWS_AS_PUBLISHED, Options
 
     terms = checked(
         epsilon,
@@ -153,12 +150,22 @@ def utility(  # noqa: PLR0917 - the options of a command are its arguments
         rows=rows or (ROWS_AS_PUBLISHED if as_published else ROWS),
         client_side=client_side,
     )
-    say = numbered(5 if as_published else 4)
-    asked = ready(find(Asked(model, project, trust_pickle, cell)), options)
+    said = _found(Asked(model, project, trust_pickle, cell), options, terms)
+    _tell(said, figure or _beside(data, model), as_json)
+
+
+def _found(model: Asked, options: Options, terms: Terms) -> Found:
+    """Return the answer to what was asked; each step is told on the way."""
+    from curvote.flows.quantifying.asked import found
+    from curvote.flows.quantifying.model import find
+    from curvote.flows.quantifying.setting import ready
+
+    say = numbered(5 if terms.as_published else 4)
+    asked = ready(find(model), options)
     say(f"{asked.described.kind}, {asked.setting.n} of {asked.total} records")
     for note in asked.notes:
         typer.echo(f"note: {note}", err=True)
-    _tell(found(asked, terms, say), figure or _beside(data, model), as_json)
+    return found(asked, terms, say)
 
 
 def _tell(said: Found, figure: Path, as_json: bool) -> None:

@@ -12,30 +12,14 @@ from curvote.datasets.raw import digest
 from curvote.errors import UserError
 from curvote.reporting.report import report
 from curvote.run.project import Project
-from tests import plain
+from tests import plain, private_table
 
-TABLE = {
-    "name": "table",
-    "path": "people.csv",
-    "label": "outcome",
-    "positive": "ill",
-    "features": ["age", "dose"],
-    "bounds": {"age": [0, 100], "dose": [-1, 3]},
-}
-STUDY = plain.TINY | {
+TABLE = {name: said for name, said in private_table.TABLE.items() if name != "id"}
+STUDY = private_table.STUDY | {
     "source": TABLE,
     "clients": {"train": 40, "vote": 60, "test": 30},
-    "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
-    "epsilon": [8],
-    "learners": ["centroid"],
-    "replicates": 2,
 }
-REAL = STUDY | {
-    "mode": "production",
-    "source": TABLE | {"id": "person"},
-    "clients": {"train": 40, "vote": 60},
-    "ledger": {"per_client": {"epsilon": 8}, "population": "town"},
-}
+REAL = private_table.REAL | {"clients": {"train": 40, "vote": 60}}
 
 
 @pytest.fixture

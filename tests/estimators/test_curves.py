@@ -105,16 +105,16 @@ def uneven(curves: Any) -> Any:
     return curves.to_grid(np.sqrt(np.linspace(0, 81, 12)))
 
 
+def basis(curves: Any) -> Any:
+    """Return curves as coefficients of six splines."""
+    return curves.to_basis(BSplineBasis(domain_range=(0, 9), n_basis=6))
+
+
+irregular = FDataIrregular.from_fdatagrid
+
+
 @KINDS
-@pytest.mark.parametrize(
-    "form",
-    [
-        uneven,
-        lambda curves: curves.to_basis(BSplineBasis(domain_range=(0, 9), n_basis=6)),
-        FDataIrregular.from_fdatagrid,
-    ],
-    ids=["uneven", "basis", "irregular"],
-)
+@pytest.mark.parametrize("form", [uneven, basis, irregular])
 def test_other_forms_are_refused_with_a_cure_that_cures(
     kind: Any, form: Any, data: Data
 ) -> None:
@@ -157,7 +157,7 @@ def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
         with pytest.raises(UserError, match=r"the model takes 20: 0 \.\. 9"):
             model.predict(FDataGrid(np.zeros((2, len(grid))), grid))
     with pytest.raises(UserError, match="FDataIrregular"):
-        model.predict(FDataIrregular.from_fdatagrid(curves))
+        model.predict(irregular(curves))
 
 
 @pytest.mark.parametrize(
@@ -171,15 +171,7 @@ def test_a_finished_classifier_knows_its_grid(data: Data) -> None:
     ],
     ids=lambda model: type(model).__name__,
 )
-@pytest.mark.parametrize(
-    "form",
-    [
-        lambda curves: curves,
-        lambda curves: curves.to_basis(BSplineBasis(domain_range=(0, 9), n_basis=6)),
-        FDataIrregular.from_fdatagrid,
-    ],
-    ids=["grid", "basis", "irregular"],
-)
+@pytest.mark.parametrize("form", [FDataGrid.copy, basis, irregular])
 def test_who_learns_from_columns_says_how_curves_become_some(
     model: Any, form: Any, data: Data
 ) -> None:

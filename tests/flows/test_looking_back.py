@@ -17,7 +17,7 @@ from curvote.run.config.yaml_lines import parsed
 from curvote.run.project import Project
 from tests import plain
 
-FEW = plain.TINY | {"replicates": 3, "epsilon": [4], "learners": ["centroid"]}
+FEW = plain.FEW | {"replicates": 3}
 OFTEN = FEW | {"schedule": {"interval": 60}, "description": "every minute"}
 Run = Callable[..., str]
 
@@ -67,6 +67,7 @@ def test_diff_names_cutoff_and_seed(run: Run) -> None:
     assert found["page"] is None
 
 
+@pytest.mark.usefixtures("blank_figures")
 def test_an_earlier_run_has_a_page_of_its_own(run: Run, place: Project) -> None:
     """That of the latest stays where it is; `diff` says where both are."""
     runs = [row["run"] for row in json.loads(run("runs", "tiny", "--json"))]

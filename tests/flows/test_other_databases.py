@@ -18,7 +18,6 @@ from tests import plain, postgres
 
 pytestmark = pytest.mark.faults
 ROOT = Path(__file__).parents[2]
-FEW = plain.TINY | {"replicates": 2, "epsilon": [4], "learners": ["centroid"]}
 WITHOUT = postgres.missing()
 
 
@@ -67,7 +66,7 @@ def test_a_run_keeps_to_its_folder_and_to_the_users_databases(
     server: postgres.Server, tmp_path: Path
 ) -> None:
     """Both are used as they are; MLflow's files lie under data, nothing beside it."""
-    project = plain.write(tmp_path, tiny=FEW)
+    project = plain.write(tmp_path, tiny=plain.FEW)
     done = curvote(project, "run", "tiny", "--workers", "1", **variables(server))
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
@@ -84,7 +83,7 @@ def test_a_run_keeps_to_its_folder_and_to_the_users_databases(
 def test_two_projects_share_a_database(server: postgres.Server, tmp_path: Path) -> None:
     """Pipelines of one name: each keeps its own experiment, and its own files."""
     for name in ("one", "two", "one"):
-        project = plain.write(tmp_path / name, shared=FEW)
+        project = plain.write(tmp_path / name, shared=plain.FEW)
         done = curvote(project, "run", "shared", **variables(server))
         assert done.returncode == 0, done.stderr
         assert list((project.state / "mlartifacts").glob("*/artifacts/report.html"))
@@ -96,7 +95,7 @@ def test_without_its_database_mlflow_costs_a_warning(
     server: postgres.Server, tmp_path: Path
 ) -> None:
     """The results stand, at once; the next run logs both."""
-    project = plain.write(tmp_path, tiny=FEW)
+    project = plain.write(tmp_path, tiny=plain.FEW)
     away = {"MLFLOW_TRACKING_URI": "postgresql://nobody@127.0.0.1:1/none"}
     done = curvote(project, "run", "tiny", **away)
     assert done.returncode == 0, done.stderr
@@ -109,7 +108,7 @@ def test_without_its_database_mlflow_costs_a_warning(
 
 def test_without_its_database_prefect_says_so(tmp_path: Path) -> None:
     """At most five lines, no traceback; with it, the same command goes on."""
-    project = plain.write(tmp_path, tiny=FEW)
+    project = plain.write(tmp_path, tiny=plain.FEW)
     name = "PREFECT_API_DATABASE_CONNECTION_URL"
     gone = {name: "postgresql+asyncpg://nobody@127.0.0.1:1/none"}
     done = curvote(project, "run", "tiny", **gone)

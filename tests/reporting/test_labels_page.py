@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from curvote.protocols.labels.methods import ACCURACY
-from curvote.reporting import figures, page
+from curvote.reporting import figures
 from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
-from curvote.reporting.section import Section
 from tests import plain
-from tests.drawings import left_blank
+from tests.report_data import section
 
 STUDY: dict[str, Any] = {
     "source": {"name": "circle", "sigma": "2/K"},
@@ -36,19 +35,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
     """Return what the page of a small study is made of."""
     project = plain.write(tmp_path_factory.mktemp("labels"), tiny=STUDY)
     return page_data(project, plain.run(project))
-
-
-@pytest.fixture(scope="module")
-def text(data: PageData, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the page."""
-    with left_blank():
-        return page.render(data, tmp_path_factory.mktemp("page")).read_text()
-
-
-def section(data: PageData, name: str) -> Any:
-    """Return a section of the page."""
-    found: dict[str, Section] = {each.name: each for each in data.sections}
-    return found[name]
 
 
 def test_it_shows_what_such_a_page_has(data: PageData, text: str) -> None:

@@ -15,11 +15,10 @@ from curvote.flows import cli
 from curvote.reporting import figures, page, promises, words
 from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
-from curvote.reporting.section import Section
 from curvote.run.summary import summary
 from tests import plain
-from tests.drawings import left_blank
 from tests.hospitals import NAMES, Hospital, N, steward, take
+from tests.report_data import section
 
 STUDY: dict[str, Any] = {
     "source": {"name": "posterior_drift", "n": 80, "m": 1, "test": 100},
@@ -41,19 +40,6 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
     """Return what the page of a small study is made of."""
     project = plain.write(tmp_path_factory.mktemp("transfer"), tiny=STUDY)
     return page_data(project, plain.run(project))
-
-
-@pytest.fixture(scope="module")
-def text(data: PageData, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the page."""
-    with left_blank():
-        return page.render(data, tmp_path_factory.mktemp("page")).read_text()
-
-
-def section(data: PageData, name: str) -> Any:
-    """Return a section of the page."""
-    found: dict[str, Section] = {each.name: each for each in data.sections}
-    return found[name]
 
 
 def test_it_promises_central_privacy_and_speaks_of_no_client(data: PageData) -> None:

@@ -18,7 +18,7 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from tests import plain
 
-FEW = plain.TINY | {"replicates": 4, "epsilon": [4], "learners": ["centroid"]}
+FEW = plain.FEW | {"replicates": 4}
 
 
 @pytest.fixture(scope="module")

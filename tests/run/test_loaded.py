@@ -17,7 +17,7 @@ from curvote.run.project import Project
 from curvote.run.summary import summary
 from tests import plain
 
-TINY = plain.TINY | {"replicates": 2, "epsilon": [1, 4], "learners": ["centroid"]}
+TINY = plain.FEW | {"epsilon": [1, 4]}
 
 
 @pytest.fixture

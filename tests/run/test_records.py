@@ -24,7 +24,6 @@ from tests.tracked_run import make_record
 
 HOUR = timedelta(hours=1)
 CUT = ("aggregate.cutoff=0.5",)
-FEW = plain.TINY | {"replicates": 2, "epsilon": [4], "learners": ["centroid"]}
 
 
 def saved(project: Project, name: str, **changes: Any) -> history.RunRecord:
@@ -195,7 +194,7 @@ def test_the_clock_does_not_order_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump: timedelta
 ) -> None:
     """Three hours back or a year forward between two runs: the later is the latest."""
-    project = plain.write(tmp_path, tiny=FEW)
+    project = plain.write(tmp_path, tiny=plain.FEW)
     ids = []
     for shift, cutoff in ((0 * HOUR, 0.7), (jump, 0.6), (jump, 0.5)):
         _at(monkeypatch, datetime(2026, 1, 5, 6, tzinfo=UTC) + shift)

@@ -19,7 +19,6 @@ from tests.tracked_run import make_record
 
 DAYS = 86_400
 OLD = Limits(runs=90 * DAYS, artifacts=90 * DAYS)
-FEW = plain.TINY | {"replicates": 2, "epsilon": [4], "learners": ["centroid"]}
 
 
 def aged(path: Path, days: float) -> Path:
@@ -40,7 +39,7 @@ def names(project: Project, kind: str, limits: Limits = OLD) -> set[str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """Return a project whose runs are long past; none of them has artifacts."""
-    made = plain.write(tmp_path, tiny=FEW)
+    made = plain.write(tmp_path, tiny=plain.FEW)
     for name, status in (
         ("failed", "failed"),
         ("first", "completed"),
@@ -112,7 +111,7 @@ def test_a_page_goes_with_the_run_that_it_shows(project: Project) -> None:
 
 def test_artifacts_stay_as_long_as_a_young_run_needs_them(tmp_path: Path) -> None:
     """Of two runs, the older no longer latest: it is young, so all of it stays."""
-    project = plain.write(tmp_path, tiny=FEW)
+    project = plain.write(tmp_path, tiny=plain.FEW)
     plain.run(project)
     plain.run(project, "tiny", "aggregate.cutoff=0.6")
     assert names(project, "artifacts", OLD) == set()
@@ -145,7 +144,7 @@ def test_a_limit_that_takes_what_a_schedule_needs_is_refused(
     tmp_path: Path, schedule: dict[str, object], words: str
 ) -> None:
     """Shorter than the pause between two of its runs, by option or by the file."""
-    project = plain.write(tmp_path, tiny=FEW | {"schedule": schedule})
+    project = plain.write(tmp_path, tiny=plain.FEW | {"schedule": schedule})
     assert words
     with pytest.raises(UserError, match=r"--older 36h: tiny runs less often"):
         limits_of(project, "36h")

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from curvote.datasets.own import table_scan
 from curvote.datasets.own.examined import Column, Examined
 from curvote.datasets.own.spans import Spans
-
-if TYPE_CHECKING:
-    from curvote.datasets.table import Parameters
+from curvote.datasets.own.table_parameters import Parameters
 
 
 def examined(parameters: Parameters, path: Path) -> Examined:

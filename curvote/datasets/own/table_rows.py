@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,50 +13,12 @@ from numpy.typing import NDArray
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own.arrow_cells import Floats, Integers
 from curvote.datasets.own.given import Violations, batches, usable
+from curvote.datasets.own.table_parameters import Parameters
 from curvote.datasets.tables.features import Feature, category, indicators
 from curvote.datasets.tables.tabular import TableSchema
 from curvote.errors import UserError
 
 MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
-
-
-class Stated(Protocol):
-    """What ``source:`` says of a table: see `curvote.datasets.table.Parameters`."""
-
-    @property
-    def label(self) -> str:
-        """The column of labels."""
-        ...
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """The columns of features."""
-        ...
-
-    @property
-    def categories(self) -> dict[str, tuple[str, ...]]:
-        """The texts of features that are no numbers."""
-        ...
-
-    @property
-    def bounds(self) -> dict[str, tuple[float, float]]:
-        """The public bounds of those that are."""
-        ...
-
-    @property
-    def id(self) -> str | None:
-        """The column of ids, if there is one."""
-        ...
-
-    @property
-    def places(self) -> dict[str, int]:
-        """The place of each class that is listed."""
-        ...
-
-    @property
-    def none_of_them(self) -> str:
-        """The words for a label that is not listed."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +45,7 @@ class Cells:
     counted in ``violations``.
     """
 
-    def __init__(self, given: Stated, path: Path, violations: Violations) -> None:
+    def __init__(self, given: Parameters, path: Path, violations: Violations) -> None:
         self.given, self.path, self.violations = given, path, violations
         self.known = given.places
         self.empty: list[Integers] = []
@@ -208,7 +170,7 @@ def _unmarked(column: Any, meant: Collection[str] = ()) -> Any:
     return cells.plain(pc.if_else(pc.is_in(text, marks), None, text))
 
 
-def schema(given: Stated, classes: tuple[str, ...]) -> TableSchema:
+def schema(given: Parameters, classes: tuple[str, ...]) -> TableSchema:
     """Return the table's public layout, a text feature as its categories' codes."""
     why = "stated by the user"
     texts, bounds = given.categories, given.bounds
@@ -225,7 +187,7 @@ def schema(given: Stated, classes: tuple[str, ...]) -> TableSchema:
     )
 
 
-def spread(given: Stated, classes: tuple[str, ...]) -> TableSchema:
+def spread(given: Parameters, classes: tuple[str, ...]) -> TableSchema:
     """Return the layout with a 0 or 1 for each category.
 
     A missing text is a bit of each of them: its public centre.

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,10 @@ from curvote.datasets.own.arrow_cells import SPELT, Integers
 from curvote.datasets.own.given import EXAMPLES, Violations
 from curvote.datasets.own.repeated import Repeated
 from curvote.datasets.own.spans import Spans
+from curvote.datasets.own.table_parameters import Parameters
 from curvote.datasets.own.table_rows import Block, Cells, spread
 from curvote.datasets.tables import tabular
 from curvote.datasets.tables.tabular import TableSchema
-
-if TYPE_CHECKING:
-    from curvote.datasets.table import Parameters
 
 Bits = NDArray[np.bool_]
 Columns = dict[str, NDArray[np.int64] | NDArray[np.float64]]

@@ -22,7 +22,7 @@ A, B = {"name": "diabetes"}, {"name": "employee"}
 RULES = {
     "rule": {"lax": {"aggregate.cutoff": 0.5}, "strict": {"aggregate.cutoff": 0.9}}
 }
-SMALL = plain.TINY | {"epsilon": [4], "learners": ["centroid"], "replicates": 2}
+SMALL = plain.FEW
 
 
 def project_with(root: Path, **changes: Any) -> Project:

@@ -15,7 +15,7 @@ def test_old_artifacts_go_and_released_ones_stay(
     store: fs.S3FileSystem, tmp_path: Path
 ) -> None:
     """With all that is kept for ever; a dry run says how much, and takes nothing."""
-    made = {"tiny": plain.TINY, "real": production.REAL}
+    made = {"tiny": plain.FEW, "real": production.REAL}
     project = object_store.project(tmp_path, **made)
     production.run(project)
     made_of_it = set(object_store.files(store))

@@ -1,0 +1,16 @@
+"""What tests of several pages need."""
+
+from __future__ import annotations
+
+import pytest
+
+from curvote.reporting import page
+from curvote.reporting.data import PageData
+from tests.drawings import left_blank
+
+
+@pytest.fixture(scope="module")
+def text(data: PageData, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return the page of a module's ``data``."""
+    with left_blank():
+        return page.render(data, tmp_path_factory.mktemp("page")).read_text()
