@@ -65,8 +65,8 @@ def catalogue(root: Path | None = None) -> dict[str, Source]:
             name: _source(name, table, accepted.get(name, {}))
             for name, table in tables.items()
         }
-    except (tomllib.TOMLDecodeError, TypeError, KeyError) as error:
-        raise UserError(f"{path}: {error}") from error
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise UserError(f"{path} is no list of sources: {error}.") from error
 
 
 def accept(root: Path, name: str, sha256: str) -> Path:

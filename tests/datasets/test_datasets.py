@@ -35,7 +35,11 @@ def test_the_registry_names_what_a_data_set_offers() -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [("[phonemes", "sources.toml"), ("[phonemes]\nrow = 1", "variants")],
+    [
+        ("[phonemes", "sources.toml"),
+        ("[phonemes]\nrow = 1", "variants"),
+        ("phonemes = 1", "sources.toml is no list"),
+    ],
 )
 def test_a_wrong_sources_file_is_named(root: Path, content: str, message: str) -> None:
     """Its syntax and its keys are the user's to mend."""
