@@ -71,6 +71,11 @@ def private_score(
     """
     if isinstance(codes, NoisedTargets):
         return squared_error(model, X, codes)
+    if not isinstance(codes, Codes):
+        raise UserError(
+            f"codes is of type {type(codes).__name__}; give Codes, as encode makes"
+            " them. Plain labels are for model.score(X, y)."
+        )
     told = predicted(model, X, codes)
     return score_of(contributions(told, X, codes, scoring))
 
