@@ -16,8 +16,8 @@ from curvote.classifier import places_named
 from curvote.counted import Counted, every, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.estimators.bounds import between
+from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
 from curvote.representation.basis import (

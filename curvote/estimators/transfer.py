@@ -16,9 +16,9 @@ from curvote.classes import Classes
 from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.estimators.bounds import by_feature
 from curvote.estimators.by_server import Tables, servers, stated_for
+from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, seeds
 from curvote.representation.functional import refuse_curves

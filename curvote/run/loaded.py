@@ -55,7 +55,25 @@ def load_run(name: str, project: str | Path | None = None) -> Run:
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """One execution of a pipeline, as its record and the store have it."""
+    """One execution of a pipeline, as its record and the store have it.
+
+    Parameters
+    ----------
+    project : Project
+        The folder that holds it.
+    record : RunRecord
+        What it was told and what it did; `load_run` finds it by a name.
+
+    Examples
+    --------
+    >>> from curvote import load_run
+    >>> run = load_run("demo")  # doctest: +SKIP
+    >>> run.cells[0]  # doctest: +SKIP
+    {'protocol': 'mrma', 'epsilon': 0.5, 'learner': 'logistic'}
+    >>> run.scores(each=True).groupby("method")["value"].mean()  # doctest: +SKIP
+    >>> run == load_run(run.id)  # doctest: +SKIP
+    True
+    """
 
     project: Project
     record: RunRecord
@@ -242,9 +260,7 @@ def _some(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
     found = [own for own in every if asked.serves(own)]
     if found:
         return found
-    raise UserError(
-        f"cell: none is of {asked.to_json()}. There are: {_listed(every)}."
-    )
+    raise UserError(f"cell: none is of {asked.to_json()}. There are: {_listed(every)}.")
 
 
 def _listed(cells: Sequence[Cell]) -> str:
