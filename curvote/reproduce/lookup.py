@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-from curvote.errors import UserError, did_you_mean
+from curvote.errors import UserError, closest, did_you_mean
 from curvote.reproduce.registry import WINGS
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import PIPELINES, Project
@@ -39,12 +40,20 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
 
     UserError: it stands in none of them.
     """
-    known: list[str] = []
+    known: list[list[str]] = []
     for file in _files(project):
-        if pipeline in file.names():
+        known.append(list(file.names()))
+        if pipeline in known[-1]:
             return file
-        known += file.names()
-    raise UserError(f"no pipeline {pipeline!r}.{did_you_mean(pipeline, known)}")
+    hint = closest(pipeline, chain(*known)) or f" Here: {', '.join(known[0])}."
+    raise UserError(f"no pipeline {pipeline!r}.{hint}{_brought(pipeline)}")
+
+
+def _brought(pipeline: str) -> str:
+    """Say where a pipeline of curvote's own is to be had, if it is one."""
+    own = PipelinesFile(Project(Path(str(files("curvote.run"))))).names()
+    words = " curvote brings one of that name, for folders without a pipelines.yaml."
+    return words if pipeline in own else ""
 
 
 def pipelines_of_wings() -> set[str]:
