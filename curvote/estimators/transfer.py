@@ -47,24 +47,24 @@ class TransferKernelClassifier(
 
     Parameters
     ----------
-    epsilon : float, "public", "own", or a mapping from server to one of these
+    epsilon : float, "public", "own", or mapping of servers to one of these, default=1
         Budget of a server's one release, 0 < epsilon < inf. ``public`` and ``own`` are
         without noise: records that are anybody's, or that stay where the model stays.
-    delta : float, None, or a mapping from server to one of these
+    delta : float, None, or a mapping from server to one of these, default=None
         At most 1/n for a server of n rows; None stands for n^-2. A server of one row
         needs one of its own, at most 1e-4.
-    release : "auto", "cells", "moments", "kernel" or "counts"
+    release : "auto", "cells", "moments", "kernel" or "counts", default="auto"
         The form of a release. ``auto`` decides by what is public: the number of
         features and classes, the servers' sizes and budgets. ``kernel`` is for two
         classes; ``counts`` holds class frequencies only.
-    target : str or None
+    target : str or None, default=None
         The server that the classifier is for; None takes the first in sorted order.
-    weights : str or mapping from server to a number of at least 0
+    weights : str or mapping from server to a number of at least 0, default="aligned"
         ``aligned``, ``precision``, or a rule of the paper: ``adapt_tar``,
         ``adapt_samp``, ``adapt_homog``, ``adapt_all``.
-    decide : "balanced" or "prior"
+    decide : "balanced" or "prior", default="balanced"
         As if all classes were equally frequent, or as they are at the target.
-    bounds : (lower, upper), numbers or arrays by feature
+    bounds : (lower, upper), numbers or arrays by feature, default=(-1, 1)
         Public; values beyond count as lying on them. Never taken from X.
     random_state : int, RandomState, Generator or None, default=None
         None draws from the operating system (`SystemEntropy`), whatever numpy's global
