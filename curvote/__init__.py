@@ -14,6 +14,7 @@ __all__ = [
     "PrivateLabelClassifier",
     "PrivateLabelRegressor",
     "PrivateSearchCV",
+    "Run",
     "SeededEntropy",
     "Spectral",
     "SystemEntropy",
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
         private_score,
     )
     from curvote.privacy import Budget
-    from curvote.run.loaded import load_run
+    from curvote.run.loaded import Run, load_run
     from curvote.task import Task
     from curvote.version import __version__
 else:
@@ -61,6 +62,7 @@ else:
             "PrivateLabelClassifier": "labels",
             "PrivateLabelRegressor": "labels",
             "PrivateSearchCV": "labels",
+            "Run": "run.loaded",
             "SeededEntropy": "entropy",
             "Spectral": "labels",
             "SystemEntropy": "entropy",

@@ -19,7 +19,9 @@ def exports(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
     def getattr_(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            said = f"module {package!r} has no attribute {name!r}"
+            # With these Python itself adds "Did you mean ...?".
+            raise AttributeError(said, name=name, obj=sys.modules[package])
         try:
             return getattr(import_module(f"{package}.{modules[name]}"), name)
         except ModuleNotFoundError as error:

@@ -21,7 +21,7 @@ def grid_names(grid: Iterable[float]) -> list[str]:
 
 def chosen(X: Any, columns: list[str]) -> Any:
     """Return these columns of a DataFrame, by name; a missing one is a UserError."""
-    given = [str(name) for name in getattr(X, "columns", ())]
+    given = [_text(name) for name in getattr(X, "columns", ())]
     missing = [name for name in columns if name not in {*given}]
     if missing:
         wanted = ", ".join(map(repr, columns[:3]))
@@ -30,6 +30,11 @@ def chosen(X: Any, columns: list[str]) -> Any:
             f" {len(columns)}, by name: {wanted} .. {columns[-1]!r}."
         )
     return X.set_axis(given, axis=1)[columns]
+
+
+def _text(name: Any) -> str:
+    """Return a column's name; a number is a grid point."""
+    return grid_names([name])[0] if isinstance(name, float) else str(name)
 
 
 def matrix(X: Any, columns: list[str]) -> Array:

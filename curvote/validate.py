@@ -35,7 +35,8 @@ def _only(named: dict[str, Value]) -> tuple[str, Value]:
 def positive(**named: float) -> float:
     """Return the value if ``0 < value < inf``; NaN fails because the rule is asked."""
     name, value = _only(named)
-    if not (holds(lambda: 0 < value < math.inf) and _is_float(value)):
+    number = not isinstance(value, bool | np.bool_) and _is_float(value)
+    if not (number and holds(lambda: 0 < value < math.inf)):
         raise UserError(
             f"{name} is {shown(value)}; it must be a finite number above 0."
         )
@@ -54,7 +55,7 @@ def _is_float(value: float) -> bool:
     """Say whether a float can hold it: Python's whole numbers know no bound."""
     try:
         float(value)
-    except OverflowError:
+    except (OverflowError, TypeError, ValueError):
         return False
     return True
 

@@ -30,5 +30,7 @@ def test_every_name_that_is_promised_is_there(inside: str) -> None:
     """What ``__all__`` says can be had; another name is an AttributeError."""
     package = import_module(f"curvote{inside}")
     assert all(getattr(package, name) is not None for name in package.__all__)
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="no attribute 'nothing'") as refused:
         _ = package.nothing
+    # By these Python finds what it asks "Did you mean ...?" of.
+    assert (refused.value.name, refused.value.obj) == ("nothing", package)

@@ -43,7 +43,7 @@ def _step(stage: str, key: str, **cell: Any) -> dict[str, Any]:
         "stage": stage,
         "cell": cell,
         "key": key,
-        "action": "reuse" if stage == "ingest" else "run",
+        "action": {"ingest": "reuse", "project": "copy"}.get(stage, "run"),
         "reason": "",
     }
 

@@ -25,12 +25,28 @@ def ends(bounds: Any) -> tuple[ArrayLike, ArrayLike]:
     return lower, upper
 
 
-def between(bounds: Any) -> tuple[Array, Array]:
-    """Return (lower, upper) as finite numbers that increase; else UserError."""
-    lower, upper = (validate.finite(bounds=end) for end in ends(bounds))
+def by_feature(bounds: Any, d: int) -> tuple[Array, Array]:
+    """Return (lower, upper), each (d,) of finite numbers; else UserError."""
+    lower, upper = (_of_each(end, d) for end in ends(bounds))
+    return lower, upper
+
+
+def between(bounds: Any, d: int) -> tuple[Array, Array]:
+    """Return (lower, upper), each (d,), that increase; else UserError."""
+    lower, upper = by_feature(bounds, d)
     if not np.less(lower, upper).all():
         raise UserError(
             f"bounds is {validate.shown(bounds)}; each lower end must be below its"
             " upper one."
         )
     return lower, upper
+
+
+def _of_each(end: ArrayLike, d: int) -> Array:
+    values = validate.finite(bounds=end)
+    if values.shape not in {(), (d,)}:
+        raise UserError(
+            f"bounds has shape {values.shape}; give a number, or one for each of the"
+            f" {d} features."
+        )
+    return np.broadcast_to(values, (d,))

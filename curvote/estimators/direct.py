@@ -31,9 +31,10 @@ AUTO = "auto"
 class DirectClassifier(BothSides):
     """A classifier from one noised vector a client, its numbers and its label in one.
 
-    `fit` plays both sides: every row releases one ``PrivUnit`` report of all of
-    ``epsilon``, and the server reads their mean as a linear classifier. At the same
-    budget far less noise remains than with `MRMAClassifier` (protocol ``direct``).
+    `fit` plays both sides: every row releases one report of all of ``epsilon``, by
+    ``PrivUnit`` (arm ``one_of``: by 1-of-K), and the server reads their mean as a
+    linear classifier. At the same budget far less noise remains than with
+    `MRMAClassifier` (protocol ``direct``).
 
     Parameters
     ----------

@@ -49,7 +49,8 @@ class MRMAClassifier(BothSides):
         The grid points of curves in an array; None is [0, 1]. An FDataGrid brings its
         own.
     epsilon : float, default=1
-        Budget of each row's one release, 0 < epsilon < inf.
+        Budget of each row's one release, finite. Of a report each number and the label
+        get a part, 2^-20 or more.
     rescale : "tanh", "max_abs", "min_max" or None, default=None
         How coefficients come into [-1, 1]. None: ``tanh`` with a basis, ``min_max``
         without.

@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
@@ -18,6 +17,7 @@ from curvote.counted import Counted, every, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.estimators.bounds import between
+from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
 from curvote.representation.basis import (
@@ -38,7 +38,7 @@ Places = NDArray[np.int64]
 COORDINATES = ("coefficients", "orthonormal")
 
 
-class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
+class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC):
     """A linear classifier that a subclass learns by playing clients and server."""
 
     protocol: ClassVar[str]
@@ -82,8 +82,7 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
         validate.positive(epsilon=self.epsilon)
         X, grid = self._curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=2)
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = labelled(y)
         check_number(self.classes_, many=self.many)
         encoding = self._encoding(X.shape[1], grid)
         names = Classes(map(str, self.classes_))
@@ -111,14 +110,6 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
         places = places_named(self.decision_function(X))
         return np.asarray(self.classes_[places])
 
-    @property
-    def predict_proba(self) -> Any:
-        """Nothing: no probability that was read from noised reports is calibrated."""
-        raise AttributeError(
-            "predict_proba is absent: scores are read from noised reports, whose noise"
-            " makes them no calibrated probabilities. Use predict or decision_function."
-        )
-
     def _draws(self, n: int) -> tuple[np.random.Generator, Entropy]:
         """Count a fit of ``n`` rows; return what splits them and draws their noise.
 
@@ -134,7 +125,8 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
 
     def _encoding(self, width: int, grid: Array | None) -> Encoding:
         rescale = self.rescale or ("min_max" if self.basis is None else self.of_curves)
-        lower, upper = between(self.bounds)
+        onto = self._onto(width, grid)
+        lower, upper = between(self.bounds, onto.size)
         given = {
             "centre": validate.finite(centre=self.centre),
             "scale": validate.finite(scale=self.scale),
@@ -142,7 +134,7 @@ class BothSides(Counted, ClassifierMixin, BaseEstimator, ABC):
             "upper": upper,
         }
         constants = {name: given[name] for name in RESCALES.get(rescale, ())}
-        return Encoding(self._onto(width, grid), rescale, constants, self.judge)
+        return Encoding(onto, rescale, constants, self.judge)
 
     def _onto(self, width: int, grid: Array | None) -> Projection:
         wanted = validate.one_of(COORDINATES, coordinates=self.coordinates)

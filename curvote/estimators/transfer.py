@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from curvote import validate
@@ -17,8 +16,9 @@ from curvote.classes import Classes
 from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.estimators.bounds import ends
+from curvote.estimators.bounds import by_feature
 from curvote.estimators.by_server import Tables, servers, stated_for
+from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, seeds
 from curvote.representation.functional import refuse_curves
@@ -36,7 +36,9 @@ AUTO = "auto"
 OF_TWO = "kernel"
 
 
-class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
+class TransferKernelClassifier(
+    Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator
+):
     """A classifier for one of several servers, from one noised release of each.
 
     `fit` plays all servers and the target: each server's rows become one release, which
@@ -45,24 +47,24 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    epsilon : float, "public", "own", or a mapping from server to one of these
+    epsilon : float, "public", "own", or mapping of servers to one of these, default=1
         Budget of a server's one release, 0 < epsilon < inf. ``public`` and ``own`` are
         without noise: records that are anybody's, or that stay where the model stays.
-    delta : float, None, or a mapping from server to one of these
+    delta : float, None, or a mapping from server to one of these, default=None
         At most 1/n for a server of n rows; None stands for n^-2. A server of one row
         needs one of its own, at most 1e-4.
-    release : "auto", "cells", "moments", "kernel" or "counts"
+    release : "auto", "cells", "moments", "kernel" or "counts", default="auto"
         The form of a release. ``auto`` decides by what is public: the number of
         features and classes, the servers' sizes and budgets. ``kernel`` is for two
         classes; ``counts`` holds class frequencies only.
-    target : str or None
+    target : str or None, default=None
         The server that the classifier is for; None takes the first in sorted order.
-    weights : str or mapping from server to a number of at least 0
+    weights : str or mapping from server to a number of at least 0, default="aligned"
         ``aligned``, ``precision``, or a rule of the paper: ``adapt_tar``,
         ``adapt_samp``, ``adapt_homog``, ``adapt_all``.
-    decide : "balanced" or "prior"
+    decide : "balanced" or "prior", default="balanced"
         As if all classes were equally frequent, or as they are at the target.
-    bounds : (lower, upper), numbers or arrays by feature
+    bounds : (lower, upper), numbers or arrays by feature, default=(-1, 1)
         Public; values beyond count as lying on them. Never taken from X.
     random_state : int, RandomState, Generator or None, default=None
         None draws from the operating system (`SystemEntropy`), whatever numpy's global
@@ -158,8 +160,9 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
         refuse_weights(self, refused)
         refuse_curves(X)
         X, y = validate_data(self, X, y, dtype=np.float64)
-        check_classification_targets(y)
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = labelled(y)
+        if server is None:
+            self._refuse_several()
         tables = Tables(X, codes, servers(server, len(codes)))
         target = _target(self.target, tables.sizes)
         stated = self._stated(tables, _texts(classes))
@@ -181,6 +184,16 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
         """Return the predicted class of each row."""
         records = self._records(X)
         return np.asarray(self.classes_[self.model_.codes(records)])
+
+    def _refuse_several(self) -> None:
+        """Refuse what names servers, where ``fit`` was told of none."""
+        for name in ("epsilon", "delta", "target", "weights"):
+            given = getattr(self, name)
+            if isinstance(given, Mapping) or (name == "target" and given is not None):
+                raise UserError(
+                    f"{name} is {validate.shown(given)}, but fit was given no server:"
+                    " write fit(X, y, server=...), a name for each row."
+                )
 
     def _records(self, X: Any) -> Array:
         check_is_fitted(self, "classes_")  # a fit that failed has counted, no more
@@ -213,7 +226,7 @@ class TransferKernelClassifier(Counted, ClassifierMixin, BaseEstimator):
 
     def _features(self, d: int) -> tuple[Feature, ...]:
         names = getattr(self, "feature_names_in_", [f"x{i}" for i in range(d)])
-        lower, upper = (_by_feature(each, d) for each in ends(self.bounds))
+        lower, upper = (end.tolist() for end in by_feature(self.bounds, d))
         return tuple(Feature(*each) for each in zip(names, lower, upper, strict=True))
 
     def _checked_weights(self) -> str | dict[str, float]:
@@ -265,13 +278,3 @@ def _texts(classes: NDArray[Any]) -> Classes:
     if len(classes) < 2:
         raise UserError("Classifier can't train when only one class is present.")
     return Classes(str(label) for label in classes.tolist())
-
-
-def _by_feature(bound: float | ArrayLike, d: int) -> list[float]:
-    values = validate.finite(bounds=bound)
-    if values.shape not in {(), (d,)}:
-        raise UserError(
-            f"bounds has shape {values.shape}; give a number, or one for each of the"
-            f" {d} features."
-        )
-    return [float(each) for each in np.broadcast_to(values, (d,))]

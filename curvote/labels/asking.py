@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from curvote.counted import Counted, Counts, every
 from curvote.entropy import Entropy
+from curvote.errors import UserError
 from curvote.labels.codes import Codes
 from curvote.labels.encoding import encode
 from curvote.labels.given import LP_2ST, fitting, plain_labels
@@ -32,6 +33,15 @@ class AsksLabels(Counted):
     spent_: Budget | None = None
     releases_: Counts | None = None
     private_: bool | None = None
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on plain labels y (n,); `private_score` takes codes."""
+        if isinstance(y, Codes):
+            raise UserError(
+                "y holds codes, which are no labels; write private_score(model, X,"
+                " codes), or choose by PrivateSearchCV."
+            )
+        return float(super().score(X, y, sample_weight))  # type: ignore[misc]
 
     def _sources(self) -> tuple[np.random.Generator, Entropy]:
         """Return what the server draws from, and where the labels' noise comes from."""

@@ -45,23 +45,23 @@ class PrivateLabelClassifier(AsksLabels, ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : "auto", "knn", "spectral", "ridge", "likelihood" or an object
+    estimator : "knn", "spectral", "ridge", "likelihood" or object, default="auto"
         What learns. ``auto`` chooses among the others by the likelihood of the codes;
         each tunes itself. An object is a learner with settings of its own, or any
         scikit-learn regressor or multi-label classifier, also in a Pipeline.
-    epsilon : float
+    epsilon : float, default=1
         Budget of each label, 2^-20 <= epsilon < inf. Codes must be of the same.
-    encoder : "auto", a name that `encode` knows, or "lp_2st"
+    encoder : "auto", a name that `encode` knows, or "lp_2st", default="auto"
         How a label becomes a code. ``auto`` takes the best one for the number of
         classes and epsilon. ``lp_2st`` asks one half of the clients first and the
         others by ``rr_with_prior``, with what the first codes taught as prior.
-    classes : array (K,) or None
+    classes : array (K,) or None, default=None
         The public classes. None takes those that occur, which makes them public.
-    decide : "accuracy" or "balanced"
+    decide : "accuracy" or "balanced", default="accuracy"
         What `predict` is for: ``balanced`` divides the probabilities by what they are
         in the mean, as if all classes were equally frequent. `predict_proba` and the
         scores made of it stay as they are.
-    calibrate : bool
+    calibrate : bool, default=True
         Whether votes become probabilities by an exponent that the likelihood of the
         codes chooses; otherwise they are cut to the simplex.
     random_state : int, RandomState, Generator or None, default=None

@@ -117,6 +117,11 @@ class Codes:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        """Return how many, of what, by which encoder: never the codes themselves."""
+        stated = f"{self.n_classes} classes, {self.encoder}, epsilon {self.epsilon:g}"
+        return f"<{len(self)} codes: {stated}>"
+
     def __getitem__(self, rows: Any) -> Codes:
         """Return the codes of some rows: a slice, a mask, an array of places, or one.
 

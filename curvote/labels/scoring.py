@@ -45,7 +45,8 @@ def private_score(
     codes : `Codes`, or the `NoisedTargets` of a regression
         One for each record, by an encoder whose decoded codes are unbiased. Of targets
         the score is the mean squared error: ``scoring`` stays as it is.
-    scoring : "accuracy", "balanced_accuracy", "brier", "log_loss" or a function
+    scoring : str or function, default="accuracy"
+        One of ``accuracy``, ``balanced_accuracy``, ``brier`` and ``log_loss``.
         ``brier`` is the sum over classes of squared differences, in [0, 2], and
         ``log_loss`` the mean of -ln p: for both less is better. A function of (X, proba
         (n, K)) returns what each class would score, (n, K). ``balanced_accuracy`` is
@@ -71,6 +72,11 @@ def private_score(
     """
     if isinstance(codes, NoisedTargets):
         return squared_error(model, X, codes)
+    if not isinstance(codes, Codes):
+        raise UserError(
+            f"codes is of type {type(codes).__name__}; give Codes, as encode makes"
+            " them. Plain labels are for model.score(X, y)."
+        )
     told = predicted(model, X, codes)
     return score_of(contributions(told, X, codes, scoring))
 

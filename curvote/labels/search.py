@@ -45,17 +45,17 @@ class PrivateSearchCV(AsksLabels, MetaEstimatorMixin, ClassifierMixin, BaseEstim
 
     Parameters
     ----------
-    estimator : PrivateLabelClassifier or None
+    estimator : PrivateLabelClassifier or None, default=None
         What is tuned; None stands for ``PrivateLabelClassifier()``.
-    grid : dict of lists, or a list of such
+    grid : dict of lists, or a list of such, default=None
         Values for the classifier's parameters, as ``{"estimator": [...]}`` or
         ``{"estimator__k": [...]}``. None: the four learners where ``estimator`` is
         ``auto``, otherwise the classifier as it is.
-    holdout : float in (0, 1)
+    holdout : float in (0, 1), default=0.2
         The share of the records that gives ``best_score_``.
-    scoring : "likelihood" or a scoring of `private_score`
+    scoring : "likelihood" or a scoring of `private_score`, default="likelihood"
         What candidates are judged by. The likelihood of the codes boasts less.
-    random_state : int, RandomState, Generator or None
+    random_state : int, RandomState, Generator or None, default=None
         What splits the records; with plain labels also their noise, as in
         `PrivateLabelClassifier`.
 

@@ -15,6 +15,7 @@ from curvote.run import records, results, summary
 from curvote.run.history import RunRecord, completed, load, loaded
 from curvote.run.project import Project, find_project
 from curvote.run.store.artifacts import artifact, sound
+from curvote.validate import shown
 
 _Cell = Cell | Mapping[str, Any] | None
 _LISTED = 6
@@ -43,16 +44,43 @@ def load_run(name: str, project: str | Path | None = None) -> Run:
     >>> run.scores().query("method == 'mrma'")  # doctest: +SKIP
     >>> model = run.model({"epsilon": 1, "learner": "centroid"})  # doctest: +SKIP
     """
+    if not isinstance(name, str):
+        raise UserError(
+            f"name is {shown(name)}; give a run's id, or the name of a pipeline, as"
+            " text."
+        )
     place = find_project(None if project is None else Path(project))
     return Run(place, find(place, name))
 
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """One execution of a pipeline, as its record and the store have it."""
+    """One execution of a pipeline, as its record and the store have it.
+
+    Parameters
+    ----------
+    project : Project
+        The folder that holds it.
+    record : RunRecord
+        What it was told and what it did; `load_run` finds it by a name.
+
+    Examples
+    --------
+    >>> from curvote import load_run
+    >>> run = load_run("demo")  # doctest: +SKIP
+    >>> run.cells[0]  # doctest: +SKIP
+    {'protocol': 'mrma', 'epsilon': 0.5, 'learner': 'logistic'}
+    >>> run.scores(each=True).groupby("method")["value"].mean()  # doctest: +SKIP
+    >>> run == load_run(run.id)  # doctest: +SKIP
+    True
+    """
 
     project: Project
     record: RunRecord
+
+    def __hash__(self) -> int:
+        """Return the hash of its id: equal runs have one."""
+        return hash(self.id)
 
     def __repr__(self) -> str:
         """Return id, pipeline and state, and what was overridden."""
@@ -219,23 +247,25 @@ def _one(every: Sequence[Cell], cell: _Cell) -> Cell:
     found = _some(every, cell)
     if len(found) == 1:
         return found[0]
-    listed = "; ".join(own.words for own in found[:_LISTED])
-    more = f"; and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
-    raise UserError(f"cell: {len(found)} are so; name one: {listed}{more}.")
+    raise UserError(f"cell: {len(found)} are so; name one: {_listed(found)}.")
 
 
 def _some(every: Sequence[Cell], cell: _Cell) -> list[Cell]:
     """Return the cells that have all these values."""
     if not isinstance(cell, Cell | Mapping | None):
         raise UserError(
-            f"cell: {cell!r} is none; write {{axis: value}}, as the run's `cells` are."
+            f"cell is {shown(cell)}; write {{axis: value}}, as the run's `cells` are."
         )
     asked = cell if isinstance(cell, Cell) else Cell.of(cell or {})
     found = [own for own in every if asked.serves(own)]
     if found:
         return found
-    listed = "; ".join(own.words for own in every[:_LISTED])
-    raise UserError(f"cell: none is of {asked.words}. There are: {listed}.")
+    raise UserError(f"cell: none is of {asked.to_json()}. There are: {_listed(every)}.")
+
+
+def _listed(cells: Sequence[Cell]) -> str:
+    more = f"; and {len(cells) - _LISTED} more" if len(cells) > _LISTED else ""
+    return "; ".join(own.words for own in cells[:_LISTED]) + more
 
 
 def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:

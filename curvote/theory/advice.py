@@ -82,7 +82,7 @@ def recommend(
         Budget of each client.
     prior : UtilityPrior
         How useful classifiers of the task can be.
-    when_none_pass, mechanism : str
+    when_none_pass, mechanism : str, default="soft", "laplace"
         As in `predict`.
 
     Returns

@@ -164,10 +164,13 @@ def _places(cells: Iterable[Cell], x: str) -> Iterator[Point]:
 
 
 def effort(record: RunRecord) -> dict[str, float]:
-    """Return how long a run took in seconds, and the share of steps it reused."""
+    """Return how long a run took in seconds, and the share of steps it reused.
+
+    A step that copies stored replicates drew none either.
+    """
     started = datetime.fromisoformat(record.started)
     finished = datetime.fromisoformat(record.finished or record.started)
-    reused = [each["action"] == "reuse" for each in record.steps]
+    reused = [each["action"] in {"reuse", "copy"} for each in record.steps]
     seconds = (finished - started).total_seconds()
     return {"duration": seconds, "reused": sum(reused) / max(1, len(reused))}
 

@@ -29,6 +29,7 @@ from curvote import (
     UserError,
     counted,
     encode,
+    private_score,
 )
 
 MODELS: dict[str, Callable[..., Any]] = {
@@ -194,3 +195,41 @@ def test_ensembles_seed_their_members_which_say_so(data: Data) -> None:
     """Scikit-learn's bagging sets random_state of what it fits: ``private_`` knows."""
     made = BaggingClassifier(DirectClassifier(), 2).fit(*data)
     assert [each.private_ for each in made.estimators_] == [False, False]
+
+
+@pytest.mark.parametrize("name", ["direct", "mrma", "transfer"])
+def test_wrong_parameters_and_labels_are_named_as_they_were_written(
+    name: str, data: Data
+) -> None:
+    """Bounds of another width, a truth as epsilon, a label that is none."""
+    x, y = data
+    mixed = np.where(y == 1, "ill", None)
+    for wrong, labels, said in (
+        ({"bounds": ([0] * 3, [1] * 3)}, y, r"bounds has shape \(3,\).* 2 features"),
+        ({"epsilon": True}, y, "epsilon is True"),
+        ({}, mixed, "labels of the kinds NoneType, str"),
+    ):
+        with pytest.raises(UserError, match=said):
+            MODELS[name](**wrong).fit(x, labels)
+    with pytest.raises(AttributeError, match="absent: scores are read"):
+        _ = MODELS[name]().predict_proba
+
+
+def test_servers_that_are_stated_want_to_be_given(data: Data) -> None:
+    """A fit without ``server`` says so, not that a server called so is unknown."""
+    for stated in ({"target": "here"}, {"epsilon": {"here": 1, "there": 2}}):
+        with pytest.raises(UserError, match=r"given no server: write fit\(X, y, ser"):
+            TransferKernelClassifier(**stated).fit(*data)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["labels", "search"])
+def test_codes_and_labels_are_not_taken_for_each_other(name: str, data: Data) -> None:
+    """A score of codes, and a private score of labels, name the other one."""
+    x, y = data
+    codes, model = encode(y, epsilon=4.0), MODELS[name]().fit(x, y)
+    assert 0 <= model.score(x, y) <= 1
+    with pytest.raises(UserError, match=r"write private_score\(model"):
+        model.score(x, codes)
+    with pytest.raises(UserError, match=r"Plain labels are for model\.score"):
+        private_score(model, x, y)
+    assert len(repr(codes)) < 80

@@ -112,7 +112,7 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
         assert [(p.step, p.value) for p in history] == [(500, value), (2000, value)]
     assert data.metrics["epsilon"] == 2.0
     assert data.metrics["duration"] == 60.0
-    assert data.metrics["reused"] == pytest.approx(1 / 8)
+    assert data.metrics["reused"] == pytest.approx(2 / 8)
     assert "epsilon" not in data.params
     asked = {"N": "120", "d": "4", "replicates": "3", "train.size": "50"}
     assert asked.items() <= data.params.items()

@@ -61,7 +61,7 @@ def test_a_model_is_had_by_its_cell(finished: Project) -> None:
     assert set(model.predict(np.zeros((3, 20)))) <= {"-1", "+1"}
     with pytest.raises(UserError, match=r"2 are so; name one: .*learner logistic"):
         run.model({"epsilon": 4})
-    with pytest.raises(UserError, match=r"none is of epsilon 3\. There are: .*epsilon"):
+    with pytest.raises(UserError, match=r"of \{'epsilon': 3\}\. There are: .*epsilon"):
         run.model({"epsilon": 3})
 
 
@@ -118,7 +118,7 @@ def test_a_run_that_did_not_end_says_so(tmp_path: Path) -> None:
 def test_a_cell_is_a_mapping(finished: Project) -> None:
     """Whoever gives a learner's name is told what to write."""
     run = curvote.load_run("tiny", finished.root)
-    with pytest.raises(UserError, match="'centroid' is none; write"):
+    with pytest.raises(UserError, match="cell is 'centroid'; write"):
         run.model("centroid")  # type: ignore[arg-type]
 
 
@@ -136,6 +136,23 @@ def test_a_name_of_no_run_is_refused(finished: Project, name: str, said: str) ->
     with pytest.raises(UserError) as refused:
         curvote.load_run(name, finished.root)
     assert said in str(refused.value)
+
+
+def test_a_run_is_equal_to_itself_found_anew(finished: Project) -> None:
+    """So that runs can be keys; a number is no name."""
+    run = curvote.load_run("tiny", finished.root)
+    assert {run, curvote.load_run(run.id, finished.root)} == {run}
+    with pytest.raises(UserError, match="name is 3; give a run's id"):
+        curvote.load_run(3, finished.root)  # type: ignore[arg-type]
+
+
+def test_a_model_takes_a_table_whose_columns_are_its_grid(finished: Project) -> None:
+    """As numbers, however many digits they have."""
+    run = curvote.load_run("tiny", finished.root)
+    model = run.model({"epsilon": 4, "learner": "centroid"})
+    curves = np.random.default_rng(0).normal(size=(30, 20))
+    named = pd.DataFrame(curves, columns=np.linspace(0, 1, 20))
+    assert list(model.predict(named)) == list(model.predict(curves))
 
 
 def test_the_name_is_there_and_costs_nothing() -> None:

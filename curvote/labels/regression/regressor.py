@@ -33,24 +33,24 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : "ridge", "knn", "forest", "spectral" or a scikit-learn regressor
+    estimator : "ridge", "knn", "forest", "spectral" or a regressor, default="ridge"
         What learns, also a Pipeline. Those by name are tuned on the noised labels:
         noise adds the same to the squared error of all.
-    epsilon : float
+    epsilon : float, default=1
         Budget of each label, 2^-20 <= epsilon < inf; features and taking part are
         public.
-    bounds : (lower, upper)
+    bounds : (lower, upper), default=(-1.0, 1.0)
         Public; labels beyond count as lying on them. Never taken from y. Predictions
         are cut to them.
-    randomizer : "auto", "piecewise", "hybrid" or "rr_on_bins"
+    randomizer : "auto", "piecewise", "hybrid" or "rr_on_bins", default="auto"
         How a label is noised. The first two are unbiased. ``rr_on_bins`` takes bins
         that are optimal for a prior (Ghazi et al. 2022) and stretches its answers until
         they have slope 1 on the label. ``auto`` looks at epsilon only: ``rr_on_bins``
         below 2.9, ``piecewise`` from there on.
-    prior : (m,) or None
+    prior : (m,) or None, default=None
         Public shares of m equal cells of the bounds, for ``rr_on_bins``. None asks a
         share of the labels for a noised histogram: all they ever release.
-    share : float
+    share : float, default=0.2
         The part of labels, in (0, 1), that the histogram is made of.
     random_state : int, RandomState, Generator or None, default=None
         None draws from the operating system (`SystemEntropy`), whatever numpy's global

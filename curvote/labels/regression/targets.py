@@ -55,6 +55,11 @@ class NoisedTargets:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __repr__(self) -> str:
+        """Return how many, by which randomizer: never the values themselves."""
+        stated = f"{self.randomizer}, epsilon {self.epsilon:g}"
+        return f"<{len(self)} targets in {self.bounds}: {stated}>"
+
     def __getitem__(self, rows: Any) -> NoisedTargets:
         """Return the targets of some rows: a slice, a mask or an array of places."""
         return replace(self, values=self.values[rows])
