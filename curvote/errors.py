@@ -11,10 +11,26 @@ Where = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong, and the key path in pipelines.yaml where it stands."""
+    """One thing that is wrong, and the key path in pipelines.yaml where it stands.
+
+    ``private`` ends the message on the terminal of a file's owner: counts and cells of
+    the file, which no record, log or page may keep.
+    """
 
     message: str
     where: Where | None = None
+    private: str = ""
+
+    @property
+    def told(self) -> str:
+        """The message, for the terminal."""
+        return self.message + self.private
+
+    @property
+    def kept(self) -> str:
+        """The message, for records."""
+        rest = " ... (`curvote check` shows the rest)" if self.private else ""
+        return self.message + rest
 
 
 class UserError(ValueError):
@@ -51,9 +67,14 @@ class UserError(ValueError):
     def several(cls, problems: Iterable[Problem]) -> UserError:
         """One error that reports all ``problems`` together."""
         found = tuple(problems)
-        error = cls("\n".join(problem.message for problem in found))
+        error = cls("\n".join(problem.told for problem in found))
         error.problems = found
         return error
+
+    @property
+    def kept(self) -> str:
+        """What records may keep of it."""
+        return "\n".join(problem.kept for problem in self.problems)
 
 
 class InternalError(Exception):

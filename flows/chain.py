@@ -122,8 +122,9 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
 
 def reason(error: Exception) -> str:
     """Return why a run failed, as its record keeps it: a user's error in its words."""
-    told = isinstance(error, UserError | UnsaidError)
-    return str(error) if told else type(error).__name__
+    if isinstance(error, UserError):
+        return error.kept
+    return str(error) if isinstance(error, UnsaidError) else type(error).__name__
 
 
 def _do(project: Project, plan: Plan, record: RunRecord, asked: Asked) -> None:

@@ -17,10 +17,16 @@ class UnsaidError(Exception):
 
 @contextmanager
 def unsaid() -> Iterator[None]:
-    """Raise an UnsaidError in place of what is neither the user's to mend nor known."""
+    """Raise an UnsaidError in place of what is neither the user's to mend nor known.
+
+    A user's error keeps its problems, for the terminal; its text is what records keep.
+    """
     try:
         yield
-    except (UserError, InternalError, UnsaidError):
+    except UserError as error:
+        error.args = (error.kept,)
+        raise
+    except (InternalError, UnsaidError):
         raise
     except Exception as error:
         raise UnsaidError(type(error).__name__) from error

@@ -29,7 +29,7 @@ def told(command: str = "") -> Iterator[None]:
         yield
     except UserError as error:
         for problem in error.problems:
-            lines.say(f"curvote: {problem.message}", "error")
+            lines.say(f"curvote: {problem.told}", "error")
         raise SystemExit(2) from None
     except ModuleNotFoundError as error:
         words = cure(error, _LEAST.get(command, _MOST))

@@ -32,7 +32,7 @@ def problems(path: Path) -> list[str]:
     for attempt in (curves.facts, lambda *given: list(curves.pieces(*given))):
         with pytest.raises(UserError) as error:
             attempt(PARAMETERS, {"path": path})
-        found.append([problem.message for problem in error.value.problems])
+        found.append([problem.told for problem in error.value.problems])
     assert found[0] == found[1]
     return [text.removeprefix(f"{path}: ") for text in found[0]]
 

@@ -68,7 +68,7 @@ def problems(folder: Path, text: str, **changes: Any) -> list[str]:
     with pytest.raises(UserError) as error:
         table.clients(parameters(**changes), paths)
     prefix = f"{paths['path']}: "
-    return [problem.message.removeprefix(prefix) for problem in error.value.problems]
+    return [problem.told.removeprefix(prefix) for problem in error.value.problems]
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -76,7 +76,7 @@ def test_rows_are_numbered_through_all_blocks(
     paths = write(tmp_path, person=people, town=["york"] * 7 + ["leeds"] + 2 * ["bath"])
     with pytest.raises(UserError) as error:
         table.facts(parameters(), paths)
-    said = " ".join(problem.message for problem in error.value.problems)
+    said = " ".join(problem.told for problem in error.value.problems)
     assert "person is empty (1): row 10" in said
     assert "person repeats an earlier one" in said
     assert "row 9 'p0'" in said

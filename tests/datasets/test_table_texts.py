@@ -106,7 +106,7 @@ def test_all_unknown_texts_are_reported_at_once(tmp_path: Path) -> None:
     text = ROWS.replace("41,north", "41,nord").replace("no,none", "no,healthy")
     with pytest.raises(UserError) as error:
         table.clients(parameters(), write(tmp_path, text))
-    said = [each.message.partition(": ")[2] for each in error.value.problems]
+    said = [each.told.partition(": ")[2] for each in error.value.problems]
     label = "finding is none of the classes none, flu, cold (2)"
     assert said == [
         f"{label}: row 2 'healthy', row 4 'healthy'.",

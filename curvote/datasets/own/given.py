@@ -100,16 +100,16 @@ class Violations:
         """Raise one UserError with everything found so far, if there is anything."""
         if self._found:
             raise UserError.several(
-                Problem(f"{self.path}: {_line(what, *found)}")
+                Problem(f"{self.path}: {what}", private=_counted(*found))
                 for what, found in self._found.items()
             )
 
 
-def _line(what: str, count: int, examples: list[str]) -> str:
+def _counted(count: int, examples: list[str]) -> str:
     if not examples:
-        return f"{what} ({count})."
+        return f" ({count})."
     more = f" and {count - len(examples)} more" if count > len(examples) else ""
-    return f"{what} ({count}): {', '.join(examples)}{more}."
+    return f" ({count}): {', '.join(examples)}{more}."
 
 
 def check_labels(
@@ -153,8 +153,8 @@ def usable(path: Path, name: str, column: Any) -> Iterator[None]:
     try:
         yield
     except pa.ArrowException as error:
-        where = f"{path}: column {name!r} ({column.type})"
-        raise UserError(f"{where} is of no use as it stands: {error}.") from error
+        where = f"{path}: column {name!r} ({column.type}) is of no use as it stands"
+        raise UserError.several([Problem(where, private=f": {error}.")]) from error
 
 
 @contextmanager
@@ -165,7 +165,8 @@ def _readable(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         reason = str(error).split("\n")[0].rstrip(".")
-        raise UserError(f"{path} cannot be read as {kind(path)}: {reason}.") from error
+        where = f"{path} cannot be read as {kind(path)}"
+        raise UserError.several([Problem(where, private=f": {reason}.")]) from error
 
 
 def _parquet(path: Path, columns: list[str], _violations: Violations) -> Iterator[Any]:

@@ -169,7 +169,10 @@ class PipelinesFile:
         What an override set is said to stand in ``--set``.
         """
         return UserError.several(
-            Problem(self._prefix(problem, overrides) + problem.message)
+            Problem(
+                self._prefix(problem, overrides) + problem.message,
+                private=problem.private,
+            )
             for problem in error.problems
         )
 
