@@ -25,7 +25,6 @@ from curvote.flows.commands import reproduce as cli_reproduce
 from curvote.flows.commands import results as cli_results
 from curvote.flows.commands import runs as cli_runs
 from curvote.flows.commands import status as cli_status
-from curvote.flows.output import lines
 from curvote.flows.output.ending import told
 from curvote.flows.output.terminal import (
     EngineName,
@@ -39,11 +38,12 @@ from curvote.flows.output.terminal import (
     Why,
     Workers,
     outside,
+    project_of,
     say_json,
     top,
 )
 from curvote.flows.quantifying.command import utility
-from curvote.run.project import Project, find_project
+from curvote.run.project import Project
 
 app = typer.Typer(
     name="curvote",
@@ -172,9 +172,7 @@ for name, own in commands():
 def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
-    found = find_project(start, starter=True)
-    if found.starter:
-        lines.say("no pipelines.yaml here: the pipelines are those that curvote brings")
+    found = project_of(start, starter=True)
     move_raw(found)
     return found
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.resources import files
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
-from curvote.errors import UserError, did_you_mean
+from curvote.errors import UserError, closest, did_you_mean
 from curvote.reproduce.registry import WINGS
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import PIPELINES, Project
@@ -39,12 +40,13 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
 
     UserError: it stands in none of them.
     """
-    known: list[str] = []
+    known: list[list[str]] = []
     for file in _files(project):
         if pipeline in file.names():
             return file
-        known += file.names()
-    raise UserError(f"no pipeline {pipeline!r}.{did_you_mean(pipeline, known)}")
+        known.append(file.names())
+    near = closest(pipeline, chain(*known)) or f" Known: {', '.join(known[0])}."
+    raise UserError(f"no pipeline {pipeline!r}.{near}")
 
 
 def pipelines_of_wings() -> set[str]:

@@ -163,6 +163,11 @@ def test_at_most_ten_examples_are_shown(tmp_path: Path) -> None:
         (ROWS.replace("well", "ill"), {}, "needs two labels"),
         (ROWS.replace("weight", "wheight"), {}, "Did you mean 'wheight'"),
         (HEADER + "\n", {}, "has no rows"),
+        (
+            ROWS.replace("70.5", '"70,5"'),
+            {},
+            "weight has decimal commas",
+        ),
         (ROWS + "p9,1,2\n", {}, "lines without 5 fields (1): line 7 has 3"),
     ],
 )
