@@ -43,7 +43,7 @@ from curvote.flows.output.terminal import (
     top,
 )
 from curvote.flows.quantifying.command import utility
-from curvote.run.project import Project
+from curvote.run.project import Project, find_project
 
 app = typer.Typer(
     name="curvote",
@@ -93,7 +93,7 @@ def run(
     project: ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
-    outside(_project(project), log_format, metrics_port)
+    outside(find_project(project, starter=True), log_format, metrics_port)
     _run(
         project,
         pipeline=pipeline,
