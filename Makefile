@@ -17,7 +17,7 @@ COMPARED := samplers labels_encoding
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo ui test lint docs faults bench choosing competitors clean
+.PHONY: help demo ui test quick lint docs faults bench choosing competitors clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ ui: $(BASE)  ## show and compare the results in the browser
 
 test: $(DEV)  ## run the tests, a file at a time on each processor
 	$(VENV)/bin/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
+
+quick: $(DEV)  ## run the tests that start no server, no browser and no whole run
+	$(VENV)/bin/python -m pytest -n auto -m 'not faults and not slow'
 
 lint: $(DEV)  ## check style, types and the direction of imports
 	$(VENV)/bin/ruff check .

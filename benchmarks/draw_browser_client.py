@@ -34,7 +34,7 @@ def main(chromium: str) -> None:
         "invitation.json": json.dumps(vector["invitation"]),
         "curve.csv": "\n".join(map(str, vector["curve"])),
     }
-    with tempfile.TemporaryDirectory() as name, browser(chromium, 860, 1380) as page:
+    with tempfile.TemporaryDirectory() as name, browser(chromium, 860, 1470) as page:
         folder = Path(name)
         for file, text in texts.items():
             (folder / file).write_text(text, encoding="utf-8")

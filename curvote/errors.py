@@ -90,7 +90,8 @@ class InternalError(Exception):
 def did_you_mean(given: str, known: Iterable[str]) -> str:
     """Return `` Did you mean 'x'?`` for the closest name, else all known names."""
     names = sorted(known)
-    return closest(given, names) or f" Known: {', '.join(names)}."
+    listed = f" Known: {', '.join(names)}." if names else ""
+    return closest(given, names) or listed
 
 
 def closest(given: str, known: Iterable[str]) -> str:

@@ -31,8 +31,8 @@ from curvote.run.history import RunRecord
 from curvote.run.planner import Plan, Selection, make_plan
 from curvote.run.project import Project, find_project
 from curvote.run.release.publishing import publish
+from curvote.tasks.context import Context
 from curvote.tasks.page import page
-from curvote.tasks.perform import Context
 from curvote.tasks.stages import task_of
 from curvote.tasks.unsaid import UnsaidError, unsaid
 

@@ -7,7 +7,8 @@ from typing import Any
 from prefect import task
 
 from curvote.run.history import RunRecord
-from curvote.tasks.perform import OPTIONS, Context
+from curvote.tasks.context import Context
+from curvote.tasks.perform import OPTIONS
 from curvote.tasks.unsaid import unsaid
 
 _OPTIONS: dict[str, Any] = OPTIONS | {"task_run_name": "page"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from prefect.cache_policies import NO_CACHE
@@ -11,24 +9,11 @@ from prefect.client.schemas.objects import State
 from prefect.states import Completed
 
 from curvote.errors import InternalError, UserError
-from curvote.run.engines import Engine
 from curvote.run.execute import execute
 from curvote.run.plan.step import Step
-from curvote.run.project import Project
 from curvote.run.store.artifacts import ArtifactRef, artifact
+from curvote.tasks.context import Context
 from curvote.tasks.unsaid import unsaid
-
-Progress = Callable[[Step, int, int], None]
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a run gives to all its tasks."""
-
-    project: Project
-    engine: Engine
-    block: int | None
-    progress: Progress
 
 
 def _worth_retrying(_task: Any, _run: Any, state: State[Any]) -> bool:

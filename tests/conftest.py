@@ -9,11 +9,29 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from curvote.datasets import raw
 from curvote.run.project import Project
 from tests import drawings, phoneme_file, plain
 from tests import town as town_
+
+# No test is timed: a new Python builds Hypothesis's tables of letters first.
+settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("untimed")
+
+# Folders whose tests start servers, browsers and whole runs, or draw by the million.
+SLOW = {"audit", "browser", "faults", "flows", "reproduce", "run", "wheel"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what ``make quick`` leaves out."""
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in SLOW:
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -17,8 +17,9 @@ import pytest
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("curvote", "tasks", "flows")
 SOURCES = [path for name in PACKAGES for path in sorted((ROOT / name).rglob("*.py"))]
-PAGES = """README.md CHANGELOG.md CONTRIBUTING.md LICENSE pyproject.toml constraints.txt
-Makefile pipelines.yaml curvote/py.typed data/sources.toml data/README.md"""
+PAGES = """README.md PACKAGE.md CHANGELOG.md CONTRIBUTING.md LICENSE pyproject.toml
+constraints.txt Makefile pipelines.yaml curvote/py.typed
+data/sources.toml data/README.md"""
 # In pieces, or this file would break its own rule.
 REGISTRIES = ("py" + "pi", "python" + "hosted", "npm" + "js", "ana" + "conda.org")
 MACHINE_PATHS = ("/ro" + "ot", "/wo" + "rk", "/tm" + "p/w")

@@ -57,3 +57,9 @@ def test_whole_numbers_of_every_kind_pass(value: Any) -> None:
     assert validate.positive(epsilon=value) == 1.0
     with pytest.raises(UserError):
         validate.at_least(1, count=True)
+
+
+def test_where_nothing_is_known_nothing_is_listed() -> None:
+    """A hint without names would end in `Known: .`."""
+    with pytest.raises(UserError, match=r"^name is 'x'\.$"):
+        validate.one_of((), name="x")

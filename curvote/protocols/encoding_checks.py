@@ -13,6 +13,7 @@ from curvote.protocols.settings import Representation
 from curvote.representation import basis, cosines
 from curvote.representation.rescale import RESCALES, rescale
 
+_BOUNDS = {"lower", "upper", "bounds"}
 BASES = [*basis.BASES, basis.IDENTITY, basis.VALUES, cosines.COSINES]
 
 
@@ -29,6 +30,12 @@ def representation(pipeline: Settings) -> Iterator[Problem]:
         yield from _square(pipeline)
     if project.bounds != "stated" and project.rescale != "min_max":
         yield Problem("bounds belong to rescale: min_max.", ("project", "bounds"))
+    if project.rescale == "min_max" and not _BOUNDS & project.model_fields_set:
+        message = (
+            "min_max needs bounds: say bounds: public for the source's, or lower and"
+            " upper."
+        )
+        yield Problem(message, ("project", "rescale"))
     try:
         _try_constants(project)
     except UserError as error:

@@ -7,7 +7,7 @@ it once for the unit impulses of the grid gives the matrix that does it for ever
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ class Projection:
     over ``domain``.
     """
 
-    matrix: Array
-    gram: Array
+    matrix: Array = field(repr=False)
+    gram: Array = field(repr=False)
     domain: Domain
     name: str
     size: int

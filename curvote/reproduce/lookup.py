@@ -42,11 +42,18 @@ def file_of(project: Project, pipeline: str) -> PipelinesFile:
     """
     known: list[list[str]] = []
     for file in _files(project):
-        if pipeline in file.names():
+        known.append(list(file.names()))
+        if pipeline in known[-1]:
             return file
-        known.append(file.names())
-    near = closest(pipeline, chain(*known)) or f" Known: {', '.join(known[0])}."
-    raise UserError(f"no pipeline {pipeline!r}.{near}")
+    hint = closest(pipeline, chain(*known)) or f" Here: {', '.join(known[0])}."
+    raise UserError(f"no pipeline {pipeline!r}.{hint}{_brought(pipeline)}")
+
+
+def _brought(pipeline: str) -> str:
+    """Say where a pipeline of curvote's own is to be had, if it is one."""
+    own = PipelinesFile(Project(Path(str(files("curvote.run"))))).names()
+    words = " curvote brings one of that name, for folders without a pipelines.yaml."
+    return words if pipeline in own else ""
 
 
 def pipelines_of_wings() -> set[str]:

@@ -28,7 +28,7 @@ from curvote.utility.surrogates import Surrogate
 from curvote.validate import FloatArray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Agreement:
     """Agreement of each record with its clean answer.
 
@@ -63,12 +63,20 @@ class Agreement:
     evidence: Evidence
     queries: NDArray[np.int64]
 
+    def __repr__(self) -> str:
+        """Return the mean, the worst record, how many there are, and the evidence."""
+        each = self.agreement
+        return (
+            f"Agreement(mean={each.mean():.3f}, worst={each.min():.3f},"
+            f" records={len(each)}, evidence={self.evidence!r})"
+        )
+
 
 def quantify(
     model: Any,
     records: ArrayLike,
     *,
-    sensitive: Sequence[int],
+    sensitive: Sequence[int | str],
     bounds: ArrayLike,
     mechanism: str,
     epsilon: float,
@@ -95,8 +103,8 @@ def quantify(
         A fitted classifier, or a function that answers.
     records : array (n, D)
         In the model's units.
-    sensitive : sequence of int
-        The columns that are noised, s of them.
+    sensitive : sequence of int or str
+        The columns that are noised, s of them, by place or by the model's names.
     bounds : array (s, 2)
         One (low, high) for each, public, in the model's units.
     mechanism : str

@@ -128,20 +128,20 @@ def setting(
     model: Any,
     records: ArrayLike,
     *,
-    sensitive: Sequence[int],
+    sensitive: Sequence[int | str],
     bounds: ArrayLike,
     features: Sequence[str] | None = None,
     **others: Any,
 ) -> Setting:
     """Return a checked `Setting`; ``others`` are its other fields.
 
-    ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1,
-    once; ``bounds`` (s, 2) have low < high. A model that is no fitted classifier of
-    two classes or more, or anything else that is wrong, is a UserError.
+    ``records`` (n, D) hold finite numbers; each of ``sensitive`` is a column 0..D-1, or
+    its name, once; ``bounds`` (s, 2) have low < high. A model that is no fitted
+    classifier of two classes or more, or anything else that is wrong, is a UserError.
     """
     rows = _table(model, records)
-    columns = _columns(sensitive, rows.shape[1])
     names = _names(model, features, rows.shape[1])
+    columns = _columns(sensitive, names)
     if others.get("public") is not None:
         others["public"] = _alike("public", others["public"], rows.shape[1])
     for name in {"labels", "groups", "reference"} & others.keys():
@@ -177,14 +177,20 @@ def _regresses(model: Any) -> bool:
         return False
 
 
-def _columns(sensitive: Sequence[int], width: int) -> tuple[int, ...]:
-    columns = tuple(validate.at_least(0, sensitive=each) for each in sensitive)
-    if not columns or len(set(columns)) < len(columns) or max(columns) >= width:
+def _columns(sensitive: Sequence[int | str], names: tuple[str, ...]) -> tuple[int, ...]:
+    columns = tuple(_column(each, names) for each in sensitive)
+    if not columns or len(set(columns)) < len(columns) or max(columns) >= len(names):
         raise UserError(
             f"sensitive is {validate.shown(list(sensitive))}; give one or more"
-            f" different columns, 0 to {width - 1}."
+            f" different columns, 0 to {len(names) - 1}."
         )
     return columns
+
+
+def _column(given: int | str, names: tuple[str, ...]) -> int:
+    if isinstance(given, str):
+        return names.index(validate.one_of(names, sensitive=given))
+    return validate.at_least(0, sensitive=given)
 
 
 def _names(model: Any, features: Sequence[str] | None, width: int) -> tuple[str, ...]:

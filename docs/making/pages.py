@@ -43,8 +43,11 @@ def ours(member: Any) -> bool:
 
 
 def aliases() -> dict[str, str]:
-    """Return what types of parameters link to: public names by their last word."""
-    return {full.rpartition(".")[2]: full for full in public_names()}
+    """Return what types of parameters link to: public names by their last word.
+
+    Of two with one last word (`Task`) it means the one that is found first.
+    """
+    return {full.rpartition(".")[2]: full for full in reversed([*public_names()])}
 
 
 def found(app: Any, env: Any, node: Any, content: Any) -> Any:

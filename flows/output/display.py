@@ -28,7 +28,7 @@ from curvote.run.project import Project
 from curvote.run.release.publishing import Published
 
 if TYPE_CHECKING:  # to print a plan needs no Prefect
-    from curvote.tasks.perform import Progress as Show
+    from curvote.tasks.context import Progress as Show
 
 # Whoever waits for a long stage hears of it this often, in seconds.
 _SAY_EVERY = 15.0

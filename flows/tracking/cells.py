@@ -161,7 +161,7 @@ def _cell(row: Row, names: Iterable[str]) -> Cell:
 
 
 def _allowed(name: str) -> str:
-    """Return a name of a metric; MLflow takes letters, digits and few signs."""
+    """Return a name that MLflow takes: letters, digits and few signs."""
     return re.sub(r"[^\w. -]", "-", name)
 
 
@@ -247,7 +247,8 @@ def params(record: RunRecord, cell: Cell, stored: Iterable[Artifact]) -> dict[st
     known = {*record.config, *cell.to_json()}  # a release's number is no setting
     own = {n: v for n, v in _flat(read) if n.partition(".")[0] in known}
     own = {n: v for n, v in own.items() if n.rpartition(".")[2] != "label"}
-    texts = {name: _text(value) for name, value in (own | cell.to_json()).items()}
+    every = (own | cell.to_json()).items()  # a column's name may hold any sign
+    texts = {_allowed(name): _text(value) for name, value in every}
     return {name: text for name, text in texts.items() if len(text) <= _LONGEST}
 
 

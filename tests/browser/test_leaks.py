@@ -29,21 +29,22 @@ def test_its_rules_name_its_own_script_and_style() -> None:
 
 
 def test_it_names_nothing_that_stores_or_sends() -> None:
-    """No request, no storage, no address, no other source of randomness."""
+    """No request, no address, no other randomness, and of storage one place."""
     text = re.sub("<!--.*?-->", "", PAGE.read_text("utf-8"))
     for name in (
         "fetch", "XMLHttp", "WebSocket", "EventSource", "sendBeacon", "RTCPeer",
-        "localStorage", "sessionStorage", "indexedDB", "cookie", "caches", "history.",
+        "sessionStorage", "indexedDB", "cookie", "caches", "history.",
         "innerHTML", "eval", "Function(", "import(", "Math.random", "Date", "http:",
         "https:", "src=",
     ):  # fmt: skip
         assert name not in text, name
+    assert text.count("localStorage") == 1
     assert len(re.findall(r"<script|<style|<link|<img|<iframe|<form|<a ", text)) == 2
 
 
 def test_it_can_be_read_in_ten_minutes() -> None:
     """No more lines than a person reads at one go, and few enough of script."""
-    assert len(PAGE.read_text("utf-8").splitlines()) < 520
+    assert len(PAGE.read_text("utf-8").splitlines()) < 525
     assert len(part("script").splitlines()) < 470
 
 

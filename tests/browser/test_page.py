@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import shutil
 import time
@@ -69,6 +70,7 @@ def page(opened: Page, tmp_path: Path) -> Page:
     opened.ask("Browser.setDownloadBehavior", behavior="allow", downloadPath=place)
     opened.open(PAGE.as_uri(), seconds=0)
     opened.until("document.readyState === 'complete' && location.protocol === 'file:'")
+    opened.value("localStorage.clear()")
     opened.events.clear()
     return opened
 
@@ -82,6 +84,12 @@ def _written(page: Page, folder: Path) -> list[Path]:
             return found
         page.value("new Promise((done) => setTimeout(done, 100))")
     return []
+
+
+def _note(server: Server) -> str:
+    """Return the name of the note that the first invitation was answered."""
+    key = bytes.fromhex(server.invitations[0].key)
+    return hmac.new(key, b"curvote answered", "sha256").hexdigest()[:32]
 
 
 @pytest.mark.parametrize("asks", TASKS)
@@ -130,9 +138,40 @@ def test_noise_is_drawn_once(page: Page, tmp_path: Path) -> None:
     assert page.value(TEXT.format("numbers")) == numbers
 
 
+def test_an_invitation_is_answered_once_in_a_browser(
+    page: Page, tmp_path: Path
+) -> None:
+    """Loaded anew, or open in two windows: the same one is refused, another is not.
+
+    Where the browser keeps nothing the page says before that it stops nobody.
+    """
+    server = Server(tmp_path, TASKS["report"], 2)
+    page.give("#files", *server.files())
+    page.until(SHOWN)
+    said = page.value("document.getElementById('review').textContent")
+    assert "keeps no ledger" in said
+    assert "in this browser only" in said
+    for click in (CHOOSE, AGREE):
+        page.value(click)
+    note = _note(server)
+    page.value(f"localStorage.setItem('{note}', 'answered')")  # in another window
+    page.value(DRAW)
+    assert "answered that invitation before" in page.until(TEXT.format("refused"))
+    assert not page.value(SHOWN)
+    page.open(PAGE.as_uri(), seconds=0.5)
+    page.give("#files", *server.files())
+    assert "answered that invitation before" in page.until(TEXT.format("refused"))
+    page.give("#files", server.files(1)[1])
+    page.until(SHOWN)
+
+
 def test_nothing_is_asked_for_and_nothing_is_kept(page: Page, tmp_path: Path) -> None:
-    """From the files to the envelope: no request, no storage, no complaint."""
-    page.give("#files", *Server(tmp_path, TASKS["report"], 1).files())
+    """From the files to the envelope no request, no complaint; after it one note.
+
+    Who has not the invitation's key cannot tell from the note which one it is.
+    """
+    server = Server(tmp_path, TASKS["report"], 1)
+    page.give("#files", *server.files())
     page.until(SHOWN)
     for click in (CHOOSE, AGREE, DRAW):
         page.value(click)
@@ -143,7 +182,9 @@ def test_nothing_is_asked_for_and_nothing_is_kept(page: Page, tmp_path: Path) ->
         if event["method"] == "Network.requestWillBeSent"
     ]
     assert not [url for url in told if not url.startswith("blob:")]
-    assert page.value("localStorage.length + sessionStorage.length") == 0
+    assert page.value("sessionStorage.length") == 0
+    note = _note(server)
+    assert page.value("JSON.stringify({...localStorage})") == f'{{"{note}":"answered"}}'
     assert page.value("document.cookie") == ""
     assert page.value("indexedDB.databases().then((all) => all.length)") == 0
     wrong = [e for e in page.events if e["method"] == "Log.entryAdded"]

@@ -21,6 +21,7 @@ BENT: list[tuple[str, str, Any, str]] = [
     ("report", "protocol", "direct", "mrma only"),
     ("report", "asks", "gradient", "reports and votes"),
     ("report", "format", 3, "protocol mrma only"),
+    ("report", "encoder", "k_rr", "a task must hold"),
     ("report", "mechanism", "piecewise", "Laplace noise only"),
     ("report", "params", {"delta": 0.1}, "params must hold"),
     ("report", "params", [], "params must hold"),
@@ -134,6 +135,7 @@ def test_a_document_in_another_form_is_refused(tmp_path: Path) -> None:
         ({"id": "0" * 31}, "no invitation"),
         ({"key": ["0" * 64]}, "no invitation"),
         ({"format": 1}, "no invitation"),
+        ({"format": 4, "record": "p"}, "curvote client answer"),
         ({"record": "p"}, "nothing else"),
     ],
 )

@@ -86,6 +86,19 @@ def test_a_word_among_numbers_makes_no_categories(tmp_path: Path) -> None:
     assert "age" in source["source"]["bounds"]
 
 
+def test_an_index_column_and_decimal_commas_are_seen_for_what_they_are(
+    tmp_path: Path,
+) -> None:
+    """As pandas writes its index, without a name; a comma makes no categories."""
+    made = people().astype({"age": str}).assign(age="1,5")
+    (tmp_path / "a").mkdir()
+    made.to_csv(tmp_path / "a" / "people.csv")
+    place, _ = begin(tmp_path / "a", "table", tmp_path / "a" / "people.csv")
+    source = parsed(place.read_text())["pipelines"]["people"]["source"]
+    assert source["features"] == ["age", "no", "sex: given"]
+    assert "age" in source["bounds"]
+
+
 def test_every_mark_is_named_in_one_pass(tmp_path: Path) -> None:
     """With its line, its columns, and what to write."""
     started(tmp_path / "a", people())
@@ -144,6 +157,8 @@ def test_four_columns_are_told_by_name_or_order(tmp_path: Path, name: str) -> No
         ("a;b\n1;2\n", "one column, 'a;b': its fields are parted by semicolons. Exp"),
         ("a\tb\n1\t2\n", "parted by tabs"),
         ("a\n1\n", "one column, 'a': a label needs another"),
+        ("größe;b\n1,5;ä\n".encode("cp1252"), r"line 1 is not UTF-8.*cp1252', sep=';'"),
+        ("a,b\n1,2\n1,ä\n".encode("cp1252"), "line 3 is not UTF-8"),
         ("a,a\n1,2\n", "each column needs a name of its own, not 'a'"),
         ("a,b\n", "has no rows"),
         ("", "cannot be read as csv"),
@@ -151,10 +166,11 @@ def test_four_columns_are_told_by_name_or_order(tmp_path: Path, name: str) -> No
     ],
 )
 def test_a_file_of_no_use_is_refused_and_nothing_written(
-    tmp_path: Path, content: str, said: str
+    tmp_path: Path, content: str | bytes, said: str
 ) -> None:
     """Before a folder or a file is made."""
-    (tmp_path / "x.csv").write_text(content)
+    written = content if isinstance(content, bytes) else content.encode()
+    (tmp_path / "x.csv").write_bytes(written)
     with pytest.raises(UserError, match=said):
         begin(tmp_path / "new", "table", tmp_path / "x.csv")
     assert not (tmp_path / "new").exists()

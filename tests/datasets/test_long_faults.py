@@ -156,7 +156,7 @@ def test_two_texts_with_one_number_are_refused(
         (b"who,hour,step\n1,2,3\n", "no column 'steps'. Did you mean 'step'"),
         (b"who,hour,steps,hour,group\n1,2,3,4,ill\n", "2 columns named 'hour'"),
         (b"who,hour,steps,group\n1,2,3\n1,2,3,a,b\n", "without 4 fields .2.: line 2"),
-        (b"who,hour,steps,group\n1,2,3,a\n\xff,2,3,\xff\n", "cannot be read as csv"),
+        (b"who,hour,steps,group\n1,2,3,a\n\xff,2,3,\xff\n", "line 3 is not UTF-8"),
         (b"\x1f\x8bjunk", "cannot be read as csv"),
     ],
 )

@@ -32,7 +32,7 @@ from tests.mlflow_runs import (
     mlflow_client,
     runs_of,
 )
-from tests.tracked_run import CLIENTS, EPSILONS, make_record, make_rows
+from tests.tracked_run import CLIENTS, EPSILONS, READ, make_record, make_rows
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +86,19 @@ def test_each_cell_is_a_child_with_what_its_system_reads(project: Project) -> No
     assert info.end_time - info.start_time == 60_000
     history = mlflow_client().get_metric_history(info.run_id, "misclassification.mrma")
     assert [point.step for point in history] == [2000]
+
+
+def test_a_parameter_may_be_called_as_any_column(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Signs that MLflow takes in no name become dashes."""
+    bounds = {"Größe (cm)": [0, 250], "a/b, %": [0, 1]}
+    source = {"name": "table", "bounds": bounds}
+    monkeypatch.setitem(READ, "ingest", {"source": source})
+    parent = log(project, make_record("columns"))
+    found = children_of(parent)[0].data.params
+    assert found["source.bounds.Größe -cm-"] == "[0, 250]"
+    assert found["source.bounds.a-b- -"] == "[0, 1]"
 
 
 def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:

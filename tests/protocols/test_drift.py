@@ -26,7 +26,7 @@ def rows(root: Path, **changes: Any) -> list[dict[str, Any]]:
         "label": "drift",
         "source": {"name": "uniform", "d": 2, "slope": SLOPE},
         "clients": {"train": 5000},
-        "project": {"basis": "identity", "rescale": "min_max"},
+        "project": {"basis": "identity", "rescale": "min_max", "lower": -1, "upper": 1},
         "epsilon": [2, 20],
         "replicates": 20,
         "seed": 3,

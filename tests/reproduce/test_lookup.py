@@ -71,6 +71,14 @@ def test_an_unknown_pipeline_gets_the_closest_name_of_all_files(
             file_of(project, typo)
 
 
+def test_without_a_close_name_the_projects_own_are_told(project: Project) -> None:
+    """Not forty that the user never wrote; one of curvote's says where it is."""
+    with pytest.raises(UserError, match=r"^no pipeline 'zz'\. Here: tiny\.$"):
+        file_of(project, "zz")
+    with pytest.raises(UserError, match=r"Here: tiny\. curvote brings one of"):
+        file_of(project, "demo")
+
+
 def test_errors_name_the_file_and_line_of_the_wing(project: Project) -> None:
     """Not those of the project's file, where the pipeline does not stand."""
     file = file_of(project, "figure-5")

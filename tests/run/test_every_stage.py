@@ -34,7 +34,7 @@ CLEAN = plain.of("clean") | {"clients": {"train": 60, "test": 40}}
 DRIFT = plain.of("drift") | {
     "source": {"name": "uniform", "d": 2},
     "clients": {"train": 60},
-    "project": {"basis": "identity", "rescale": "min_max"},
+    "project": {"basis": "identity", "rescale": "min_max", "lower": -1, "upper": 1},
 }
 LABELS = {
     "source": {"name": "circle", "n_classes": 3},

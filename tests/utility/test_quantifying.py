@@ -1,7 +1,9 @@
 """The library's calls: agreement of records, the box of one, and their refusals."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
@@ -127,3 +129,17 @@ def test_the_box_of_a_record_holds_its_answer():
     assert not tried.certified
     assert tried.queries > 0
     assert tried.radius == pytest.approx(found.radius, abs=0.05)
+
+
+def test_features_may_be_named():
+    """By the names that the model knows, which gives what their places give."""
+    people = pd.DataFrame(DATA.X, columns=list(DATA.names))
+    model = clone(models_of.logistic()).fit(people, DATA.y)
+    found = asked(model, people[:40], sensitive=["age", "bmi"])
+    placed = asked(model, people[:40])
+    np.testing.assert_array_equal(found.agreement, placed.agreement)
+    assert repr(found).startswith(
+        f"Agreement(mean={found.agreement.mean():.3f}, worst="
+    )
+    with pytest.raises(UserError, match=r"sensitive is 'weight'\. Known: .*age"):
+        asked(model, people, sensitive=["weight", 0])

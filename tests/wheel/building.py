@@ -12,7 +12,7 @@ import setuptools
 
 from tests.house import ROOT
 
-_PARTS = "pyproject.toml README.md LICENSE pipelines.yaml curvote flows tasks data"
+_PARTS = "pyproject.toml PACKAGE.md LICENSE pipelines.yaml curvote flows tasks data"
 
 
 def wheel(folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -95,6 +96,17 @@ def test_the_base_is_the_client(unpacked: Path) -> None:
     assert "scipy" in _required(unpacked, "method")
     assert "prefect" in _required(unpacked, "pipeline")
     assert "mlflow" in _required(unpacked, "tracking")
+
+
+def test_its_page_leads_nowhere_that_is_not_there(unpacked: Path) -> None:
+    """What an index shows holds no picture and no link into the repository."""
+    said = _metadata(unpacked)
+    assert said["Description-Content-Type"] == "text/markdown"
+    page = said.get_payload()
+    assert page == (ROOT / "PACKAGE.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\((?!https://)[^)]*\)|<img|\]\[", page) == []
+    assert {*re.findall(r"`curvote\[(\w+)\]`", page)} >= EXTRAS
+    assert [*unpacked.glob("*.dist-info/licenses/LICENSE")]
 
 
 def test_it_says_where_it_runs(unpacked: Path) -> None:

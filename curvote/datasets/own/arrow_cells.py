@@ -6,7 +6,6 @@ reports it. Arrays are of m rows unless stated otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -137,26 +136,6 @@ def is_text(column: Any) -> bool:
     from pyarrow import types
 
     return bool(types.is_string(column.type) or types.is_large_string(column.type))
-
-
-def unread(
-    name: str, column: Any, wrong: Any, wanted: str
-) -> Iterator[tuple[str, Any]]:
-    """Yield what is wrong with the ``wrong`` cells of a column, and with which."""
-    if not wrong.any():
-        return
-    comma = wrong & _has_decimal_comma(column)
-    yield f"{name} has decimal commas; write points, as in 1.5", comma
-    yield f"{name} is not {wanted}", wrong & ~comma
-
-
-def _has_decimal_comma(column: Any) -> Any:
-    import pyarrow.compute as pc
-
-    if not is_text(column):
-        return False
-    found = pc.match_substring_regex(column, r"^\s*[-+]?\d+,\d+\s*$")
-    return np.asarray(pc.fill_null(found, False))
 
 
 def plain(column: Any) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own.given import (
+    DECIMAL_COMMA,
     Violations,
     batches,
     names_in,
@@ -47,7 +48,7 @@ def layout(path: Path) -> Layout:
     """
     if not path.is_file():
         raise UserError(f"no file {path}. Name a CSV or Parquet file that is there.")
-    names = names_in(path)
+    names = [name for name in names_in(path) if name]  # pandas writes its index so
     _check_names(path, names)
     violations = Violations(path)
     first = next(iter(islice(batches(path, names, violations), 1)), None)
@@ -75,7 +76,7 @@ def _check_names(path: Path, names: list[str]) -> None:
     refuse_other_separator(path, names)
     if len(names) == 1:
         raise UserError(f"{path} has one column, {names[0]!r}: a label needs another.")
-    wrong = sorted({name for name in names if not name or names.count(name) > 1})
+    wrong = sorted({name for name in names if names.count(name) > 1})
     if wrong:
         said = ", ".join(repr(name) for name in wrong)
         raise UserError(f"{path}: each column needs a name of its own, not {said}.")
@@ -96,6 +97,7 @@ def _kind(column: Any) -> Kind:
     said = text.filter(pc.invert(pc.is_in(text, pa.array([*MARKS, None], pa.string()))))
     if cells.is_date_time(said):
         return "date-time"
-    # A word here and there in a column of numbers is for `check` to name.
-    words = np.isnan(cells.numbers(said))
+    # A word here and there in a column of numbers is for `check` to name, and commas.
+    comma = pc.match_substring_regex(said, f"^{DECIMAL_COMMA}$")
+    words = np.isnan(cells.numbers(said)) & ~np.asarray(comma)
     return "text" if len(words) and words.mean() > 0.5 else "number"

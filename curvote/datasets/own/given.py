@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import islice
@@ -17,6 +18,14 @@ _ROWS = 2**17
 _BYTES = 2**22
 # What else stands between columns; a spreadsheet with decimal commas writes the first.
 _OTHERS: Final = {";": "semicolons", "\t": "tabs", "|": "bars (|)"}
+_LINES = 10_000  # whose letters are looked at before a file is read
+DECIMAL_COMMA: Final = r"[+-]?\d+,\d+"
+# What a cell tells of how the file was written, and what to write instead.
+_CURES: Final = {
+    f"'{DECIMAL_COMMA}'": "Write decimal points: pandas.read_csv(FILE, decimal=',').",
+    r"'\d{1,2}[./]\d{1,2}[./]\d{4}": "Write date-times as 2026-03-30 08:15:"
+    " pandas.to_datetime(COLUMN, dayfirst=True).",
+}
 Kind = Literal["csv", "parquet"]
 _KINDS: dict[str, Kind] = {
     ".csv": "csv",
@@ -48,7 +57,10 @@ def kind(path: Path) -> Kind:
     )
     if found is None:
         known = ", ".join(_KINDS)
-        raise UserError(f"{path} is neither CSV nor Parquet: it must end in {known}.")
+        raise UserError(
+            f"{path} is neither CSV nor Parquet: it must end in {known}. Export it as"
+            " CSV, with commas between the columns."
+        )
     return found
 
 
@@ -76,6 +88,23 @@ def refuse_other_separator(path: Path, found: Sequence[str]) -> None:
             f" so: pandas.read_csv({path.name!r}, sep={mark!r}, decimal=',')"
             ".to_csv('commas.csv', index=False)."
         )
+
+
+def _refuse_other_letters(path: Path, most: int | None = None) -> None:
+    """Refuse (UserError) a CSV that is no UTF-8 in its first lines, or in any."""
+    if path.suffix.lower() == ".gz":  # no spreadsheet writes it
+        return
+    with path.open("rb") as file:
+        for number, line in enumerate(islice(file, most), 1):
+            try:
+                line.decode()
+            except UnicodeDecodeError as error:
+                how = "encoding='cp1252'" + ", sep=';', decimal=','" * (b";" in line)
+                raise UserError(
+                    f"{path}: line {number} is not UTF-8. Export it as CSV UTF-8, or"
+                    f" write it so: pandas.read_csv({path.name!r}, {how})"
+                    ".to_csv('utf8.csv', index=False)."
+                ) from error
 
 
 class Violations:
@@ -109,7 +138,9 @@ def _counted(count: int, examples: list[str]) -> str:
     if not examples:
         return f" ({count})."
     more = f" and {count - len(examples)} more" if count > len(examples) else ""
-    return f" ({count}): {', '.join(examples)}{more}."
+    shown = ", ".join(examples)
+    cures = [f" {cure}" for sign, cure in _CURES.items() if re.search(sign, shown)]
+    return f" ({count}): {shown}{more}.{''.join(cures)}"
 
 
 def check_labels(
@@ -117,7 +148,10 @@ def check_labels(
 ) -> None:
     """Count it as wrong unless two labels are ``known``, one of them ``positive``."""
     if len(known) != 2 or positive not in known:
-        what = f"column {column!r} needs two labels, one of them {positive!r}; it has"
+        near = next((k for k in known if k.lower() == positive.lower()), positive)
+        quoted = f' (write positive: "{near}", in quotes)' * (near != positive)
+        what = f"column {column!r} needs two labels, one of them {positive!r}{quoted}"
+        what += "; it has"
         violations.add(what, max(len(known), 1), map(repr, sorted(known)))
 
 
@@ -164,6 +198,8 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError) as error:
+        if kind(path) == "csv" and not isinstance(error, OSError):
+            _refuse_other_letters(path)
         reason = str(error).split("\n")[0].rstrip(".")
         where = f"{path} cannot be read as {kind(path)}"
         raise UserError.several([Problem(where, private=f": {reason}.")]) from error
@@ -211,6 +247,7 @@ def _csv(path: Path, columns: list[str], violations: Violations) -> Iterator[Any
 def _header(path: Path) -> list[str]:
     from pyarrow import csv
 
+    _refuse_other_letters(path, _LINES)  # pyarrow prints a traceback of its own
     skip = csv.ParseOptions(invalid_row_handler=lambda _row: "skip")
     with closing(csv.open_csv(path, parse_options=skip)) as reader:
         return list(reader.schema.names)

@@ -129,10 +129,9 @@ class Reader:
     def _finite(self, name: str, column: Any, read: Any, wanted: str) -> Floats:
         with usable(self.path, name, column):
             numbers: Floats = read(column)
-        for what, which in cells.unread(name, column, ~np.isfinite(numbers), wanted):
-            bad = np.flatnonzero(which)
-            rows = (f"row {self.rows + i + 1} {_shown(column[i].as_py())}" for i in bad)
-            self.violations.add(what, len(bad), rows)
+        bad = np.flatnonzero(~np.isfinite(numbers))
+        shown = (f"row {self.rows + i + 1} {_shown(column[i].as_py())}" for i in bad)
+        self.violations.add(f"{name} is not {wanted}", len(bad), shown)
         return numbers
 
     def _runs(self, column: Any) -> tuple[Integers, NDArray[np.uint32], Integers]:

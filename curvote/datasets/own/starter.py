@@ -102,7 +102,8 @@ _BOUNDS = (
 )
 _TEXTS = (
     "      # The texts that may stand there, known without the file; each becomes a",
-    "      # number of its own, 0 or 1.",
+    "      # number of its own, 0 or 1. What is neither number nor one of a few texts,",
+    "      # such as a date, is no feature: take it out here and there.",
 )
 _HOURS = (
     "      # The public grid on which every curve is read, in `unit`, for instance",

@@ -52,8 +52,10 @@ class Parameters(Labelled, TableParameters):
     @field_validator("bounds")
     @classmethod
     def _complete(cls, bounds: Bounds, info: ValidationInfo) -> Bounds:
+        if "categories" not in info.data:  # wrong, and said
+            return bounds
         features = info.data.get("features", bounds)
-        texts = info.data.get("categories", {})
+        texts = info.data["categories"]
         wrong = [name for name, (low, high) in bounds.items() if not low < high]
         problems = {
             "every feature needs public bounds [low, high], or categories, known"

@@ -119,8 +119,7 @@ class Cells:
             values = cells.numbers(column)
         said = np.asarray(pc.is_valid(column)) & cells.is_text(column)
         wrong = np.isinf(values) | (np.isnan(values) & said)
-        for what, which in cells.unread(name, column, wrong, "a finite number"):
-            self._count(what, which, begin, column)
+        self._count(f"{name} is not a finite number", wrong, begin, column)
         return values
 
     def _ids(self, columns: dict[str, Any], n: int, begin: int) -> Integers:

@@ -85,6 +85,7 @@ def test_an_epsilon_outside_the_positive_numbers_is_refused(
         ({"project__centre": [0.0, 1.0]}, "centre has shape (2,)"),
         ({"project__scale": 0}, "scale is 0 for coordinate 0"),
         ({"project__rescale": "min_max", "project__upper": -2}, "lower is -1"),
+        ({"project__rescale": "min_max"}, "min_max needs bounds"),
         ({"project__centre": "volunteers"}, "at least 2 of them (clients.public)"),
         ({"learners": ["logistik"]}, "Did you mean 'logistic'?"),
         ({"learners": [{"name": "cg", "stps": 3}]}, "Did you mean 'steps'?"),
