@@ -27,7 +27,7 @@ class Problem:
         return self.message + self.private
 
     @property
-    def kept(self) -> str:
+    def on_record(self) -> str:
         """The message, for records."""
         rest = " ... (`curvote check` shows the rest)" if self.private else ""
         return self.message + rest
@@ -72,9 +72,9 @@ class UserError(ValueError):
         return error
 
     @property
-    def kept(self) -> str:
+    def on_record(self) -> str:
         """What records may keep of it."""
-        return "\n".join(problem.kept for problem in self.problems)
+        return "\n".join(problem.on_record for problem in self.problems)
 
 
 class InternalError(Exception):

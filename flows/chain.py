@@ -123,7 +123,7 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
 def reason(error: Exception) -> str:
     """Return why a run failed, as its record keeps it: a user's error in its words."""
     if isinstance(error, UserError):
-        return error.kept
+        return error.on_record
     return str(error) if isinstance(error, UnsaidError) else type(error).__name__
 
 

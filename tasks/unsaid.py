@@ -24,7 +24,7 @@ def unsaid() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        error.args = (error.kept,)
+        error.args = (error.on_record,)
         raise
     except (InternalError, UnsaidError):
         raise

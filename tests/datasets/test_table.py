@@ -166,10 +166,6 @@ def test_at_most_ten_examples_are_shown(tmp_path: Path) -> None:
         (ROWS + "p9,30.3.2026,,60,ill\n", {}, "'30.3.2026'. Write date-times as 2026-"),
         (ROWS.replace("weight", "wheight"), {}, "Did you mean 'wheight'"),
         (HEADER + "\n", {}, "has no rows"),
-        (
-            ROWS.replace("70.5", '"70,5"'),
-            {},
-        ),
         (ROWS + "p9,1,2\n", {}, "lines without 5 fields (1): line 7 has 3"),
     ],
 )
