@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from hashlib import blake2b
 
+# Eighteen digits fit int64; a leading zero or a plus makes it another text.
+WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 _INTEGRAL = re.compile(r"([+-]?[0-9]+)\.0+")
 
 
@@ -20,3 +23,19 @@ def normal(text: str) -> str:
     trimmed = unicodedata.normalize("NFC", text).strip()
     whole = _INTEGRAL.fullmatch(trimmed)
     return whole.group(1) if whole else trimmed
+
+
+def number(text: str) -> int:
+    """Return the client_id of an id in a file of one's own, which the ledger holds.
+
+    A whole number is its own; of another text it is 63 bits of its digest.
+    """
+    spelt = normal(text)
+    if re.match(WHOLE, spelt):
+        return int(spelt)
+    return int.from_bytes(digest(spelt)[:8], "little") >> 1
+
+
+def digest(text: str) -> bytes:
+    """Return the 16 bytes that stand for a text."""
+    return blake2b(text.encode(), digest_size=16).digest()

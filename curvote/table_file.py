@@ -101,6 +101,11 @@ def _csv(path: Path) -> Cells:
     if not rows:
         raise ValueError("it is empty")
     header, width = [name.strip() for name in rows[0]], len(rows[0])
+    if width == 1 and any(mark in header[0] for mark in ";\t"):
+        raise UserError(
+            f"{path} has one column: its fields are parted by semicolons or tabs."
+            " Export it with commas and decimal points."
+        )
     lines = [line for line, row in enumerate(rows[1:], 2) if any(row)]
     for line in lines:
         if len(rows[line - 1]) > width:

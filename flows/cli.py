@@ -25,7 +25,6 @@ from curvote.flows.commands import reproduce as cli_reproduce
 from curvote.flows.commands import results as cli_results
 from curvote.flows.commands import runs as cli_runs
 from curvote.flows.commands import status as cli_status
-from curvote.flows.output import lines
 from curvote.flows.output.ending import told
 from curvote.flows.output.terminal import (
     EngineName,
@@ -39,6 +38,7 @@ from curvote.flows.output.terminal import (
     Why,
     Workers,
     outside,
+    project_of,
     say_json,
     top,
 )
@@ -93,7 +93,7 @@ def run(
     project: ProjectOption = None,
 ) -> None:
     """Run a pipeline; what is unchanged is reused, what was killed goes on."""
-    outside(_project(project), log_format, metrics_port)
+    outside(find_project(project, starter=True), log_format, metrics_port)
     _run(
         project,
         pipeline=pipeline,
@@ -172,9 +172,7 @@ for name, own in commands():
 def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
-    found = find_project(start, starter=True)
-    if found.starter:
-        lines.say("no pipelines.yaml here: the pipelines are those that curvote brings")
+    found = project_of(start, starter=True)
     move_raw(found)
     return found
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from curvote.client.ledger_cohort import names
 from curvote.datasets.own.arrow_cells import identities
-from curvote.identifier import normal
+from curvote.identifier import normal, number
 
 QUICK = settings(max_examples=200, deadline=None, derandomize=True)
 
@@ -63,6 +63,7 @@ def test_the_numbers_of_existing_ids_do_not_move() -> None:
     digests = (blake2b(t.encode(), digest_size=16).digest() for t in texts)
     expected = [int.from_bytes(d[:8], "little") >> 1 for d in digests]
     ids, _ = identities(pa.array([*texts, "12", "-5"]))
+    assert ids.tolist() == [*map(number, [*texts, "12.0", " -5"])]
     assert ids.tolist() == [*expected, 12, -5]
     numbers, _ = identities(pa.array(np.array([3, 1, 2])))
     assert numbers.tolist() == [3, 1, 2]

@@ -143,8 +143,7 @@ def too_many(sizes: Mapping[str, int], n: int, where: str = "") -> UserError:
     parts = " + ".join(f"{role} {sizes[role]}" for role in reversed(ROLES))
     asked = sum(sizes[role] for role in ROLES)
     return UserError(
-        f"clients: {parts} asks for {asked}, but there are only {n}{where}; ask for"
-        " fewer.",
+        f"{parts} asks for {asked}, but there are only {n}{where}; ask for fewer.",
         where=("clients",),
     )
 

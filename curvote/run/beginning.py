@@ -37,8 +37,13 @@ def begin(folder: Path, form: Form | None, file: Path | None) -> tuple[Path, str
     pipeline is a small simulated one.
 
     Raises:
-        UserError: there is a pipelines.yaml, or the file cannot be read.
+        UserError: there is a pipelines.yaml, or a file cannot be read or is ``folder``.
     """
+    if folder.is_file():
+        raise UserError(
+            f"{folder} is a file; init takes the folder of a project. To begin with a"
+            f" file: `curvote init --table {folder}`, or --curves."
+        )
     place = Project(folder).pipelines_file
     if place.exists():
         raise UserError(

@@ -242,7 +242,12 @@ def check_fit(asked: Asked, given: Signed, invited: Invitation) -> None:
 def invitation_in(path: Path) -> Invitation:
     """Return the invitation in a file."""
     with in_file(path):
-        written = strict_json.parse(_bytes(path, envelope.LARGEST), envelope.LARGEST)
+        text = _bytes(path, envelope.LARGEST)
+        if b"\n{" in text.strip():
+            raise UserError(
+                "several invitations; each is for one. Give a file of your line alone."
+            )
+        written = strict_json.parse(text, envelope.LARGEST)
         return Invitation.from_json(written)
 
 

@@ -7,8 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from curvote.flows.output.terminal import Json, Pipeline, ProjectOption, say_json
-from curvote.run.project import find_project
+from curvote.flows.output.terminal import (
+    Json,
+    Pipeline,
+    ProjectOption,
+    project_of,
+    say_json,
+)
 
 if TYPE_CHECKING:
     from curvote.datasets.own.examined import Examined
@@ -26,7 +31,7 @@ def check(
     from curvote.reproduce.lookup import file_of
     from curvote.run.own_data import examined
 
-    place = find_project(project)
+    place = project_of(project)
     file = file_of(place, pipeline)
     configured = file.configured(pipeline)
     with file.placing(pipeline):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from curvote import identifier
 from curvote.errors import UserError, did_you_mean
 from curvote.flows.commands.ledger_copies import LedgerOption, backup, restore
 from curvote.flows.output.terminal import Json, ProjectOption, say_json, say_rows
@@ -86,7 +87,10 @@ def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
         typer.echo(line)
     if found:
         raise typer.Exit(1)
-    typer.echo(f"sound: {releases} releases, {clients} clients")
+    typer.echo(
+        f"sound: {releases} {'release' if releases == 1 else 'releases'},"
+        f" {clients} clients"
+    )
 
 
 @app.command()
@@ -196,7 +200,8 @@ def _chosen(
         )
     if client is None or population is None:
         return book.entries(population)
-    return book.releases_of(population, client)
+    ids = (client, str(identifier.number(client)))  # as texts of a table are kept
+    return next(filter(None, (book.releases_of(population, i) for i in ids)), [])
 
 
 def _row(entry: Entry) -> dict[str, Any]:

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from curvote.datasets.registry import DATASETS
-from curvote.flows.output.terminal import Json, ProjectOption, say_json
+from curvote.flows.output.terminal import Json, ProjectOption, project_of, say_json
 from curvote.mechanisms.registry import MECHANISMS
-from curvote.run.project import find_project
 
 Schema = Annotated[
     bool, typer.Option("--schema", help="Print the JSON Schema of pipelines.yaml.")
@@ -36,7 +35,7 @@ def list_(
     from curvote.run.config.about import pipelines
     from curvote.run.config.file import PipelinesFile
 
-    file = PipelinesFile(find_project(project, starter=True))
+    file = PipelinesFile(project_of(project, starter=True))
     about = [each.row() for each in pipelines(file)]
     known: dict[str, list[str]] = {
         "sources": list(DATASETS),

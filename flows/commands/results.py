@@ -9,8 +9,14 @@ import typer
 
 from curvote.errors import UserError
 from curvote.flows import environment
-from curvote.flows.output.terminal import Json, Pipeline, ProjectOption, say_json
-from curvote.run.project import Project, find_project
+from curvote.flows.output.terminal import (
+    Json,
+    Pipeline,
+    ProjectOption,
+    project_of,
+    say_json,
+)
+from curvote.run.project import Project
 
 RunId = Annotated[str | None, typer.Option("--run", help="A run's id.")]
 
@@ -65,6 +71,6 @@ def report(
 def _place(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
-    found = find_project(start)
+    found = project_of(start)
     move_raw(found)
     return found

@@ -6,8 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from curvote.flows.output.terminal import Json, Pipeline, ProjectOption, say_json
-from curvote.run.project import find_project
+from curvote.flows.output.terminal import (
+    Json,
+    Pipeline,
+    ProjectOption,
+    project_of,
+    say_json,
+)
 
 _COLUMNS = ("run", "pipeline", "started", "status", "main", "changed")
 Set = Annotated[list[str], typer.Option("--set", help="Override a setting: a.b=v.")]
@@ -25,7 +30,7 @@ def runs(
     """List runs: when, how they ended, their main number, what differs from before."""
     from curvote.flows.looking_back import listed
 
-    rows = listed(find_project(project), pipeline, last)
+    rows = listed(project_of(project), pipeline, last)
     if as_json:
         say_json(rows)
         return
@@ -53,7 +58,7 @@ def diff(  # noqa: PLR0917 - the options of a command are its arguments
     from curvote.flows import environment
     from curvote.run.difference import difference
 
-    place = find_project(project)
+    place = project_of(project)
     found = difference(place, a, b)
     drawn = None
     if page:
@@ -80,7 +85,7 @@ def show(
     from curvote.run.config.parts import reasons
     from curvote.run.config.yaml_lines import as_yaml
 
-    file = file_of(find_project(project, starter=True), pipeline)
+    file = file_of(project_of(project, starter=True), pipeline)
     values = file.configured(pipeline, overrides).values()
     if as_json:
         say_json(values)

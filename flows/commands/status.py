@@ -12,8 +12,14 @@ from typing import Annotated, Any
 import typer
 
 from curvote.errors import UserError
-from curvote.flows.output.terminal import Json, ProjectOption, interruptible, say_rows
-from curvote.run.project import Project, find_project
+from curvote.flows.output.terminal import (
+    Json,
+    ProjectOption,
+    interruptible,
+    project_of,
+    say_rows,
+)
+from curvote.run.project import Project
 
 _COLUMNS = ("pipeline", "run", "status", "started", "last_success", "artifacts", "why")
 _EVERY = 2.0
@@ -96,7 +102,7 @@ def _say(rows: Sequence[dict[str, Any]], as_json: bool) -> None:
 def _project(start: Path | None) -> Project:
     from curvote.run.store.moving import move_raw
 
-    found = find_project(start)
+    found = project_of(start)
     move_raw(found)
     return found
 
@@ -112,7 +118,7 @@ def health(
     """Say whether `curvote serve` does its work; exit 1 where it does not."""
     from curvote.flows.health import health as look
 
-    rows = look(find_project(project), None if max_age is None else _span(max_age))
+    rows = look(project_of(project), None if max_age is None else _span(max_age))
     say_rows(rows, ("check", "status", "found", "fix"), as_json)
     if any(row["status"] != "ok" for row in rows):
         raise typer.Exit(1)

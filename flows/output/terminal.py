@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from curvote.run.project import Project
+from curvote.run.project import Project, find_project
 
 Pipeline = Annotated[str, typer.Argument(help="A name from pipelines.yaml.")]
 ProjectOption = Annotated[
@@ -60,6 +60,22 @@ def top(version: Version = False) -> None:
 LogFormat = Annotated[
     Literal["text", "json"], typer.Option(help="How lines of progress are written.")
 ]
+
+
+def project_of(start: Path | None, *, starter: bool = False) -> Project:
+    """Return the project; one without a pipelines.yaml is said to have curvote's own.
+
+    Parameters and errors are those of `find_project`.
+    """
+    from curvote.flows.output import lines
+
+    found = find_project(start, starter=starter)
+    if found.starter:
+        lines.say(
+            f"no pipelines.yaml in {found.root}: these pipelines are those that"
+            " curvote brings. `curvote init` begins your own."
+        )
+    return found
 
 
 def outside(project: Project, log_format: str, port: int | None) -> None:

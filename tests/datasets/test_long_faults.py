@@ -140,7 +140,7 @@ def test_two_texts_with_one_number_are_refused(
     """A digest that is shared is no identity, also between neighbours."""
     monkeypatch.setattr(given, "_ROWS", rows)
     monkeypatch.setattr(
-        arrow_cells, "_digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
+        arrow_cells, "digest", lambda text: bytes(8) + text.encode().ljust(8, b"-")
     )
     table = long_file.frame()
     named = table.assign(who=table["who"].map(lambda who: f"{who:07d}p"))

@@ -127,6 +127,22 @@ def test_what_the_page_shows_is_what_is_printed(say: Say, tmp_path: Path) -> Non
     assert lines(say(check.removeprefix("$ "))) == lines(card)
 
 
+def test_the_table_can_be_released_as_the_page_says(say: Say, tmp_path: Path) -> None:
+    """With its lines in place of those of a study."""
+    say(commands(part("A table"))[0])
+    (stated,) = blocks("yaml", part("A table"))
+    file = tmp_path / "pipelines.yaml"
+    fill_in(file, stated)
+    values = parsed(file.read_text(encoding="utf-8"))
+    (real,) = blocks("yaml", part("For real"))
+    people = values["pipelines"]["people"]
+    for study in ("protocols", "epsilon", "replicates"):
+        del people[study]
+    people.update(parsed(real))
+    file.write_text(as_yaml(values), encoding="utf-8")
+    assert "never released" in say("curvote plan people")
+
+
 def test_the_readme_shows_the_same_commands() -> None:
     """So that what is tested here holds for it, too."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")

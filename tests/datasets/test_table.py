@@ -161,7 +161,11 @@ def test_at_most_ten_examples_are_shown(tmp_path: Path) -> None:
     [
         (ROWS, {"positive": "sick"}, "one of them 'sick'; it has (2): 'ill', 'well'"),
         (ROWS.replace("well", "ill"), {}, "needs two labels"),
-        (ROWS.replace("ill", "Ill"), {}, "'ill' (write positive: \"Ill\", in quotes)"),
+        (
+            ROWS.replace("ill", "Ill"),
+            {},
+            "'Ill', 'well', so write positive: \"Ill\", in quotes",
+        ),
         (ROWS + 'p9,"2,5",,60,ill\n', {}, "'2,5'. Write decimal points: pandas"),
         (ROWS + "p9,30.3.2026,,60,ill\n", {}, "'30.3.2026'. Write date-times as 2026-"),
         (ROWS.replace("weight", "wheight"), {}, "Did you mean 'wheight'"),

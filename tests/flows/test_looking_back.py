@@ -44,6 +44,16 @@ def run(place: Project, own_variables: None) -> Run:
     return done
 
 
+def test_pipelines_that_curvote_brings_are_said_to_be(
+    tmp_path: Path, own_variables: None
+) -> None:
+    """Where the project's own file is gone, or in the wrong folder."""
+    (tmp_path / "data" / "state").mkdir(parents=True)
+    for words in (["list"], ["status"], ["runs"], ["check", "demo"]):
+        found = CliRunner().invoke(cli.app, [*words, "--project", str(tmp_path)])
+        assert found.stderr.startswith(f"no pipelines.yaml in {tmp_path}: these ")
+
+
 def test_runs_tell_what_differed_and_what_came_of_it(run: Run) -> None:
     """The latest first, each against the one before of the same pipeline."""
     last, first = json.loads(run("runs", "tiny", "--json"))

@@ -12,7 +12,9 @@ from types import SimpleNamespace
 import pytest
 
 from curvote.datasets.lookup import chosen
+from curvote.datasets.own.given import Violations
 from curvote.errors import UserError
+from curvote.flows.chain import reason
 from curvote.flows.environment import RUNNER_PID, SERVED, process_tag
 from curvote.flows.output import lines
 from curvote.flows.serving import scheduled
@@ -127,6 +129,20 @@ def test_a_failure_is_told_once_and_in_the_words_of_its_record(
     assert said == logged == [state.message]
     told = json.loads((tmp_path / "told").read_text())
     assert (told["event"], told["run"]) == ("failed", record.id)
+
+
+def test_cells_of_a_private_file_stay_on_its_owners_terminal() -> None:
+    """Prefect keeps an error's text, a record its reason: neither quotes the file."""
+    wrong = Violations(Path("people.csv"))
+    wrong.add("age is not a finite number", 1, ["row 4711 'secret'"])
+    with pytest.raises(UserError) as raised, unsaid():
+        wrong.check()
+    kept = "people.csv: age is not a finite number ... (`curvote check` shows the rest)"
+    assert str(raised.value) == reason(raised.value) == kept
+    (told,) = raised.value.problems
+    assert (
+        told.message == "people.csv: age is not a finite number (1): row 4711 'secret'."
+    )
 
 
 def test_what_a_bug_says_is_told_to_nobody(

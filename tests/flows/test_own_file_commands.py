@@ -126,6 +126,9 @@ def test_init_asks_for_one_file(say: Any) -> None:
     assert code == 2
     assert "is there already, and init never overwrites" in err
     assert files(Path.cwd()) == before
+    code, _, err = say("init", "people.csv")
+    assert code == 2
+    assert "people.csv is a file;" in err
     code, out, _ = say("init", "new", "--table", "people.csv")
     assert code == 0
     assert "curvote check people --project new" in out

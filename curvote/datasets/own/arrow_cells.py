@@ -6,21 +6,18 @@ reports it. Arrays are of m rows unless stated otherwise.
 
 from __future__ import annotations
 
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.identifier import normal
+from curvote.identifier import WHOLE, digest, normal
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 MICROSECONDS = 1e6
 VOCABULARY = 12  # so many labels that nobody listed are shown
-# Eighteen digits fit int64; a leading zero or a plus makes it another text.
-_WHOLE = r"^(0|-?[1-9][0-9]{0,17})$"
 # What a message adds about ids that came twice.
 SPELT = " (spaces around an id, and .0 after a number, do not count)"
 _DATE = r"^\d{4}-\d{2}-\d{2}"
@@ -103,11 +100,11 @@ def identities(column: Any) -> tuple[Integers, NDArray[np.uint32]]:
     if not is_text(column):
         return np.array(column.cast(pa.int64())), marks
     column = _normal(column)
-    whole = pc.match_substring_regex(column, _WHOLE)
+    whole = pc.match_substring_regex(column, WHOLE)
     ids = np.array(pc.if_else(whole, column, "0").cast(pa.int64()))
     other = ~np.asarray(whole)
     # hashlib takes one text at a time: about a microsecond a client.
-    digests = map(_digest, column.filter(pa.array(other)).to_pylist())
+    digests = map(digest, column.filter(pa.array(other)).to_pylist())
     words = np.frombuffer(b"".join(digests), dtype="<u8").reshape(-1, 2)
     ids[other] = (words[:, 0] >> np.uint64(1)).astype(np.int64)
     marks[other] = (words[:, 1] >> np.uint64(32)) | np.uint64(1)
@@ -150,10 +147,6 @@ def plain(column: Any) -> Any:
     if not is_text(column):
         return column
     return pc.if_else(pc.equal(pc.utf8_length(column), 0), None, column)
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode(), digest_size=16).digest()
 
 
 def _code(text: str | None, known: dict[str, int], most: int) -> int:

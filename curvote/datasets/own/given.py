@@ -142,10 +142,10 @@ class Violations:
 
 
 def _problem(what: str, count: int, examples: list[str]) -> Problem:
-    """Return what is wrong; records keep the count, and no cell."""
-    kept = f"{what} ({count})."
+    """Return what is wrong; records keep no cell, and not in how many it is."""
+    kept = f"{what} ... (`curvote check` shows the rest)"
     if not examples:
-        return Problem(kept)
+        return Problem(f"{what} ({count}).", kept=kept)
     more = f" and {count - len(examples)} more" if count > len(examples) else ""
     shown = ", ".join(examples)
     cures = [f" {cure}" for sign, cure in _CURES.items() if re.search(sign, shown)]
@@ -159,10 +159,9 @@ def check_labels(
     """Count it as wrong unless two labels are ``known``, one of them ``positive``."""
     if len(known) != 2 or positive not in known:
         near = next((k for k in known if k.lower() == positive.lower()), positive)
-        quoted = f' (write positive: "{near}", in quotes)' * (near != positive)
-        what = f"column {column!r} needs two labels, one of them {positive!r}{quoted}"
-        what += "; it has"
-        violations.add(what, max(len(known), 1), map(repr, sorted(known)))
+        cure = [f'so write positive: "{near}", in quotes'] * (near != positive)
+        what = f"column {column!r} needs two labels, one of them {positive!r}; it has"
+        violations.add(what, max(len(known), 1), [*map(repr, sorted(known)), *cure])
 
 
 def batches(path: Path, columns: list[str], violations: Violations) -> Iterator[Any]:

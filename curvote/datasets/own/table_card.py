@@ -35,9 +35,10 @@ def examined(parameters: Parameters, path: Path) -> Examined:
 
 def _equal(n: int) -> tuple[str, ...]:
     """Return what to think of rows left out for an equal one of another id."""
+    equal = "1 row equals" if n == 1 else f"{n:,} rows equal"
     said = (
-        f"{n:,} rows equal an earlier one, though their ids differ. If these are other"
-        " people, as where columns are coarse, write duplicates: keep."
+        f"{equal} an earlier one, though their ids differ. If these are other people,"
+        " as where columns are coarse, write duplicates: keep."
     )
     return (said,) if n else ()
 

@@ -96,10 +96,12 @@ def _production(pipeline: Pipeline, right: bool) -> Iterator[Problem]:
             f" {open_size[0].method} is what the rule takes today."
         )
         yield Problem(message, ("project", "size"))
-    elif right and any(part.reason for part in own.parts(pipeline)):
+    elif right and (open_arm := [part for part in own.parts(pipeline) if part.reason]):
+        part = open_arm[0]
         message = (
             "a release names its arm, so that no later rule makes another one of it:"
-            " `curvote advise` says which."
+            f" {part.method} (protocol: {part.settings.protocol}) is what the rule"
+            " takes today."
         )
         yield Problem(message, ("protocol",))
     elif not own.production:

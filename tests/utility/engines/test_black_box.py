@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from scipy.stats import binom
 
 from curvote.entropy import SeededEntropy
 from curvote.errors import UserError
@@ -71,17 +72,18 @@ def agreement(known: Drawn, found: Answers) -> tuple[FloatArray, ...]:
 
 @pytest.mark.parametrize("name", ["pm_01", "laplace", "joint_box"])
 def test_intervals_cover_the_truth_of_a_network(name: str) -> None:
-    """At least 92 % of 40 records x 2 epsilons at 95 %; truth by the law on a grid."""
+    """Of 40 records x 2 epsilons x 3 draws as many as 95 % leave; truth on a grid."""
     known = surface(models_of.network(), 40)
     inside = []
     for epsilon in (1.0, 4.0):
         through = channel(name, epsilon)
         truth = grid_shares(known, through, 200)
-        found = known.answers(through, Draws(1000, 0.95, SeededEntropy(5)))
-        _, low, high = agreement(known, found)
-        inside += [(low <= truth) & (truth <= high)]
-        assert (high - low).max() < 0.07
-    assert np.mean(inside) >= 0.92
+        for seed in range(3):
+            found = known.answers(through, Draws(1000, 0.95, SeededEntropy(seed)))
+            _, low, high = agreement(known, found)
+            inside += [(low <= truth) & (truth <= high)]
+            assert (high - low).max() < 0.07
+    assert np.sum(inside) >= binom.ppf(1e-4, np.size(inside), 0.95)
 
 
 def test_thousand_records_take_few_questions_of_bounded_size() -> None:
