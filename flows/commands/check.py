@@ -34,6 +34,10 @@ def check(
     place = project_of(project)
     file = file_of(place, pipeline)
     configured = file.configured(pipeline)
+    if configured.pipeline.schedule is not None:
+        from curvote.flows.serving import firing  # it takes Prefect a second
+
+        firing.check({pipeline: configured.pipeline.schedule.model_dump()})
     with file.placing(pipeline):
         found = examined(place, configured)
     if as_json:

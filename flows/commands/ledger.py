@@ -64,6 +64,12 @@ def show(
     epsilon, delta = total(entries)
     about = {"population": population, "client": client}
     spent = {"epsilon": epsilon, "delta": delta}
+    if not rows and not as_json:
+        typer.echo(
+            f"no release stands in the ledger about {client!r} of population"
+            f" {population!r}: is the id spelt so?"
+        )
+        return
     _print(rows, about | spent | {"releases": rows}, as_json)
     if not as_json:
         typer.echo(f"total of client {client}: epsilon {epsilon!r}, delta {delta!r}")

@@ -91,6 +91,11 @@ def test_show_lists_the_releases(released: Project) -> None:
     assert "r1" in text
     assert "r2" not in text
     assert "total of client b: epsilon 0.1, delta 1e-07" in text
+    text = curvote_ledger(released, "show", "--client", "B", "--population", "p").stdout
+    assert text == (
+        "no release stands in the ledger about 'B' of population 'p':"
+        " is the id spelt so?\n"
+    )
 
 
 def test_show_says_what_a_client_may_spend(released: Project) -> None:

@@ -57,6 +57,16 @@ def test_a_card_is_printed_and_stored_nowhere(say: Any, project: Project) -> Non
     assert files(project.root) == before
 
 
+def test_a_schedule_that_never_fires_is_found_by_check(
+    say: Any, project: Project
+) -> None:
+    """Before `serve` refuses it."""
+    plain.write(project.root, study=STUDY | {"schedule": {"cron": "0 25 * * 1"}})
+    code, _, err = say("check", "study")
+    assert code == 2
+    assert "study: no schedule at '0 25 * * 1' (UTC)" in err
+
+
 def test_a_wrong_file_ends_with_2_and_its_line(say: Any, project: Project) -> None:
     """Everything at once, before a server starts."""
     path = project.root / "people.csv"
