@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import shutil
 import socket
 import subprocess
@@ -57,10 +58,13 @@ class Server:
         """Run one of its programs as its user."""
         place = binaries()
         assert place is not None
-        command = [str(place / words[0]), *words[1:]]
+        command, own = [str(place / words[0]), *words[1:]], {}
         if os.geteuid() == 0:
-            command = ["runuser", "-u", USER, "--", *command]
-        subprocess.run(command, check=True, capture_output=True, cwd="/", timeout=120)
+            group = pwd.getpwnam(USER).pw_gid
+            own = {"user": USER, "group": group, "extra_groups": [group]}
+        subprocess.run(
+            command, check=True, capture_output=True, cwd="/", timeout=120, **own
+        )
 
     def start(self) -> None:
         """Start it, and wait for it."""
