@@ -104,13 +104,13 @@ def _refuse_other_letters(path: Path, most: int | None = None) -> None:
         for number, line in enumerate(islice(file, most), 1):
             try:
                 line.decode()
-            except UnicodeDecodeError as error:
+            except UnicodeDecodeError:
                 how = "encoding='cp1252'" + ", sep=';', decimal=','" * (b";" in line)
                 raise UserError(
                     f"{path}: line {number} is not UTF-8. Export it as CSV UTF-8, or"
                     f" write it so: pandas.read_csv({path.name!r}, {how})"
                     ".to_csv('utf8.csv', index=False)."
-                ) from error
+                ) from None  # it quotes a byte of a cell
 
 
 class Violations:
