@@ -123,7 +123,8 @@ def _argv(
     given: dict[str, Any] = {Path(name).stem: folder / name for name in files}
     given |= {"label": task.classes[label]}
     given |= {"ledger": folder / "ledger.sqlite", "outbox": folder / OUTBOX}
-    return ["client", "answer", *(f"--{name}={value}" for name, value in given.items())]
+    words = [f"--{name}={value}" for name, value in given.items()]
+    return ["client", "answer", "--yes", *words]
 
 
 @cache
