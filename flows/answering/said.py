@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from curvote.client.form import lines, settled
-from curvote.client.ledger import Ledger
-from curvote.client.standing import POPULATION, Standing
 from curvote.client.words import said
 from curvote.flows.output.terminal import say_json
+
+if TYPE_CHECKING:
+    from curvote.client.ledger import Ledger
 
 
 def say(done: dict[str, Any], as_json: bool) -> None:
@@ -50,6 +50,9 @@ def say_each(done: dict[str, Any], as_json: bool) -> None:
 
 def account(ledger: Ledger) -> list[str]:
     """Return what a ledger says of its owner, a line each."""
+    from curvote.client.form import lines, settled
+    from curvote.client.standing import POPULATION, Standing
+
     standing, stated = Standing.of(ledger), settled(ledger)
     spent = ledger.worst(POPULATION).floats()
     cap = said(standing.cap.epsilon, standing.cap.delta)
