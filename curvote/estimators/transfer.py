@@ -16,7 +16,7 @@ from curvote.classes import Classes
 from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.estimators.bounds import by_feature
+from curvote.estimators.bounds import by_feature, warn_clipped
 from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
@@ -109,6 +109,13 @@ class TransferKernelClassifier(
     together: see `curvote.DirectClassifier`. For them to hand over ``server``, enable
     metadata routing and call ``set_fit_request(server=True)``.
 
+    Whoever fits hears in a warning which columns lie outside what is stated of them,
+    with their shares, which are read from X without noise and kept nowhere. A step that
+    learns from X before, as in ``make_pipeline(StandardScaler(), ...)``, reads it
+    outside of the budget, and ``spent_`` cannot know: the scaler's mean and width,
+    which a saved pipeline holds, are the records' own. State bounds instead, or freeze
+    a scaler of public data: ``make_pipeline(FrozenEstimator(scaler), ...)``.
+
     Examples
     --------
     >>> import numpy as np
@@ -168,6 +175,8 @@ class TransferKernelClassifier(
         stated = self._stated(tables, _texts(classes))
         spends = tables.budgets(stated)
         self.task_, self.reason_ = self._formed(stated, tables.sizes, target)
+        names = [each.name for each in stated.features]
+        warn_clipped(X, by_feature(self.bounds, X.shape[1]), names)
         weights, seed = self._checked_weights(), seeds(self.random_state)
         self._count_servers(spends, tables.noised(stated))
         self.sent_ = tables.released(self.task_, lambda: _entropy(seed))
