@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +14,89 @@ from curvote.errors import UserError
 from curvote.representation.functional import curves
 
 Array = NDArray[np.float64]
+_SHOWN = 10  # rows that a warning names
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What a model reads of a table: the numbers (m, p) of the records in n rows.
+
+    ``of`` (n,) is the place of each row's record, -1 where a row is of no use, and
+    ``reasons`` say of which rows (n,) why.
+    """
+
+    values: Array
+    of: NDArray[np.int64]
+    reasons: dict[str, NDArray[np.bool_]]
+
+
+class Form(Protocol):
+    """How raw records become numbers; ``raw`` are the columns that they have."""
+
+    @property
+    def raw(self) -> list[str]:
+        """The names of these columns."""
+
+    def read(self, X: Any, columns: list[str]) -> Taken:
+        """Return what a model of ``columns`` reads of a DataFrame."""
+
+
+class OfRecords:
+    """A finished classifier of raw records, which carries their ``form``.
+
+    Its methods take arrays (n, T), DataFrames with the ``columns`` (T,) in any order,
+    or, where there is a form, tables as training read them: texts, missing cells and
+    further columns. As many answers come out as rows went in; a row that is of no use
+    has None, or NaN for a number, and a warning says which and why.
+    """
+
+    columns: list[str]
+    form: Form | None = None  # that of a model of an earlier version, too
+
+    def _answered(self, X: Any, answer: Callable[[Array], Any]) -> NDArray[Any]:
+        """Return what ``answer`` says of the records' numbers, a row for each of X."""
+        form = self.form
+        if form is None or not hasattr(X, "columns") or not _raw(X, form, self.columns):
+            return np.asarray(answer(matrix(X, self.columns)))
+        taken = form.read(X, self.columns)
+        lost = taken.of < 0
+        if lost.any():
+            words = _lost(X, taken)
+            if lost.all():
+                raise UserError(f"no row can be used: {words}.")
+            warnings.warn(
+                f"{int(lost.sum())} of {len(lost)} rows have no answer: {words}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        answers = np.asarray(answer(taken.values))
+        if not lost.any():
+            return answers[taken.of]
+        numbers = answers.dtype.kind == "f"
+        kind, empty = (np.float64, np.nan) if numbers else (object, None)
+        every = np.full((len(lost), *answers.shape[1:]), empty, dtype=kind)
+        every[~lost] = answers[taken.of[~lost]]
+        return every
+
+
+def _raw(X: Any, form: Form, columns: list[str]) -> bool:
+    """Say whether a table is raw; one with all the model's numbers need not be."""
+    given = {_text(name) for name in X.columns}
+    return {*form.raw} <= given or not {*columns} <= given
+
+
+def _lost(X: Any, taken: Taken) -> str:
+    """Return why rows are of no use, and which; nothing of what stands in them."""
+    named = X.index.name in {"line", "row"}
+    places = X.index.to_numpy() if named else np.arange(1, len(X) + 1)
+    unit = X.index.name if named else "row"
+    told = []
+    for what, wrong in taken.reasons.items():
+        rows = places[wrong]
+        shown = ", ".join(map(str, rows[:_SHOWN]))
+        more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
+        told.append(f"{what} ({unit} {shown}{more})")
+    return "; ".join(told)
 
 
 def grid_names(grid: Iterable[float]) -> list[str]:
@@ -29,6 +114,9 @@ def chosen(X: Any, columns: list[str]) -> Any:
             f"{len(missing)} columns are missing, such as {missing[0]!r}; there must be"
             f" {len(columns)}, by name: {wanted} .. {columns[-1]!r}."
         )
+    twice = [name for name in columns if given.count(name) > 1]
+    if twice:
+        raise UserError(f"{given.count(twice[0])} columns are called {twice[0]!r}.")
     return X.set_axis(given, axis=1)[columns]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -13,6 +13,7 @@ from curvote.chain.axis import Cell, Value
 from curvote.chain.lookup import system
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
+from curvote.named_columns import OfRecords
 from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted
 from curvote.run.history import RunRecord
@@ -20,6 +21,9 @@ from curvote.run.plan.expand import values_of
 from curvote.run.plan.stages import ends_of
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact, sound
+
+if TYPE_CHECKING:
+    from curvote.datasets.own.raw_records import RawRecords
 
 
 @dataclass(frozen=True)
@@ -157,7 +161,19 @@ def notes(project: Project, record: RunRecord) -> list[str]:
 def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
     """Return the model to keep of a cell's first replicate, None where there is none.
 
-    It is what the main method was scored with: any object with ``predict``.
+    It is what the main method was scored with: any object with ``predict``. One of raw
+    records takes a table as training did.
     """
     view = RunView(project, record, cell, part_of(record.config, cell))
-    return view.system.final(view) if view.system.final else None
+    model = view.system.final(view) if view.system.final else None
+    if isinstance(model, OfRecords):
+        model.form = form_of(view)
+    return model
+
+
+def form_of(view: RunView) -> RawRecords | None:
+    """Return how raw records of a cell's source become numbers, where it says so."""
+    from curvote.datasets.own.raw_records import RawRecords  # pydantic forms of sources
+
+    source = view.settings.source
+    return RawRecords.of(source, lambda: view.columns("ingest", "clients")["curve"])
