@@ -34,6 +34,9 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
     form = getattr(model, "form", None)
     names = dict.fromkeys([*(form.raw if form else ()), *model.columns])
     inputs = Schema([ColSpec(anything, name, required=False) for name in names])
+    row = form.example() if form else {}
+    # Names as objects: MLflow compares them with a range, of which pandas 3 warns.
+    example = pd.DataFrame([[*row.values()]], columns=pd.Index(row, dtype=object))
     info = Model.log(
         None,
         mlflow.sklearn,
@@ -41,7 +44,7 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
         model_id=model_id,
         sk_model=model,
         signature=ModelSignature(inputs, Schema([ColSpec("string")])),
-        input_example=form and pd.DataFrame([form.example()]),
+        input_example=example if row else None,
         pip_requirements=[
             f"{name}=={version_of(name)}"
             for name in (*_LIBRARIES, *(_OF_FORMS if form else ()))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from typer.testing import CliRunner, Result
 
 from curvote import load_run
 from curvote.errors import UserError
 from curvote.flows import cli
+from curvote.flows.tracking.model import save_model
 from curvote.run.beginning import begin
 from curvote.run.project import Project
 from tests import messy_table, plain
 from tests.datasets.test_beginning import parsed
 from tests.private_table import TABLE
+from tests.run.test_final_models import into_folders
 
 STUDY = plain.TINY | {
-    "clients": {"train": 60, "vote": 80, "test": 40},
+    "clients": {"train": 300, "vote": 230, "test": 60},
+    "train": {"count": 5, "size": 60},
     "project": {"basis": "identity", "rescale": "min_max", "bounds": "public"},
     "epsilon": [8, 0.123456789],
     "learners": ["centroid"],
@@ -33,7 +38,7 @@ SOURCE = TABLE | {
 }
 
 
-def people(n: int = 200) -> pd.DataFrame:
+def people(n: int = 600) -> pd.DataFrame:
     """Return people of two classes, some of whose values are missing."""
     rng = np.random.default_rng(3)
     ill = np.arange(n) % 2
@@ -75,7 +80,7 @@ def test_the_table_of_the_training_comes_back_with_a_column_more(
     assert (done.exit_code, done.stderr) == (0, "")
     told = pd.read_csv(project.root / "said.csv")
     assert told.drop(columns="prediction").equals(people())
-    assert (told["prediction"] == told["outcome"]).mean() > 0.9
+    assert (told["prediction"] == told["outcome"]).mean() > 0.7
 
 
 def test_a_model_takes_what_it_learned_from_in_any_order(project: Project) -> None:
@@ -86,17 +91,14 @@ def test_a_model_takes_what_it_learned_from_in_any_order(project: Project) -> No
     frame = people().drop(columns=["outcome", "person"])[["dose", "sex", "age"]]
     told = model.predict(frame)
     numbers = np.stack(clients["curve"].to_list())
-    order = {
-        tuple(row): label
-        for row, label in zip(numbers, model.predict(numbers), strict=True)
-    }
+    known = dict(zip(map(tuple, numbers), model.predict(numbers), strict=True))
     made = frame.assign(
         f=(frame["sex"] == "f").where(frame["sex"].notna(), 0.5).astype(float),
         m=(frame["sex"] == "m").where(frame["sex"].notna(), 0.5).astype(float),
         dose=frame["dose"].fillna(1.0),
     )
     rows = made[["age", "f", "m", "dose"]].itertuples(index=False, name=None)
-    assert told.tolist() == [order[row] for row in rows]
+    assert told.tolist() == [known[row] for row in rows]
     texts = frame.astype(object).where(frame.notna(), "NA").astype(str)
     assert np.array_equal(model.predict(texts), told)
     shuffled = frame.sample(frac=1, random_state=0)
@@ -126,7 +128,7 @@ def test_a_row_of_no_use_has_an_empty_answer_and_is_said(
         model.predict(pd.read_csv(table)[3:])
 
 
-def test_a_source_that_leaves_rows_out_says_nothing_of_them(
+def test_a_source_that_leaves_rows_out_leaves_their_answers_empty(
     project: Project, tmp_path: Path
 ) -> None:
     """Without a rule for missing cells three rows go in, three come out, one empty."""
@@ -151,7 +153,7 @@ def test_a_messy_table_goes_from_init_to_predict(tmp_path: Path) -> None:
     few = {"clients": {"train": 1000, "test": 200}, "epsilon": [4], "replicates": 1}
     started = plain.write(tmp_path, messy=own | few)
     plain.run(started, "messy")
-    done = predict(started, path, name="messy")
+    done = predict(started, path, "--cell", "protocol=auto", name="messy")
     assert done.exit_code == 0, done.exception
     assert "1200 records" in done.stdout
     said = (tmp_path / "said.csv").read_text(encoding="cp1252")
@@ -161,8 +163,6 @@ def test_a_messy_table_goes_from_init_to_predict(tmp_path: Path) -> None:
     assert told.drop(columns="prediction").equals(before)
     assert {*told["prediction"]} <= {*messy_table.SHARES}
     assert "zwei\nZeilen" in said
-    again = predict(started, tmp_path / "said.csv", name="messy")
-    assert "has a column 'prediction' already" in str(again.exception)
 
 
 CURVES = {
@@ -225,7 +225,7 @@ def test_cell_takes_what_the_message_prints(project: Project) -> None:
 def test_a_table_of_a_stage_is_found_by_the_cells_that_it_serves(
     project: Project,
 ) -> None:
-    """What all levels share is that of one of them, too; of a level there is not, none."""
+    """What all levels share is that of each; there is none of a level that is not."""
     run = load_run("table", project.root)
     shared = run.table("project", name="constants")
     assert run.table("project", {"epsilon": 8}, name="constants").equals(shared)
@@ -235,3 +235,44 @@ def test_a_table_of_a_stage_is_found_by_the_cells_that_it_serves(
     )
     with pytest.raises(UserError, match="none is of"):
         run.table("project", {"epsilon": 7}, name="constants")
+
+
+def test_a_logged_model_takes_the_same_table(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """MLflow's registered model, as a function and as a service that reads JSON.
+
+    Its signature names the raw columns; its example is nobody's row.
+    """
+    import mlflow.pyfunc
+    from mlflow.pyfunc import scoring_server
+
+    into_folders(tmp_path, monkeypatch)
+    model = load_run("table", project.root).model({"epsilon": 8})
+    loaded = mlflow.pyfunc.load_model(save_model("", "kept", model))
+    frame = people()
+    told = model.predict(frame)
+    assert np.array_equal(loaded.predict(frame), told)
+    names = loaded.metadata.get_input_schema().input_names()
+    assert names[:3] == ["age", "sex", "dose"]
+    example = json.loads((tmp_path / "kept" / "input_example.json").read_text())
+    assert example["data"] == [[50.0, "f", 1.0]]
+    body = frame[:8].to_json(orient="split", index=False)
+    schema, kind = loaded.metadata.get_input_schema(), "application/json"
+    text = f'{{"dataframe_split": {body}}}'
+    asked = scoring_server.invocations(text, kind, loaded, schema)
+    assert json.loads(asked.response)["predictions"] == told[:8].tolist()
+    assert "pyarrow==" in (tmp_path / "kept" / "requirements.txt").read_text()
+
+
+def test_a_model_of_an_earlier_version_says_what_it_said(project: Project) -> None:
+    """It knows no form: it takes its own numbers by name, or as an array."""
+    model = load_run("table", project.root).model({"epsilon": 8})
+    old = clone(model)
+    assert "form" not in vars(old)
+    rng = np.random.default_rng(0)
+    numbers = pd.DataFrame(rng.random((9, 4)), columns=model.columns)
+    assert np.array_equal(old.predict(numbers), model.predict(numbers.to_numpy()))
+    assert np.array_equal(model.predict(numbers), old.predict(numbers))
+    with pytest.raises(UserError, match="2 columns are missing"):
+        old.predict(people())
