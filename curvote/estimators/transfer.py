@@ -109,12 +109,8 @@ class TransferKernelClassifier(
     together: see `curvote.DirectClassifier`. For them to hand over ``server``, enable
     metadata routing and call ``set_fit_request(server=True)``.
 
-    Whoever fits hears in a warning which columns lie outside what is stated of them,
-    with their shares, which are read from X without noise and kept nowhere. A step that
-    learns from X before, as in ``make_pipeline(StandardScaler(), ...)``, reads it
-    outside of the budget, and ``spent_`` cannot know: the scaler's mean and width,
-    which a saved pipeline holds, are the records' own. State bounds instead, or freeze
-    a scaler of public data: ``make_pipeline(FrozenEstimator(scaler), ...)``.
+    As of `curvote.DirectClassifier`, a warning names columns that lie outside what is
+    stated of them, and a scaler that learns from X is outside of the budget.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -21,9 +21,6 @@ from curvote.run.plan.expand import values_of
 from curvote.run.plan.stages import ends_of
 from curvote.run.project import Project
 from curvote.run.store.artifacts import Artifact, artifact, sound
-
-if TYPE_CHECKING:
-    from curvote.datasets.own.raw_records import RawRecords
 
 
 @dataclass(frozen=True)
@@ -167,13 +164,7 @@ def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
     view = RunView(project, record, cell, part_of(record.config, cell))
     model = view.system.final(view) if view.system.final else None
     if isinstance(model, OfRecords):
-        model.form = form_of(view)
+        from curvote.datasets.own.raw_records import RawRecords
+
+        model.form = RawRecords.of(view)
     return model
-
-
-def form_of(view: RunView) -> RawRecords | None:
-    """Return how raw records of a cell's source become numbers, where it says so."""
-    from curvote.datasets.own.raw_records import RawRecords  # pydantic forms of sources
-
-    source = view.settings.source
-    return RawRecords.of(source, lambda: view.columns("ingest", "clients")["curve"])

@@ -130,6 +130,8 @@ def _said(path: Path, model: Any) -> pd.DataFrame:
     What is empty and why is said. UserError: no row can be used, or a column is not
     there; of models that know no form of raw records, every problem, with lines.
     """
+    import pandas as pd
+
     from curvote import table_file
     from curvote.warned import FILTERS
 
@@ -140,10 +142,14 @@ def _said(path: Path, model: Any) -> pd.DataFrame:
         problems.add("it has no row")
     if COLUMN in frame:
         problems.add(f"it has a column {COLUMN!r} already")
-    coded = {*model.columns} <= {*frame}  # as the model has its numbers
-    wanted = form.raw if form and not coded else model.columns
+    raw = form and ({*form.raw} <= {*frame} or not {*model.columns} <= {*frame})
+    wanted = form.raw if form and raw else model.columns
     table_file.missing(frame, wanted, problems)
-    asked = frame if form else _numbers(frame, model.columns, problems)
+    asked = frame
+    if not raw:  # the numbers of the model itself
+        there = [name for name in wanted if list(frame).count(name) == 1]
+        values = table_file.numbers(frame, there, problems)
+        asked = pd.DataFrame(values, columns=there)
     problems.check()
     with FILTERS, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always", UserWarning)
@@ -151,14 +157,3 @@ def _said(path: Path, model: Any) -> pd.DataFrame:
     for each in heard:
         typer.echo(f"{path}: {each.message}", err=True)
     return frame.assign(**{COLUMN: answers})
-
-
-def _numbers(frame: pd.DataFrame, names: list[str], problems: Any) -> pd.DataFrame:
-    """Return columns as numbers; what is none is noted."""
-    import pandas as pd
-
-    from curvote import table_file
-
-    there = [name for name in names if list(frame).count(name) == 1]
-    values = table_file.numbers(frame, there, problems)
-    return pd.DataFrame(values, columns=there)

@@ -6,7 +6,7 @@ numbers by the code that training has, missing ones by the source's own rule.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from curvote.datasets.own import arrow_cells as cells
 from curvote.datasets.own import long_parameters, table_parameters
-from curvote.datasets.own.arrow_cells import Floats, Integers
+from curvote.datasets.own.arrow_cells import Integers
 from curvote.datasets.own.given import (
     CsvForm,
     Violations,
@@ -37,11 +37,14 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from curvote.chain.view import View
+
 Parameters = table_parameters.Parameters | long_parameters.Parameters
 
 _HERE: Final = Path("the records given")  # instead of a file, in messages
 _EPOCH: Final = date(1970, 1, 1)
 _ANY: Final = (0.0, 1.0)  # bounds of what needs none to be read
+_REMOTE: Final = ("remote_table", "remote_labels")
 
 
 class RawRecords:
@@ -57,30 +60,28 @@ class RawRecords:
         self.fill = fill
 
     @classmethod
-    def of(
-        cls, source: Mapping[str, Any], records: Callable[[], Floats]
-    ) -> RawRecords | None:
-        """Return the form of a source; None where its records are arrays of numbers.
-
-        ``records`` returns the numbers (n, p) of all records that a source has.
-        """
-        said, name = {**source, "path": str(_HERE)}, source["name"]
+    def of(cls, view: View) -> RawRecords | None:
+        """Return the form of a cell's source; None: its records are but numbers."""
+        source = view.settings.source
+        name, place = source["name"], {"path": str(_HERE)}
         if name == "curves":
-            return cls(_plain(long_parameters.Parameters.model_validate(said)), {})
-        if name in _AS_TABLE:
-            said = _AS_TABLE[name](said)
-        elif name != "table":
+            curves = long_parameters.Parameters.model_validate({**source, **place})
+            return cls(_plain(curves), {})
+        if name not in {"table", *_REMOTE}:
             return None
-        given = table_parameters.Parameters.model_validate(said)
-        features, fill = spread(given, ()).features, {}
+        section = _as_table(source) if name in _REMOTE else {**source}
+        given = table_parameters.Parameters.model_validate(section | place)
+        fill: dict[str, float] = {}
         if name == "remote_labels":  # a missing text is none of its categories
             texts = given.categories  # in the source's order, as its numbers are
             names = [name for x in given.features for name in _spread(x, texts)]
-            fill = dict(zip(names, records().mean(axis=0), strict=True))
+            known = view.columns("ingest", "clients")["curve"]
+            fill = dict(zip(names, known.mean(axis=0).tolist(), strict=True))
             fill |= {name: 0.0 for x in texts for name in _spread(x, texts)}
         elif given.missing == "centre":
-            fill = {feature.name: feature.middle for feature in features}
-        return cls(_plain(given), {name: float(value) for name, value in fill.items()})
+            features = spread(given, ()).features
+            fill = {feature.name: float(feature.middle) for feature in features}
+        return cls(_plain(given), fill)
 
     @property
     def raw(self) -> list[str]:
@@ -141,13 +142,14 @@ class RawRecords:
         given = self._given
         if isinstance(given, long_parameters.Parameters):
             return _curves(given, column)
-        told = _Told(given, _HERE, Violations(_HERE, given))
-        values, names = told.features(column), _numbers(given)
+        rows = _Rows(given, _HERE, Violations(_HERE, given))
+        values = rows.features(column)
+        names = [feature.name for feature in spread(given, ()).features]
         filling = np.array([self.fill.get(name, np.nan) for name in names])
         values = np.where(np.isnan(values), filling, values)
-        wrong = np.any([*told.found.values(), np.zeros(len(values), bool)], axis=0)
+        wrong = np.any([*rows.wrong.values(), np.zeros(len(values), bool)], axis=0)
         lacking = np.isnan(values) & ~wrong[:, np.newaxis]
-        reasons = dict(told.found)
+        reasons = dict(rows.wrong)
         for name in given.features:
             own = [names.index(each) for each in _spread(name, given.categories)]
             absent = lacking[:, own].any(axis=1)
@@ -164,18 +166,18 @@ class RawRecords:
         return table_parameters.Parameters.model_validate(self.source)
 
 
-class _Told(Cells):
+class _Rows(Cells):
     """Cells that keep which rows hold something of no use, and what."""
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self.found: dict[str, NDArray[np.bool_]] = {}
+        self.wrong: dict[str, NDArray[np.bool_]] = {}
 
     def _count(
         self, what: str, wrong: NDArray[np.bool_], begin: int, shown: Any = None
     ) -> None:
         if wrong.any():
-            self.found[what] = wrong
+            self.wrong[what] = wrong
 
 
 class _Given(Reader):
@@ -217,33 +219,24 @@ def _spread(name: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
     return [category(name, text) for text in categories.get(name, ())] or [name]
 
 
-def _numbers(given: table_parameters.Parameters) -> list[str]:
-    """Return the names of the numbers that a table's features become."""
-    return [feature.name for feature in spread(given, ()).features]
-
-
 def _plain(given: Parameters) -> dict[str, Any]:
-    """Return parameters as plain JSON values, without the place of a file."""
-    return given.model_dump(mode="json", exclude_none=True) | {"path": str(_HERE)}
+    """Return parameters as plain JSON values."""
+    return given.model_dump(mode="json", exclude_none=True)
 
 
-def _remote_table(said: dict[str, Any]) -> dict[str, Any]:
-    bounds = said["features"]
-    known = {"features": [*bounds], "bounds": bounds, "classes": said["classes"]}
-    return _TABLE | {"missing": "drop"} | known
-
-
-def _remote_labels(said: dict[str, Any]) -> dict[str, Any]:
-    names = ("features", "categories", "classes")
-    known = {name: said[name] for name in names if said.get(name)}
-    texts = known.get("categories", {})
-    bounds = {x: _ANY for x in said["features"] if x not in texts}
-    return _TABLE | known | {"bounds": bounds}
-
-
-# A column of that name has nobody: words of these sources are printable.
-_TABLE: Final = {"name": "table", "path": str(_HERE), "label": "\n"}
-_AS_TABLE: Final = {"remote_table": _remote_table, "remote_labels": _remote_labels}
+def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a source of records elsewhere as one of a table that is here."""
+    features, texts = source["features"], source.get("categories", {})
+    unbounded = {x: _ANY for x in features if x not in texts}
+    return {
+        "name": "table",
+        "label": "\n",  # a column that nobody has: words of these are printable
+        "features": [*features],
+        "categories": texts,
+        "bounds": features if isinstance(features, Mapping) else unbounded,
+        "missing": "drop",
+        "classes": source["classes"],
+    }
 
 
 def _arrow(column: pd.Series[Any]) -> Any:
