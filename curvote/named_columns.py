@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.representation.functional import curves
+from curvote.table_file import lines
 
 Array = NDArray[np.float64]
-_SHOWN = 10  # rows that a warning names
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +61,8 @@ class OfRecords:
         taken = form.read(X, self.columns)
         lost = taken.of < 0
         if lost.any():
-            words = _lost(X, taken)
+            reasons = taken.reasons.items()  # and nothing of what stands in a row
+            words = "; ".join(f"{what} in {lines(X, rows)}" for what, rows in reasons)
             if lost.all():
                 raise UserError(f"no row can be used: {words}.")
             warnings.warn(
@@ -83,20 +84,6 @@ def _raw(X: Any, form: Form, columns: list[str]) -> bool:
     """Say whether a table is raw; one with all the model's numbers need not be."""
     given = {_text(name) for name in X.columns}
     return {*form.raw} <= given or not {*columns} <= given
-
-
-def _lost(X: Any, taken: Taken) -> str:
-    """Return why rows are of no use, and which; nothing of what stands in them."""
-    named = X.index.name in {"line", "row"}
-    places = X.index.to_numpy() if named else np.arange(1, len(X) + 1)
-    unit = X.index.name if named else "row"
-    told = []
-    for what, wrong in taken.reasons.items():
-        rows = places[wrong]
-        shown = ", ".join(map(str, rows[:_SHOWN]))
-        more = f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else ""
-        told.append(f"{what} ({unit} {shown}{more})")
-    return "; ".join(told)
 
 
 def grid_names(grid: Iterable[float]) -> list[str]:

@@ -114,14 +114,14 @@ def test_a_row_of_no_use_has_an_empty_answer_and_is_said(
     done = predict(project, table, "--cell", "epsilon=8")
     assert done.exit_code == 0
     assert "2 of 4 rows have no answer" in done.stderr
-    assert "sex is none of the categories f, m (line 3)" in done.stderr
-    assert "age is not a finite number (line 5)" in done.stderr
+    assert "sex is none of the categories f, m in line 3" in done.stderr
+    assert "age is not a finite number in line 5" in done.stderr
     assert not {"other", "sixty"} & {*done.stderr.replace(")", " ").split()}
     told = pd.read_csv(tmp_path / "said.csv", keep_default_na=False)
     assert told["prediction"].tolist() == ["ill", "", told["prediction"][2], ""]
     assert told["prediction"][2] in {"ill", "well"}
     model = load_run("table", project.root).model({"epsilon": 8})
-    with pytest.warns(UserWarning, match=r"1 of 2 rows .*\(row 2\)"):
+    with pytest.warns(UserWarning, match=r"1 of 2 rows .*in row 2"):
         scores = model.decision_function(pd.read_csv(table)[:2])
     assert np.isnan(scores).tolist() == [False, True]
     with pytest.raises(UserError, match="no row can be used: age is not a finite"):
@@ -137,7 +137,7 @@ def test_a_source_that_leaves_rows_out_leaves_their_answers_empty(
     table = tmp_path / "new.csv"
     table.write_text("age,sex,dose\n60,f,1\n,,\n31,m,0\n")
     done = predict(project, table, name="drop")
-    assert "1 of 3 rows have no answer: age is missing (line 3)" in done.stderr
+    assert "1 of 3 rows have no answer: age is missing in line 3" in done.stderr
     told = pd.read_csv(tmp_path / "said.csv", keep_default_na=False)
     assert told["prediction"].tolist() == ["ill", "", "well"]
 
@@ -163,6 +163,11 @@ def test_a_messy_table_goes_from_init_to_predict(tmp_path: Path) -> None:
     assert told.drop(columns="prediction").equals(before)
     assert {*told["prediction"]} <= {*messy_table.SHARES}
     assert "zwei\nZeilen" in said
+    model = load_run("messy", tmp_path).model({"protocol": "auto"})
+    rows = {"Dosis": ["6,5", 6.5, "k.A."], "Größe": [1.9, None, "1,90"]}
+    mixed = model.predict(pd.DataFrame(rows | {"Geschlecht": ["m", "m", "m"]}))
+    typed = model.predict([[1.0, 0.0, 1.9, 6.5], [1, 0, 1.7, 6.5], [1, 0, 1.9, 5]])
+    assert mixed.tolist() == typed.tolist()
 
 
 CURVES = {
@@ -200,7 +205,7 @@ def test_measurements_each_get_the_class_of_their_curve(tmp_path: Path) -> None:
     kept.to_csv(tmp_path / "new.csv", index=False)
     done = predict(made, tmp_path / "new.csv", name="long")
     assert done.exit_code == 0, done.exception
-    assert "a gap above 0.3 h, or an end not reached (line 29, 30)" in done.stderr
+    assert "a gap above 0.3 h, or an end not reached in lines 29, 30" in done.stderr
     told = pd.read_csv(tmp_path / "said.csv")
     assert len(told) == len(kept)
     assert told[told["who"] == "a3"]["prediction"].isna().all()

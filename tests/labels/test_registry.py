@@ -117,8 +117,8 @@ def test_a_model_of_text_and_numbers_says_new_records(
     wrong.loc[[1, 2], "town"], wrong.loc[3, "chol"] = ["east", None], "many"
     wrong.loc[4, "chol"] = None
     words = _predict(steward, tmp_path, wrong).stderr
-    assert "town is none of the categories north, south (line 3)" in words
-    assert "chol is not a finite number (line 5)" in words
+    assert "town is none of the categories north, south in line 3" in words
+    assert "chol is not a finite number in line 5" in words
     assert "2 of 60 rows have no answer" in words
     empty = np.flatnonzero(pd.read_csv(said)["prediction"].isna())
     assert empty.tolist() == [1, 3]

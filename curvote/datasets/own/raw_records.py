@@ -22,6 +22,7 @@ from curvote.datasets.own.given import (
     Violations,
     batches,
     kind,
+    label_text,
     lines_of,
     names_in,
 )
@@ -138,8 +139,8 @@ class RawRecords:
         UserError: a column is missing; of curves, a row that is of no use.
         """
         table = chosen(X, self.raw)
-        column = {name: _arrow(table[name]) for name in self.raw}
         given = self._given
+        column = {name: _arrow(table[name], given.decimal) for name in self.raw}
         if isinstance(given, long_parameters.Parameters):
             return _curves(given, column)
         rows = _Rows(given, _HERE, Violations(_HERE, given))
@@ -239,14 +240,18 @@ def _as_table(source: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _arrow(column: pd.Series[Any]) -> Any:
-    """Return a column as Arrow has it; what is of several kinds as texts."""
+def _arrow(column: pd.Series[Any], decimal: str) -> Any:
+    """Return a column as Arrow has it; what is of several kinds as a file's texts."""
     import pyarrow as pa
+
+    def text(cell: Any) -> str:
+        shown = str(label_text(cell))
+        return shown.replace(".", decimal) if isinstance(cell, float) else shown
 
     try:
         made = pa.Array.from_pandas(column)
     except (pa.ArrowException, TypeError):
-        made = pa.Array.from_pandas(column.map(str, na_action="ignore"))
+        made = pa.Array.from_pandas(column.map(text, na_action="ignore"))
     if isinstance(made, pa.ChunkedArray):
         made = made.combine_chunks()
     if pa.types.is_null(made.type):
