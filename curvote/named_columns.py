@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,17 +30,6 @@ class Taken:
     reasons: dict[str, NDArray[np.bool_]]
 
 
-class Form(Protocol):
-    """How raw records become numbers; ``raw`` are the columns that they have."""
-
-    @property
-    def raw(self) -> list[str]:
-        """The names of these columns."""
-
-    def read(self, X: Any, columns: list[str]) -> Taken:
-        """Return what a model of ``columns`` reads of a DataFrame."""
-
-
 class OfRecords:
     """A finished classifier of raw records, which carries their ``form``.
 
@@ -51,7 +40,8 @@ class OfRecords:
     """
 
     columns: list[str]
-    form: Form | None = None  # that of a model of an earlier version, too
+    # Its `raw` columns, and `read`, which makes `Taken` of a table: see datasets/own.
+    form: Any = None  # that of a model of an earlier version, too
 
     def _answered(self, X: Any, answer: Callable[[Array], Any]) -> NDArray[Any]:
         """Return what ``answer`` says of the records' numbers, a row for each of X."""
@@ -80,7 +70,7 @@ class OfRecords:
         return every
 
 
-def _raw(X: Any, form: Form, columns: list[str]) -> bool:
+def _raw(X: Any, form: Any, columns: list[str]) -> bool:
     """Say whether a table is raw; one with all the model's numbers need not be."""
     given = {_text(name) for name in X.columns}
     return {*form.raw} <= given or not {*columns} <= given
