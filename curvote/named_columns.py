@@ -62,7 +62,7 @@ class OfRecords:
             )
         answers = np.asarray(answer(taken.values))
         if not lost.any():
-            return answers[taken.of]
+            return np.asarray(answers[taken.of])
         numbers = answers.dtype.kind == "f"
         kind, empty = (np.float64, np.nan) if numbers else (object, None)
         every = np.full((len(lost), *answers.shape[1:]), empty, dtype=kind)
