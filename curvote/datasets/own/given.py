@@ -154,7 +154,7 @@ def _rows(path: Path, form: CsvForm) -> Iterator[Any]:
         yield csv.reader(stream, delimiter=form.separator)
 
 
-def _lines_of(path: Path, form: CsvForm, rows: Collection[int]) -> dict[int, int]:
+def lines_of(path: Path, form: CsvForm, rows: Collection[int]) -> dict[int, int]:
     """Return the line of the file on which each row begins; the header is row 0."""
     found: dict[int, int] = {}
     number, line, last = -1, 1, max(rows, default=-1)
@@ -223,7 +223,7 @@ class Violations:
         lines: dict[int, int] = {}
         if rows and self.path.is_file() and kind(self.path) == "csv":
             with suppress(UnicodeError, csv.Error, OSError):
-                lines = _lines_of(self.path, self.form, rows)
+                lines = lines_of(self.path, self.form, rows)
 
         def words(example: Example) -> str:
             if isinstance(example, str):

@@ -85,10 +85,14 @@ class Cells:
 
     def _block(self, columns: dict[str, Any], begin: int) -> Block:
         codes = self._labels(columns[self.given.label], begin)
-        features = self.given.features
-        values = [self._values(name, columns[name], begin) for name in features]
+        values = self.features(columns, begin)
         ids = self._ids(columns, len(codes), begin)
-        return Block(begin, ids, self._spread(values), codes)
+        return Block(begin, ids, values, codes)
+
+    def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
+        """Return features (m, p) of rows, NaN where missing or of no use."""
+        names = self.given.features
+        return self._spread([self._values(x, columns[x], begin) for x in names])
 
     def _labels(self, column: Any, begin: int) -> Integers:
         """Return the codes of the labels, those listed as their places."""
