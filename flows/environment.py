@@ -147,6 +147,11 @@ def _variables(state: Path) -> dict[str, str]:
 
 
 def _make_writable(folder: Path) -> None:
+    if "?" in str(folder):
+        raise UserError(
+            f"{folder} has a ? in its name, where the addresses of databases end:"
+            " Prefect and MLflow would write elsewhere. Rename the folder."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".writable-{os.getpid()}"

@@ -22,8 +22,11 @@ from curvote.flows.examining.finding import Finding
 from curvote.run.project import Project
 
 DESTROYED = "is no sound database any more"
+UNFINISHED = "is half made, or of an older version"
 _REVISION = re.compile(r"""^revision(?:: str)? = ["'](\w+)["']""", re.MULTILINE)
+_BEFORE = re.compile(r"""^down_revision(?:: [^=]+)? = ["'](\w+)["']""", re.MULTILINE)
 ANSWER_SECONDS = 5.0
+_BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 # Where those listen whose address names no port.
 _PORTS = {
     "http": 80,
@@ -44,6 +47,7 @@ class Database:
     variable: str
     place: str
     migrations: str
+    migrates: bool  # an older database by itself, when it is opened
 
     def path(self, project: Project) -> Path | None:
         """Return the file, None: the environment names a server."""
@@ -59,32 +63,46 @@ class Database:
         if path is None or not path.is_file():
             return None
         try:
+            recover(path)
             with closing(opened(path)) as db:
                 (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
                 version = _version(db)
+                begun = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
         except sqlite3.OperationalError as error:
-            return f"cannot be read: {error}"
+            busy = error.sqlite_errorcode in _BUSY  # whoever writes it can read it
+            return None if busy else f"cannot be read: {error}"
         except sqlite3.DatabaseError:
             return DESTROYED
         if told != "ok":
             return DESTROYED
-        if version and version not in self._known():
-            return f"was written by a newer {self.owner} (revision {version})"
-        return None
+        return self._unreadable(version) if begun else None
 
-    def _known(self) -> set[str]:
-        """Return the revisions that the installed package can read."""
+    def _unreadable(self, version: str | None) -> str | None:
+        """Say why the owner would not open a database of a revision, None: it would."""
+        known, newest = self._revisions()
+        if version and version not in known:
+            return f"was written by a newer {self.owner} (revision {version})"
+        old = newest and version not in newest and not self.migrates
+        return UNFINISHED if old else None
+
+    def _revisions(self) -> tuple[set[str], set[str]]:
+        """Return the revisions that the installed package can read; the newest."""
         spec = find_spec(self.package)
         roots = (spec.submodule_search_locations if spec else None) or []
         files = (f for root in roots for f in Path(root, self.migrations).glob("*.py"))
-        texts = (file.read_text(encoding="utf-8") for file in files)
-        return {name for text in texts for name in _REVISION.findall(text)}
+        texts = [file.read_text(encoding="utf-8") for file in files]
+        known = {name for text in texts for name in _REVISION.findall(text)}
+        return known, known - {name for text in texts for name in _BEFORE.findall(text)}
 
     def words(self, project: Project, problem: str) -> tuple[str, str]:
         """Return what to say of a problem, and the way out."""
         path = self.path(project)
         if problem == DESTROYED:
             way = "`curvote doctor --fix` sets it aside; the next run makes a new one"
+        elif problem == UNFINISHED:
+            way = "`curvote doctor --fix` makes it whole, or sets it aside"
+        elif problem.startswith("cannot be read"):
+            way = "see who may read and write it, and its folder"
         else:
             way = (
                 f"install the {self.owner} that wrote it, or move the file away: what"
@@ -99,6 +117,7 @@ PREFECT = Database(
     "PREFECT_API_DATABASE_CONNECTION_URL",
     "prefect/prefect.db",
     "server/database/_migrations/versions/sqlite",
+    migrates=True,
 )
 MLFLOW = Database(
     "MLflow",
@@ -106,6 +125,7 @@ MLFLOW = Database(
     "MLFLOW_TRACKING_URI",
     "mlflow.db",
     "store/db_migrations/versions",
+    migrates=False,
 )
 DATABASES = (PREFECT, MLFLOW)
 
@@ -132,6 +152,18 @@ def databases(project: Project) -> Iterator[Finding]:
 def opened(path: Path) -> sqlite3.Connection:
     """Return a connection that changes nothing."""
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+
+
+def recover(path: Path) -> None:
+    """Undo what a power cut or kill -9 left half written.
+
+    The journal of a dead writer is played back by whoever opens the file for writing; a
+    reader that may not write is refused. One of a living writer is left alone.
+    """
+    if Path(f"{path}-journal").is_file():
+        url = f"{path.absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(url, uri=True)) as db:
+            db.execute("SELECT count(*) FROM sqlite_schema")
 
 
 def set_aside(path: Path) -> Path:

@@ -11,7 +11,7 @@ from pathlib import Path
 from curvote.errors import UserError
 from curvote.flows.environment import is_alive
 from curvote.flows.examining import databases
-from curvote.flows.examining.databases import DESTROYED, MLFLOW
+from curvote.flows.examining.databases import DESTROYED, MLFLOW, UNFINISHED
 from curvote.flows.examining.finding import Finding
 from curvote.flows.examining.stored import going_on, stale
 from curvote.run import history
@@ -80,9 +80,38 @@ def _ended(project: Project) -> Iterator[str]:
 
 def _set_aside(project: Project) -> Iterator[str]:
     for each in databases.DATABASES:
-        path = each.path(project)
-        if path is not None and each.problem(project) == DESTROYED:
-            yield f"{path} set aside as {databases.set_aside(path).name}"
+        path, problem = each.path(project), each.problem(project)
+        if path is None or problem not in {DESTROYED, UNFINISHED}:
+            continue
+        whole = _migrated(path) if problem == UNFINISHED else None
+        aside = databases.set_aside(path).name
+        if whole is None:
+            yield f"{path} set aside as {aside}"
+        else:
+            whole.replace(path)
+            yield f"{path} brought to the newest version; before, it was {aside}"
+
+
+def _migrated(path: Path) -> Path | None:
+    """Return a copy of a database with all of MLflow's migrations, None: it cannot be.
+
+    What an older MLflow left whole becomes a newer one; what was cut off seldom does.
+    """
+    from curvote.flows.tracking.store import migrate
+
+    copy = path.with_name(f".{path.name}.mending")
+    copy.unlink(missing_ok=True)
+    with (
+        contextlib.closing(databases.opened(path)) as before,
+        contextlib.closing(sqlite3.connect(copy)) as after,
+    ):
+        before.backup(after)
+    try:
+        migrate(copy)
+    except Exception:  # noqa: BLE001 - migrations over half a schema fail in any way
+        copy.unlink(missing_ok=True)
+        return None
+    return copy
 
 
 def _logged(project: Project) -> Iterator[str]:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from curvote.durable import journals
 from curvote.errors import UserError
-from curvote.flows.environment import is_alive, prepare
+from curvote.flows.environment import is_alive, locked, prepare
 from curvote.flows.examining.databases import MLFLOW, unanswered
 from curvote.run.config.file import PipelinesFile
 from curvote.run.project import Project
@@ -23,6 +26,7 @@ def connect(project: Project) -> MlflowClient:
     prepare(project.root)
     uri = os.environ["MLFLOW_TRACKING_URI"]
     _check(project, uri)
+    make(project)
     import mlflow
 
     mlflow.set_tracking_uri(uri)
@@ -50,6 +54,51 @@ def _check(project: Project, uri: str) -> None:
     ) as database:
         database.execute("BEGIN IMMEDIATE")
         database.rollback()
+
+
+def make(project: Project) -> None:
+    """Make MLflow's database where there is none yet, whole or not at all.
+
+    Its migrations are no one transaction, and MLflow never opens a database again that
+    was left between two of them: so it is made beside and renamed.
+    """
+    path = MLFLOW.path(project)
+    if path is None or _is_begun(path):
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with locked(path.with_name(f".{path.name}.lock")):
+        if _is_begun(path):
+            return
+        aside = path.with_name(f".{path.name}.making")
+        for left in (aside, *journals(aside)):
+            left.unlink(missing_ok=True)
+        migrate(aside)
+        aside.replace(path)
+
+
+def migrate(path: Path) -> None:
+    """Make the tables of MLflow's database, or bring them to the newest revision."""
+    from sqlalchemy import URL, create_engine
+
+    utils: Any = import_module("mlflow.store.db.utils")  # untyped
+
+    engine = create_engine(URL.create("sqlite", database=str(path)))
+    try:
+        if _is_begun(path):
+            utils._upgrade_db(engine)  # noqa: SLF001 - as `mlflow db upgrade` calls
+        else:
+            utils._initialize_tables(engine)  # noqa: SLF001 - as its store does
+    finally:
+        engine.dispose()
+
+
+def _is_begun(path: Path) -> bool:
+    """Say whether a database holds anything: an empty file is none."""
+    if not path.is_file():
+        return False
+    with contextlib.closing(sqlite3.connect(path, timeout=10)) as database:
+        count = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
+    return bool(count)
 
 
 def experiment_id(client: MlflowClient, project: Project, name: str) -> str:

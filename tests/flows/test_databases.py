@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -13,11 +14,13 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.examining import mending
+from curvote.flows.environment import prepare
+from curvote.flows.examining import databases, mending
 from curvote.flows.examining.databases import unanswered
 from curvote.flows.server.private import PrefectServer
 from curvote.flows.stopped import in_words
 from curvote.flows.tracking import log as tracking
+from curvote.flows.tracking import store
 from curvote.run import history
 from curvote.run.project import Project
 from tests import plain
@@ -222,3 +225,114 @@ def test_prefects_database_destroyed_under_a_run_is_said(tmp_path: Path) -> None
     again = command(project, "run", "tiny")
     assert again.returncode == 0, again.stderr
     assert history.completed(project, "tiny").status == "completed"
+
+
+def half_made(path: Path) -> None:
+    """Leave what a kill between two migrations leaves: tables without a revision."""
+    from mlflow.store.tracking.dbmodels.initial_models import Base
+    from sqlalchemy import create_engine
+
+    path.unlink(missing_ok=True)
+    engine = create_engine(f"sqlite:///{path}")
+    Base.metadata.create_all(engine)
+    engine.dispose()
+
+
+def stuck(path: Path) -> None:
+    """Leave the tables of a migration that the revision does not know of."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE alembic_version SET version_num = '451aebb31d03'")
+
+
+@pytest.mark.parametrize(
+    ("damage", "mended"),
+    [(half_made, "brought to the newest version"), (stuck, "set aside as")],
+)
+def test_a_half_made_database_of_mlflow_is_no_end(
+    done: Project, damage: Callable[[Path], object], mended: str
+) -> None:
+    """MLflow never opens it again; it is named, and `doctor --fix` makes it usable."""
+    assert repair(done) == []
+    path = done.state / "mlflow.db"
+    damage(path)
+    assert databases.MLFLOW.problem(done) == databases.UNFINISHED
+    (found,) = (each for each in databases.databases(done) if "MLflow" in each.check)
+    assert "`curvote doctor --fix`" in str(found.fix)
+    (told, *_) = mending.mend(done)
+    assert mended in told
+    assert databases.MLFLOW.problem(done) is None
+    assert repair(done) == []
+    assert all(record.mlflow_run for record in history.load_all(done))
+
+
+def test_the_database_of_mlflow_appears_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A kill while it is made leaves none, and the next try makes it."""
+    project = Project(tmp_path)
+    path = tmp_path / "data" / "state" / "mlflow.db"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{path}")
+
+    def cut_off(making: Path) -> None:
+        half_made(making)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "migrate", cut_off)
+        with pytest.raises(KeyboardInterrupt):
+            store.make(project)
+    assert not path.exists()
+    path.touch()  # sqlite leaves an empty file where it was only looked for
+    store.make(project)
+    assert databases.MLFLOW.problem(project) is None
+    assert path.stat().st_size > 100_000
+
+
+def test_a_hot_journal_is_played_back(tmp_path: Path) -> None:
+    """After a power cut in a transaction the database is as before it, and usable."""
+    project = Project(tmp_path)
+    live, path = tmp_path / "live.db", databases.MLFLOW.path(project)
+    assert path is not None
+    path.parent.mkdir(parents=True)
+    with closing(sqlite3.connect(live, isolation_level=None)) as db:
+        db.execute("CREATE TABLE runs (x TEXT)")
+        db.executemany("INSERT INTO runs VALUES (?)", [("a" * 1000,)] * 500)
+        db.execute("PRAGMA cache_size = 1")
+        db.execute("BEGIN")
+        db.execute("UPDATE runs SET x = ?", ("b" * 1000,))
+        shutil.copy(live, path)
+        shutil.copy(f"{live}-journal", f"{path}-journal")
+        db.execute("ROLLBACK")
+    read_only = f"{path.as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(read_only, uri=True)) as db,
+        pytest.raises(sqlite3.OperationalError),
+    ):
+        db.execute("SELECT * FROM runs").fetchall()
+    assert databases.MLFLOW.problem(project) == databases.UNFINISHED  # no revision
+    with closing(sqlite3.connect(read_only, uri=True)) as db:
+        assert db.execute("SELECT DISTINCT substr(x, 1, 1) FROM runs").fetchall() == [
+            ("a",)
+        ]
+
+
+def test_a_database_that_is_being_written_is_no_fault(tmp_path: Path) -> None:
+    """Whoever holds its lock can read it; `doctor` waits and says nothing."""
+    project = Project(tmp_path)
+    store.migrate(_placed(project))
+    with closing(sqlite3.connect(_placed(project), isolation_level=None)) as db:
+        db.execute("BEGIN EXCLUSIVE")
+        assert databases.MLFLOW.problem(project) is None
+
+
+def _placed(project: Project) -> Path:
+    path = databases.MLFLOW.path(project)
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def test_a_folder_whose_name_ends_addresses_is_refused(tmp_path: Path) -> None:
+    """Databases would land outside of the project."""
+    with pytest.raises(UserError, match="Rename the folder"):
+        prepare(tmp_path / "what?")
