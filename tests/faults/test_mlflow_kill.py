@@ -1,4 +1,4 @@
-"""``kill -9`` and power cuts while MLflow's database is made or written: it is usable."""
+"""``kill -9`` and power cuts while MLflow's database is made: it stays usable."""
 
 from __future__ import annotations
 
