@@ -26,3 +26,17 @@ MECHANISMS = {
     "joint_box": "curvote.mechanisms.joint_box:JointBox",
     "gaussian": "curvote.mechanisms.gaussian:Gaussian",
 }
+
+# What a mechanism may call by name: a key cannot see it in the code.
+MAY_CALL = {
+    "sampled": [
+        "laplace",
+        "duchi",
+        "piecewise",
+        "hybrid",
+        "square_wave",
+        "exponential",
+        "binary_rr",
+        "rr_on_bins",
+    ]
+}

@@ -164,7 +164,7 @@ def _step(
         "contract": VERSION,
         "params": params,
         "inputs": {name: step.key for name, step in inputs.items()},
-        "code": fingerprint.of_code([stage.module, *_plugins(stage, values)]),
+        "code": _code(stage, values),
         "versions": fingerprint.versions(stage.libraries),
     }
     mine = raw if stage.raw else ()
@@ -283,11 +283,24 @@ def values_of(
     return own.spelled(values)
 
 
-def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the modules that registries name for this cell; without a key all do."""
+def _code(stage: Stage, values: Mapping[str, Any]) -> dict[str, str]:
+    """Return what counts of the code of a stage: modules, and what registries name."""
+    named = dict(_plugins(stage, values))
+    modules = [path.partition(":")[0] for path in named.values()]
+    # Two entries may be classes of one module: which of them counts, too.
+    entries = {name: path for name, path in named.items() if ":" in path}
+    return fingerprint.of_code([stage.module, *modules]) | entries
+
+
+def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield what registries name for this cell, by entry; without a key all do.
+
+    What an entry may call by name, as its registry says, counts with it.
+    """
     for registry, key in stage.plugins:
         place, _, table = registry.partition(":")
         known: dict[str, str] = getattr(import_module(place), table)
+        calls: dict[str, list[str]] = getattr(import_module(place), "MAY_CALL", {})
         entry, _, _ = str(dotted(values, key)).partition(":") if key else ("", "", "")
-        for path in [known[entry]] if key else known.values():
-            yield path.partition(":")[0]
+        for name in [entry, *calls.get(entry, ())] if key else known:
+            yield f"{registry}.{name}", known[name]
