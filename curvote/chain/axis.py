@@ -100,7 +100,11 @@ class Cell:
 
 
 def _short(value: Value) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+    """Return a value as short as it can be read back: no two look alike."""
+    if isinstance(value, str):
+        return value
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def combinations(axes: Sequence[Axis], settings: Settings) -> Iterator[dict[str, Any]]:

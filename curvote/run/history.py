@@ -16,6 +16,8 @@ from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.record_index import forget
 
+_MOST_BACK = 10**9  # runs; no project has more, and no database counts further
+
 
 @dataclass(frozen=True)
 class RunRecord:
@@ -138,7 +140,13 @@ def latest(project: Project, pipeline: str) -> RunRecord | None:
 
 
 def completed(project: Project, pipeline: str, run: str | None = None) -> RunRecord:
-    """Return the latest completed run of a pipeline, or the one named ``run``."""
+    """Return the latest completed run of a pipeline, or the one named ``run``.
+
+    A name is a run's id, or NAME~N: the Nth before the latest of the pipeline.
+    """
+    own, found, back = (run or "").partition("~")
+    if found and own == pipeline and back.isdecimal():
+        return before_latest(project, pipeline, int(back))
     named = load(project, run) if run and run == Path(run).name else None
     if named and (named.pipeline, named.status) == (pipeline, "completed"):
         return named
@@ -152,6 +160,21 @@ def completed(project: Project, pipeline: str, run: str | None = None) -> RunRec
         known = ", ".join(r.id for r in done)
         raise UserError(f"no completed run {run!r} of {pipeline}. The latest: {known}.")
     raise UserError(f"{pipeline} has no completed run; `curvote run {pipeline}` first.")
+
+
+def before_latest(project: Project, pipeline: str, count: int) -> RunRecord:
+    """Return the completed run ``count`` before the latest; UserError: none."""
+    asked = min(count, _MOST_BACK)
+    wanted = pipeline, "completed", asked + 1
+    done = loaded(project, lambda: records.newest(project, *wanted))
+    if len(done) > asked:
+        return done[0]
+    if not done:
+        return completed(project, pipeline)  # says what there is not
+    raise UserError(
+        f"{pipeline} has {len(done)} completed runs: {pipeline}~{len(done) - 1} is the"
+        f" first; `curvote runs {pipeline}` lists them."
+    )
 
 
 def unlogged(project: Project) -> list[RunRecord]:

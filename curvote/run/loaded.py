@@ -12,7 +12,7 @@ import pandas as pd
 from curvote.chain.axis import Cell
 from curvote.errors import UserError, did_you_mean
 from curvote.run import records, results, summary
-from curvote.run.history import RunRecord, completed, load, loaded
+from curvote.run.history import RunRecord, before_latest, load
 from curvote.run.project import Project, find_project
 from curvote.run.store.artifacts import artifact, sound
 from curvote.validate import shown
@@ -185,24 +185,11 @@ def find(project: Project, name: str) -> RunRecord:
     pipeline, _, back = name.partition("~")
     known = records.pipelines(project)
     if pipeline in known and (back.isdecimal() or "~" not in name):
-        return _back(project, pipeline, int(back or 0))
+        return before_latest(project, pipeline, int(back or 0))
     raise UserError(
         f"no run {name!r}.{did_you_mean(pipeline, known)} Give a run's id, or the name"
         " of a pipeline that ran (NAME~1: the run before its latest); `curvote runs`"
         " lists them."
-    )
-
-
-def _back(project: Project, pipeline: str, count: int) -> RunRecord:
-    wanted = pipeline, "completed", count + 1
-    done = loaded(project, lambda: records.newest(project, *wanted))
-    if len(done) > count:
-        return done[0]
-    if not done:
-        return completed(project, pipeline)  # says what there is not
-    raise UserError(
-        f"{pipeline} has {len(done)} completed runs: {pipeline}~{len(done) - 1} is the"
-        f" first; `curvote runs {pipeline}` lists them."
     )
 
 

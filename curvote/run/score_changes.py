@@ -58,7 +58,8 @@ class Change:
     def cell(self) -> Cell:
         """Where it was measured."""
         own = ((k, v) for k, v in self.where.items() if k not in ("method", "metric"))
-        return Cell.of({k: v if isinstance(v, str) else float(v) for k, v in own if v})
+        there = ((k, v) for k, v in own if v is not None and v != "")
+        return Cell.of({k: v if isinstance(v, str) else float(v) for k, v in there})
 
     def shown(self, value: float) -> str:
         """Return a value of it as people read it: 12.71 %."""

@@ -35,7 +35,9 @@ def predict(
         list[str],
         typer.Option("--cell", help="Which model, where there are several: epsilon=2."),
     ] = [],  # noqa: B006 - typer copies the default
-    run_id: Annotated[str | None, typer.Option("--run", help="A run's id.")] = None,
+    run_id: Annotated[
+        str | None, typer.Option("--run", help="An id, or NAME~1.")
+    ] = None,
     project: ProjectOption = None,
 ) -> None:
     """Say the class of each record of a table, by the model of the latest run."""

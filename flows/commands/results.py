@@ -18,7 +18,7 @@ from curvote.flows.output.terminal import (
 )
 from curvote.run.project import Project
 
-RunId = Annotated[str | None, typer.Option("--run", help="A run's id.")]
+RunId = Annotated[str | None, typer.Option("--run", help="A run's id, or NAME~1.")]
 
 
 def scores(

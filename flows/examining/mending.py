@@ -14,8 +14,9 @@ from curvote.flows.examining import databases
 from curvote.flows.examining.databases import DESTROYED, MLFLOW, UNFINISHED
 from curvote.flows.examining.finding import Finding
 from curvote.flows.examining.stored import going_on, stale
-from curvote.run import history
+from curvote.run import history, places
 from curvote.run.project import Project
+from curvote.run.store.artifacts import Artifact, aside, folders, manifest_of
 
 
 def mend(project: Project) -> list[str]:
@@ -24,7 +25,7 @@ def mend(project: Project) -> list[str]:
     UserError: a run goes on, or `curvote serve`; nothing is touched then.
     """
     refuse_beside(project)
-    done = [*_ended(project), *_set_aside(project)]
+    done = [*_ended(project), *_set_aside(project), *_altered(project)]
     return [*done, *_logged(project)]
 
 
@@ -112,6 +113,24 @@ def _migrated(path: Path) -> Path | None:
         copy.unlink(missing_ok=True)
         return None
     return copy
+
+
+def _altered(project: Project) -> Iterator[str]:
+    """Set artifacts of studies aside that are not what was committed.
+
+    A run plans by sizes alone, and would go on reusing one of the same size. What was
+    released stays where it is: it cannot be made again.
+    """
+    for folder in folders(project):
+        if folder.name.startswith(".") or not places.there(folder):
+            continue
+        manifest = manifest_of(folder)
+        if manifest is None or manifest.get("frozen"):
+            continue
+        if Artifact(folder).problem(content=True):
+            new = aside(folder)
+            folder.rename(new)
+            yield f"{folder.parent.name}/{folder.name[:12]} set aside as {new.name}"
 
 
 def _logged(project: Project) -> Iterator[str]:

@@ -93,7 +93,7 @@ def _way_out(folder: Path, pipeline: str | None) -> str:
     if manifest is not None and not manifest.get("frozen"):
         stage = folder.parent.name
         run = f"`curvote run {pipeline or 'PIPELINE'} --force {stage}`"
-        return f"{run} sets it aside and computes it anew"
+        return f"`curvote doctor --fix` sets it aside; {run} does, and computes it anew"
     return (
         "if it was released, put it back from a backup: it cannot be made again;"
         f" if not, `curvote run {pipeline or 'PIPELINE'}` computes it anew"

@@ -54,6 +54,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "curvote/run/store/merging.py": {"counts": "how many rows a repetition has"},
     "curvote/run/store/spans.py": {"counts": "the same"},
     "flows/examining/stored.py": {"frozen": "a key of every manifest"},
+    "flows/examining/mending.py": {"frozen": "a key of every manifest"},
     "curvote/run/release/releasing.py": {"clients": "who stands in the ledger"},
     "curvote/run/plan/identity.py": {"clients": "the section that says who is asked"},
     "flows/output/ending.py": {"utility": "a command, and the extra it goes with"},

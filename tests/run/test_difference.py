@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
 from curvote.run import score_changes as changes
 from curvote.run.changes import from_before, settings_changed
@@ -229,3 +230,13 @@ def test_chance_alone_is_seldom_called_a_change(place: Project) -> None:
         ]
         wrong += any(c.beyond for c in changes._judged(made))
     assert wrong <= 15
+
+
+def test_no_coordinate_is_lost_and_no_two_look_alike() -> None:
+    """A liar's share of 0 is a coordinate; epsilons differ in their seventh digit."""
+    where = {"liars": 0.0, "epsilon": 1.0, "learner": None, "method": "m"}
+    metric = Metric("misclassification", "one")
+    change = changes.Change(where, metric, 0.1, 0.2, "", (1,))
+    assert change.cell.to_json() == {"liars": 0.0, "epsilon": 1.0}
+    shown = {str(Cell.of({"epsilon": e})) for e in (0.1234567, 0.12345671, 1, 1.0)}
+    assert shown == {"epsilon=0.1234567", "epsilon=0.12345671", "epsilon=1"}

@@ -40,6 +40,18 @@ def test_a_run_is_found_by_its_pipeline_its_id_or_how_long_ago(twice: Project) -
     assert latest.config["aggregate"]["cutoff"] == 0.6
 
 
+def test_an_earlier_run_is_taken_by_every_command(twice: Project) -> None:
+    """`--run tiny~1` of scores, report and predict; too far back is said in words."""
+    before = curvote.load_run("tiny~1", twice.root)
+    assert history.completed(twice, "tiny", "tiny~1").id == before.id
+    assert history.completed(twice, "tiny", "tiny~0").id != before.id
+    for back in ("tiny~2", "tiny~99999999999999999999"):
+        with pytest.raises(UserError, match="tiny~1 is the first"):
+            history.completed(twice, "tiny", back)
+    with pytest.raises(UserError, match="no completed run 'other~1'"):
+        history.completed(twice, "tiny", "other~1")
+
+
 def test_scores_are_those_of_the_command(finished: Project) -> None:
     """And one by one they have these means."""
     run = curvote.load_run("tiny", finished.root)
