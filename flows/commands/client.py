@@ -249,7 +249,7 @@ def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
                 "spent": worst[0],
                 "spent_delta": worst[1],
                 "server": standing.server,
-                "answers": sum(e.counts for e in own.entries(POPULATION)),
+                "times": sum(e.counts for e in own.entries(POPULATION)),
                 "form": stated.model_dump(mode="json") if stated else None,
             }
         )
