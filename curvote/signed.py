@@ -35,6 +35,14 @@ from curvote.strict_json import canonical, parse, said
 
 LARGEST: Final = 2**26  # bytes: a thousand candidates of a thousand numbers fit
 _TYPE: Final = "curvote-task"
+# The prime of edwards25519, and y of its eight points of small order: 0, 1, -1, and the
+# roots of d y^4 + 2 y^2 = 1, whose doubles have y = 0.
+_P: Final = 2**255 - 19
+_EIGHTH: Final = int.from_bytes(
+    bytes.fromhex("26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"),
+    "little",
+)
+_SMALL_ORDER: Final = frozenset({0, 1, _P - 1, _EIGHTH, _P - _EIGHTH})
 LOST: Final = (
     "Put its backup in its place. Only if it is lost for good, delete both files: a new"
     " key is made then, and every client must be told its fingerprint"
@@ -131,9 +139,21 @@ def opened(data: bytes) -> Signed:
         raise UserError(f"not a signed task: {error}") from None
 
 
+def _refuse_weak(public: bytes) -> None:
+    """Refuse (UserError) a key under which signatures of anything can be made.
+
+    Points of small order, and encodings that are not reduced mod p (RFC 8032, 5.1.3):
+    libraries differ in which of them they take.
+    """
+    y = int.from_bytes(public, "little") & ((1 << 255) - 1)
+    if y >= _P or y in _SMALL_ORDER:
+        raise UserError("its key is none that a server can have: it signs anything.")
+
+
 def _opened(data: bytes) -> Signed:
     parts = jws.parts(data, LARGEST)
     public = _signer(parts)
+    _refuse_weak(public)
     try:
         Ed25519PublicKey.from_public_bytes(public).verify(parts.signature, parts.signed)
     except (InvalidSignature, ValueError):

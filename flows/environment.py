@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from curvote.durable import owner_folder
 from curvote.errors import UserError
 
 _LOOPBACK = "127.0.0.1,localhost"
@@ -153,7 +154,7 @@ def _make_writable(folder: Path) -> None:
             " Prefect and MLflow would write elsewhere. Rename the folder."
         )
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        owner_folder(folder)
         probe = folder / f".writable-{os.getpid()}"
         probe.touch()
         probe.unlink()

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, Final
 
+import h11
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from curvote.errors import InternalError
 from curvote.flows.intake.metrics import Metrics
@@ -44,13 +46,49 @@ LARGEST: Final = 2**18
 MOST: Final = 1000
 LARGEST_BODY: Final = 2**26
 MOST_READ: Final = 2**27
-# A body must have come after so many seconds.
+# A head, and then a body, must have come after so many seconds.
 READING: Final = 30.0
 # New uploads are sent away for so long before connections are closed (seconds).
 DRAINING: Final = 1.0
 # How many wait is said so often (seconds).
 COUNTING: Final = 1.0
 _FOR_EVER: Final = "public, max-age=31536000, immutable"
+
+
+class HeadInTime(H11Protocol):
+    """A connection that ends where the head of a request does not come in time.
+
+    The library waits for ever for the rest of one that was begun; so a few thousand
+    half-sent ones would keep everybody else out.
+    """
+
+    _waiting: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Wait for the first head."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Wait on while the head is not whole; a further one is waited for anew."""
+        super().data_received(data)
+        if self.conn.their_state is not h11.IDLE:
+            self._stop()
+        elif self._waiting is None:
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._stop()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._waiting = self.loop.call_later(READING, self.transport.close)
+
+    def _stop(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
 
 
 @dataclass

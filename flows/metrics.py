@@ -164,9 +164,26 @@ def open_page(figures: Figures, port: int) -> None:
     registry = CollectorRegistry()
     registry.register(figures)
     try:
-        start_http_server(port, HERE, registry)
+        server, _ = start_http_server(port, HERE, registry)
     except OSError as error:
         raise UserError(
             f"Port {port} cannot be used: {error.strerror}. Choose another with"
             " --metrics-port."
         ) from None
+    server.set_app(_by_its_own_name(server.get_app(), server.server_port))
+
+
+def _by_its_own_name(page: Any, port: int) -> Any:
+    """Return a page that answers under its own address alone.
+
+    A browser that was led here by another name (DNS rebinding) shows that name as Host.
+    """
+    names = {f"{host}:{port}" for host in (HERE, "localhost", "[::1]")}
+
+    def guarded(environ: Mapping[str, str], start: Any) -> Any:
+        if environ.get("HTTP_HOST") in names:
+            return page(environ, start)
+        start("403 Forbidden", [("Content-Type", "text/plain")])
+        return [b"This page answers on this machine only.\n"]
+
+    return guarded

@@ -239,3 +239,36 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 def test_a_fingerprint_is_that_of_the_32_bytes() -> None:
     """So that any tool can compute it."""
     assert fingerprint(X) == hashlib.sha256(X).hexdigest() == SERVER.fingerprint
+
+
+P = 2**255 - 19
+EIGHTH = "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05"
+WEAK = {
+    "order 1": 1,
+    "order 2": P - 1,
+    "order 4": 0,
+    "order 8": int.from_bytes(bytes.fromhex(EIGHTH), "little"),
+    "order 8, the other": P - int.from_bytes(bytes.fromhex(EIGHTH), "little"),
+    "not reduced, order 4": P,
+    "not reduced, order 1": P + 1,
+    "not reduced": P + 5,
+}
+
+
+@pytest.mark.parametrize("sign", [0, 1])
+@pytest.mark.parametrize("name", WEAK)
+def test_a_key_that_signs_anything_is_refused(name: str, sign: int) -> None:
+    """Under the neutral point R = 1, S = 0 is a signature of every document."""
+    public = (WEAK[name] | sign << 255).to_bytes(32, "little")
+    neutral = (1).to_bytes(32, "little") + bytes(32)
+    x = jws.encode(public)
+    header = {"alg": "EdDSA", "jwk": {"crv": "Ed25519", "kty": "OKP", "x": x}}
+    document = canonical({"seal_to": None, "task": REPORTS.to_json()})
+    line = jws.made(header | {"typ": "curvote-task"}, document, lambda _: neutral)
+    assert "it signs anything" in refusal(line)
+
+
+def test_the_points_of_order_eight_are_those() -> None:
+    """D y^4 + 2 y^2 = 1: their doubles have y = 0, whose doubles are of order two."""
+    d, y = -121665 * pow(121666, -1, P) % P, WEAK["order 8"]
+    assert (d * pow(y, 4, P) + 2 * y * y - 1) % P == 0

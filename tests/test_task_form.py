@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -260,3 +261,52 @@ def test_judging_asks_the_system_for_no_entropy(
 
     monkeypatch.setattr("os.urandom", refuse)
     assert answering.fixed(judged(document(tasks()["mrma-report-0"])), None).labels == 0
+
+
+def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where each number, text and truth of a document stands."""
+    inside = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else None
+    )
+    if inside is None:
+        yield at
+        return
+    for key, one in inside:
+        yield from leaves(one, (*at, key))
+
+
+def changes(value: Any) -> list[Any]:
+    """Return what a leaf may be changed to: near it, or the same in another spelling."""
+    if value is None or isinstance(value, bool):
+        return [not value, 0]
+    if isinstance(value, int | float):
+        near = [value + 1, -value, float(value), int(value), value * (1 + 2**-52)]
+        return [one for one in near if repr(one) != repr(value)]
+    return [value + " ", value.upper(), f"\ufeff{value}"]
+
+
+@pytest.mark.parametrize("name", sorted(tasks()))
+def test_a_digest_is_that_of_the_text(name: str) -> None:
+    """One leaf changed: another digest, or none, as the document is refused."""
+    text = document(tasks()[name])
+    was = judged(text).digest()
+    everywhere = list(leaves(text))
+    for at in everywhere[:: max(1, len(everywhere) // 12)]:
+        before = text
+        for key in at:
+            before = before[key]
+        for other in changes(before):
+            changed = json.loads(json.dumps(text))
+            place = changed
+            for key in at[:-1]:
+                place = place[key]
+            place[at[-1]] = other
+            try:
+                found = judged(changed).digest()
+            except UserError:
+                continue
+            assert found != was, (at, other)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from curvote import validate
+from curvote import strict_json, validate
 from curvote.chain import tasks
 from curvote.entropy import SeededEntropy
 from curvote.envelope import Invitation
@@ -38,6 +38,12 @@ def judged(document: Any, server: str | None = None) -> Asked:
     be built. Neither a record nor the system's entropy is touched.
     """
     task = tasks.read(document)
+    # Else two texts would have one digest, and invitations to the one fit the other.
+    if strict_json.canonical(task.to_json()) != strict_json.canonical(document):
+        raise UserError(
+            "the task is not written in its one form, so that its digest is not that of"
+            " its text: something was altered, or another program wrote it."
+        )
     asked = task if server is None else task.only(server)
     _guarded(_admit, asked)
     return asked

@@ -56,7 +56,7 @@ def _run(listener: socket.socket, workers: int) -> None:
         f"{__name__}:app",
         factory=True,
         workers=workers,
-        http="h11",
+        http="curvote.flows.intake_http:HeadInTime",
         ws="none",
         lifespan="on",
         access_log=False,
