@@ -117,7 +117,7 @@ def _clearly_better(
 def _who(row: pd.Series) -> str:
     name = method_of(str(row["series"])).label
     if row["learner"] == row["protocol"]:
-        return f"{row['learner']} ({name})"
+        return name if name == row["learner"] else f"{row['learner']} ({name})"
     return name if pd.isna(row["learner"]) else f"{name} with {row['learner']}"
 
 
@@ -164,7 +164,13 @@ def verdict(data: PageData) -> str:
     others = [] if row is None else [m for m, _ in _spoken(data, row) if m.reference]
     if row is None or not others:
         return ""
-    found = levels(data.of(data.measured[0]))
+    scores = data.of(data.measured[0])
+    if _by_epsilon(data):  # nobody beats what has none: it shows what privacy costs
+        placed = set(scores.loc[scores["level"] != math.inf, "method"])
+        others = [method for method in others if method.name in placed]
+        if not others:
+            return ""
+    found = levels(scores)
     # What has no place on the axis has none that a sentence could speak of.
     every = [at for at in found if at != math.inf] or found
     than = _named(others[0])
