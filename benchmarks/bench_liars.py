@@ -13,7 +13,7 @@ Other ways to decode `direct mean` stand below, each against liars who all send 
 vector, against the signal or across it, and against liars who hide anywhere in the half
 space against the signal.
 
-Fails where a twentieth of liars takes more than 4 points from `votes`, or where cutting
+Fails where a twentieth of liars takes more than 5 points from `votes`, or where cutting
 off what is too rare to be honest does not help `mrma`.
 """
 
@@ -54,7 +54,7 @@ Decoder = Callable[[Array, float], Array]
 
 N, D, EPSILON = 3000, 4, 1.0
 SHARES = (0.0, 0.01, 0.02, 0.05, 0.1)
-MOST_LOST = 0.04
+MOST_LOST = 0.05  # a point of error for each point of liars
 # The search: lies tried at random in two steps (anywhere, then about the worst three),
 # each in so many worlds, and the worst five once more, in further ones.
 TRIED, NEAR, FEW, FINALISTS, MANY = 60, 20, 6, 5, 24

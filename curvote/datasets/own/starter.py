@@ -138,8 +138,9 @@ _CLOCK = (
     "      # 24, points: 49} with unit: h is a day, stop: 168 a week.",
 )
 _REST = (
-    "    # `auto` takes what the number of clients and epsilon call for; a learner on the",
-    "    # numbers themselves shows what privacy costs, the majority what it must beat.",
+    "    # `auto` takes what the number of clients and epsilon call for; a learner on",
+    "    # the numbers themselves shows what privacy costs, the majority what it must",
+    "    # beat.",
     "    protocols:",
     "      - auto",
     "      - {name: clean, label: no privacy, learners: [logistic]}",

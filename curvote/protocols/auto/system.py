@@ -15,7 +15,7 @@ from curvote.protocols.measures import ERRORS
 RULE: Final = Method(
     choosing.AUTO,
     "auto",
-    "Whatever the number of clients, the size and epsilon call for; which, stands above.",
+    "What the number of clients, the size and epsilon call for, as the notes say.",
     Look("#7a1fa2", "*", width=2.6, size=9, above=7),
     rank=5,
 )

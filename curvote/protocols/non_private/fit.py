@@ -21,8 +21,8 @@ __all__ = ["block", "facts"]
 def block(many: Sequence[Here]) -> Iterator[Rows]:
     """Yield the table ``fitted``: each learner on its own draw of training clients.
 
-    Without ``train``, and of more than two classes, there is one, on everybody who would
-    report.
+    Without ``train``, and of more than two classes, there is one, on everybody who
+    would report.
     """
     project = many[0].inputs["project"].facts
     if len(project["classes"]) > 2:
