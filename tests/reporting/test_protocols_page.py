@@ -10,7 +10,7 @@ from curvote.flows.output.tables import print_scores
 from curvote.reporting import figures
 from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
-from curvote.reporting.words import headline, verdict
+from curvote.reporting.words import headline, tiles, verdict
 from curvote.run.summary import summary
 from tests import plain
 
@@ -80,6 +80,8 @@ def test_what_privacy_costs_is_a_line_in_every_panel(tmp_path: Path) -> None:
     assert len(level) == 2  # without privacy, and Bayes'
     assert "than guessing the larger class" in verdict(data)
     assert "; a learner without any privacy errs on " in headline(data)
+    at = {name: where for _, _, name, where in tiles(data)}
+    assert at["a learner without any privacy"] == "no epsilon"
 
 
 def test_auto_is_one_row_with_what_it_took_below(
