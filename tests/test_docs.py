@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,10 +16,13 @@ import skops.io
 from sklearn.linear_model import LogisticRegression
 
 from curvote.flows import cli
+from curvote.run.project import Project
+from tests import plain
 from tests.house import ROOT
 from tests.utility.models_of import stroke_like
 
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+WHOLE = re.DOTALL | re.MULTILINE
+BLOCK = re.compile(r"^```python\n(.*?)^```$", WHOLE)
 
 
 @pytest.mark.parametrize(
@@ -66,3 +71,49 @@ def test_the_command_on_a_file_of_ones_own(
     assert "evidence" in said
     assert (tmp_path / "people-utility.png").is_file()
     assert np.isfinite(float(said.splitlines()[1].split()[3]))
+
+
+def release_pipelines() -> dict[str, str]:
+    """Return the whole pipelines of docs/release.md as they stand, by name."""
+    text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
+    found = re.findall(r"^```yaml\n(pipelines:\n  (\S+):\n.*?)^```$", text, WHOLE)
+    return {name: block for block, name in found}
+
+
+@pytest.mark.parametrize("name", release_pipelines())
+def test_each_way_of_a_release_can_be_copied(name: str, tmp_path: Path) -> None:
+    """The records here or elsewhere: the page shows a plan, and no error."""
+    (tmp_path / "pipelines.yaml").write_text(release_pipelines()[name])
+    pd.DataFrame(
+        {
+            "person": [f"p{i}" for i in range(2100)],
+            "age": np.arange(2100) % 80 + 20,
+            "sex": np.resize(["f", "m"], 2100),
+            "dose": np.arange(2100) % 6,
+            "outcome": np.resize(["ill", "well", "well"], 2100),
+        }
+    ).to_csv(tmp_path / "people.csv", index=False)
+    made = plain.plan(Project(tmp_path), name)
+    blocked = {step.stage.name for step in made.steps if step.action == "blocked"}
+    assert ("privatize" in blocked) is (name != "people-release")
+
+
+@pytest.mark.slow  # what a newcomer copies are commands: each is a process
+def test_a_round_by_envelope_closes_as_it_stands(tmp_path: Path) -> None:
+    """From an empty folder: publish, four clients answer, take, close."""
+    (tmp_path / "pipelines.yaml").write_text(release_pipelines()["walks"])
+    text = (ROOT / "docs" / "release.md").read_text(encoding="utf-8")
+    (script,) = re.findall(r"^```sh\n(.*?)^```$", text, WHOLE)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    ran = subprocess.run(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        env=os.environ | {"PATH": path},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    assert "accepted 4, refused 0" in ran.stdout
+    assert re.search(r"epsilon=1 +4\b", ran.stdout)

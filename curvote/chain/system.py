@@ -26,13 +26,15 @@ class Part:
     """What settings stand for in the cells that hold ``pairs``; () are all cells.
 
     ``reason`` says why a rule took ``method``; nothing was left to it where it is
-    empty. ``settings.protocol`` names the system.
+    empty. ``settings.protocol`` names the system, ``rule`` the one that was asked in
+    its place: tables have one row for whatever that takes.
     """
 
     settings: Settings
     pairs: tuple[tuple[str, Any], ...] = ()
     method: str = ""
     reason: str = ""
+    rule: str = ""
 
 
 @dataclass(frozen=True)

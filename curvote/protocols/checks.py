@@ -160,7 +160,10 @@ def released(pipeline: Settings) -> Problems:
 def _waiting(pipeline: Settings) -> Problems:
     waits, sizes = pipeline.intake, pipeline.clients.model_dump()
     if pipeline.project.volunteers:
-        message = "no volunteer is here; state centre and scale as numbers."
+        message = (
+            "no volunteer is here; state centre and scale as numbers, as many as"
+            " `size`: centre: [0, 0], scale: [1, 1]."
+        )
         yield Problem(message, ("project", "centre"))
     for name, message_kind in messages(pipeline.protocol).items():
         least, invited = waits.least(name), message_kind.senders.count(sizes)

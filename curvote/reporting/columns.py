@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from curvote.chain.lookup import systems
@@ -18,13 +18,19 @@ def columns(rows: Iterable[Row], x: str = "epsilon") -> list[dict[str, Any]]:
     ``learner`` names the column: "cg, case=1, arrival 2". A score without a learner,
     such as a constant classifier's, stands in every column of its setting; where
     nothing there has a learner, the column is named after the setting. What others are
-    held against stands in every column where its protocol measures nothing else. A
+    held against stands in every column where its protocol measures nothing else, by one
+    learner at most; where the others measure all of it, it stands there already. A
     score without a level, such as one without privacy, gets an infinite one.
     """
     axes = (axis.name for one in systems() for axis in one.axes)
     names = tuple(name for name in dict.fromkeys(axes) if name not in (x, "learner"))
-    known = [(row, list(_apart(row, (*names, "group")))) for row in rows]
-    beside = _beside(row for row, _ in known)
+    every = list(rows)
+    beside, told = _beside(every)
+    known = [
+        (row, list(_apart(row, (*names, "group"))))
+        for row in every
+        if row.get("protocol") not in told
+    ]
     return [
         {**row, "learner": label, "level": math.inf if row[x] is None else row[x]}
         for row, apart in known
@@ -35,20 +41,28 @@ def columns(rows: Iterable[Row], x: str = "epsilon") -> list[dict[str, Any]]:
 
 
 def _held_against(row: Row, beside: set[str | None]) -> bool:
-    """Say whether a score holds for all columns: it has no learner and no grid."""
-    alone = not row["learner"] and set(row.get("setting", {})) <= {PROTOCOL}
+    """Say whether a score holds for all columns: it has no grid."""
+    alone = set(row.get("setting", {})) <= {PROTOCOL}
     return alone and row.get("protocol") in beside
 
 
-def _beside(rows: Iterable[Row]) -> set[str | None]:
-    """Return the protocols that measure only what all others are held against."""
+def _beside(rows: Sequence[Row]) -> tuple[set[str | None], set[str | None]]:
+    """Return the protocols that measure only what all others are held against.
+
+    First those whose scores hold for all of them, then those that others repeat.
+    """
     references = {m.name for one in systems() for m in one.methods if m.reference}
     found: dict[str | None, set[str]] = {}
     for row in rows:
         found.setdefault(row.get("protocol"), set()).add(row["method"])
     alone = {name for name, methods in found.items() if methods <= references}
     others = {m for name in found.keys() - alone for m in found[name]}
-    return {name for name in alone if others and not found[name] & others}
+    repeated = {name for name in alone if found[name] <= others}
+    by: dict[str | None, set[str | None]] = {}
+    for row in rows:
+        by.setdefault(row.get("protocol"), set()).add(row["learner"])
+    kept = {name for name in alone - repeated if others and len(by[name]) < 2}
+    return kept, repeated
 
 
 def _labels(

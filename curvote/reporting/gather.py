@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from curvote.chain.axis import Axis
+from curvote.chain.axis import EPSILON, Axis, Cell
 from curvote.chain.lookup import system
 from curvote.chain.measure import Metric
 from curvote.chain.sent import Sent
@@ -19,7 +19,7 @@ from curvote.reporting.data import SCORE_COLUMNS, PageData
 from curvote.reporting.outside import outside
 from curvote.reporting.section import Section
 from curvote.run import audited
-from curvote.run.config.parts import parts_of, reasons
+from curvote.run.config.parts import Parts, belonging, parts_of, reasons
 from curvote.run.config.settings import dotted, named, stated
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
@@ -68,8 +68,12 @@ def page_data(project: Project, record: RunRecord) -> PageData:
 def _scores(
     project: Project, record: RunRecord, x: Axis, metrics: Sequence[Metric]
 ) -> pd.DataFrame:
-    """Return the scores; a second measure has rows of its own on a page."""
-    every = declared(record, summary(project, record))
+    """Return the scores; a second measure has rows of its own on a page.
+
+    What a rule took has the rule's name.
+    """
+    parts = list(parts_of(record.config))
+    every = [_ruled(r, parts) for r in declared(record, summary(project, record))]
     of_each = {metric.name for metric in metrics if metric.each}
     whole = [row for row in every if row["metric"] not in of_each]
     rows = columns(whole, x.name)
@@ -81,6 +85,13 @@ def _scores(
     ]
     beside = [name for m in metrics if m.beside for name in m.columns]
     return pd.DataFrame([*rows, *further], columns=[*SCORE_COLUMNS, *beside])
+
+
+def _ruled(row: Mapping[str, Any], parts: Parts) -> Mapping[str, Any]:
+    where = {"protocol": row["protocol"], "setting": named(row.get("setting", {}))}
+    part = belonging(parts, Cell.of({EPSILON.name: row[EPSILON.name], **where}))
+    main = part.rule and row["method"] in system(part.settings.protocol).main
+    return {**row, "method": part.rule} if main else row
 
 
 def _facts(view: RunView) -> dict[str, Any]:
@@ -108,7 +119,9 @@ def _main(config: Mapping[str, Any]) -> dict[str, list[str]]:
         own = system(part.settings.protocol)
         held_against = {method.name for method in own.methods if method.reference}
         fit = [name for name in own.main if name not in held_against]
-        found.setdefault(part.settings.called, []).extend(fit)
+        found.setdefault(part.settings.called, []).extend(
+            [part.rule] if part.rule else fit
+        )
     return found
 
 

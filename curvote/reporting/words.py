@@ -117,7 +117,7 @@ def _clearly_better(
 def _who(row: pd.Series) -> str:
     name = method_of(str(row["series"])).label
     if row["learner"] == row["protocol"]:
-        return f"{row['learner']} ({name})"
+        return name if name == row["learner"] else f"{row['learner']} ({name})"
     return name if pd.isna(row["learner"]) else f"{name} with {row['learner']}"
 
 
@@ -164,7 +164,12 @@ def verdict(data: PageData) -> str:
     others = [] if row is None else [m for m, _ in _spoken(data, row) if m.reference]
     if row is None or not others:
         return ""
-    found = levels(data.of(data.measured[0]))
+    scores = data.of(data.measured[0])
+    if _by_epsilon(data):  # nobody beats what has none: it shows what privacy costs
+        others = [method for method in others if method.name in _placed(data)]
+        if not others:
+            return ""
+    found = levels(scores)
     # What has no place on the axis has none that a sentence could speak of.
     every = [at for at in found if at != math.inf] or found
     than = _named(others[0])
@@ -188,6 +193,12 @@ def verdict(data: PageData) -> str:
     )
 
 
+def _placed(data: PageData) -> set[str]:
+    """Return the methods that have a place on the axis."""
+    scores = data.of(data.measured[0])
+    return set(scores.loc[scores["level"] != math.inf, "method"])
+
+
 def _level(data: PageData, row: pd.Series) -> str:
     text = level(row["level"])
     if data.x.name == EPSILON.name and text == "none":
@@ -204,7 +215,10 @@ def tiles(data: PageData) -> list[tuple[str, str, str, str]]:
     where = place if pd.isna(row["learner"]) else f"{place}, {row['learner']}"
     shown = [(float(row["value"]), method_of(str(row["series"])).label, where)]
     for method, value in _spoken(data, row):
-        shown.append((value, _named(method), place if method.reference else where))
+        at = place if method.reference else where
+        if _by_epsilon(data) and method.name not in _placed(data):
+            at = "no epsilon"
+        shown.append((value, _named(method), at))
     if metric.name in data.bounds:
         shown.append((data.bounds[metric.name], "Bayes", "the least possible"))
     return [(number(x, metric), unit(metric), name, at) for x, name, at in shown]

@@ -79,7 +79,11 @@ def liars(found: Outlook) -> Iterator[str]:
     if not found.liars:
         return
     share = f"With {100 * found.liars:g} % of liars"
-    yield from ("", f"{share} at their worst, error in %, honest -> lied to:", "")
+    yield from (
+        "",
+        f"{share}, the worse of two lies, error in %, honest -> lied to:",
+        "",
+    )
     table = [["epsilon", "", *found.signals]]
     for row in found.rows:
         table += _compared(row)

@@ -17,7 +17,8 @@ Array = NDArray[np.float64]
 class Lies:
     """Some of the clients pull in one direction.
 
-    They send the possible message that is worst.
+    They send a possible message that points there; one that mixes slopes, intercept
+    and second moment does more (docs/privacy.md, "Liars").
 
     Parameters
     ----------

@@ -102,7 +102,19 @@ def _print_metric(title: str, scores: Sequence[Score]) -> None:
         table.add_column(place.words or "no epsilon", justify="right")
     for line, own in blocks:
         _add_block(table, ", ".join(line.values()), own, places)
-    _print_below(title, table)
+    _print_below(title, table, *_taken(scores))
+
+
+def _taken(scores: Sequence[Score]) -> Iterator[str]:
+    """Yield what each rule took, in words: "auto: joint at epsilon 1"."""
+    asked = [score for score in scores if score.rule]
+    for line in dict.fromkeys((score.line["setting"], score.rule) for score in asked):
+        own = [s for s in asked if (s.line["setting"], s.rule) == line]
+        places: dict[str, dict[str, None]] = {}
+        for score in own:
+            places.setdefault(score.method, {})[score.place.words] = None
+        told = (f"{method} at {', '.join(at)}" for method, at in places.items())
+        yield f"{line[0] or line[1]}: {'; '.join(told)}"
 
 
 def _rising(place: Cell) -> float:
@@ -135,13 +147,17 @@ def _add_block(
     """Add the methods of a line, whose label stands in the first; the main one bold."""
     from curvote.flows.tracking.headline import main_scores
 
-    main = {score.method for score in main_scores(scores)}
-    for method in dict.fromkeys(score.method for score in scores):
-        texts = {s.place: s.with_error for s in scores if s.method == method}
+    main = {_row(score) for score in main_scores(scores)}
+    for method in dict.fromkeys(map(_row, scores)):
+        texts = {s.place: s.with_error for s in scores if _row(s) == method}
         shown = (texts.get(place, "") for place in places)
         table.add_row(label, method, *shown, style="bold" if method in main else None)
         label = ""
     table.add_section()
+
+
+def _row(score: Score) -> str:
+    return score.rule or score.method
 
 
 def print_outcomes(
@@ -157,11 +173,12 @@ def print_outcomes(
     _print_below(f"known from noised messages{_with(record)}", table)
 
 
-def _print_below(title: str, table: Table) -> None:
-    """Print a table below its title, which a narrow table would fold."""
+def _print_below(title: str, table: Table, *notes: str) -> None:
+    """Print a table below its title, which a narrow table would fold, above notes."""
     screen = console()
     screen.print(title, style="italic", markup=False, highlight=False, soft_wrap=True)
-    screen.print(table, "")
+    screen.print(table)
+    screen.print(*notes, "", sep="\n", markup=False, highlight=False)
 
 
 def outcome_words(known: Mapping[str, float]) -> dict[str, str]:

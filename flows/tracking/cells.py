@@ -15,7 +15,7 @@ from curvote.chain.axis import Cell
 from curvote.chain.lookup import system
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part, System
-from curvote.run.config.parts import belonging, parts_of
+from curvote.run.config.parts import Parts, belonging, parts_of
 from curvote.run.config.settings import named
 from curvote.run.history import RunRecord
 from curvote.run.places import there
@@ -25,7 +25,6 @@ from curvote.run.summary import declared
 
 Row = Mapping[str, Any]
 Metrics = dict[str, float]
-Parts = list[tuple[str | None, Part]]
 
 _LONGEST = 250  # letters of a parameter
 
@@ -37,7 +36,8 @@ class Score:
     ``x`` is the axis that stands on the x-axis. ``rank`` is the place of method and
     metric among those that may stand in a headline (of a cell the first that it has
     does), None where the method is none of them. ``called`` is one name for whatever
-    takes that place in the cells of a line. A ``reference`` is what others are held
+    takes that place in the cells of a line, and ``rule`` what was asked to take one. A
+    ``reference`` is what others are held
     against. ``beside`` are the values of ``further`` measures and their standard
     errors, by name.
     """
@@ -52,6 +52,7 @@ class Score:
     rank: tuple[int, int] | None
     called: str
     reference: bool
+    rule: str = ""
     beside: dict[str, float | None] = field(default_factory=dict, hash=False)
     further: dict[str, Metric] = field(default_factory=dict, hash=False)
 
@@ -140,6 +141,7 @@ def _score(parts: Parts, cell: Cell, row: Row) -> Score:
         rank=rank,
         called=method if rank is None else _called(part),
         reference=any(one.reference for one in own.methods if one.name == method),
+        rule=part.rule if rank is not None else "",
         beside={name: row[name] for metric in further for name in metric.columns},
         further={metric.name: metric for metric in further},
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from curvote.flows.output.tables import print_scores
 from curvote.reporting import figures
 from curvote.reporting.data import PageData
 from curvote.reporting.gather import page_data
-from curvote.reporting.words import headline, verdict
+from curvote.reporting.words import headline, tiles, verdict
+from curvote.run.summary import summary
 from tests import plain
 
 PROTOCOLS = ["auto", "votes", "mrma"]
@@ -27,8 +31,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> PageData:
 
 
 def test_the_headline_is_that_of_auto(data: PageData) -> None:
-    """With the arm it took; another arm at another epsilon is the same method."""
-    assert headline(data).startswith("At epsilon 1, auto (direct, mean) errs on")
+    """Whatever it took; another arm at another epsilon is the same method."""
+    assert headline(data).startswith("At epsilon 1, auto errs on")
     assert "at the largest epsilon" not in verdict(data).lower()
 
 
@@ -37,7 +41,7 @@ def test_every_protocol_is_drawn_in_a_panel_of_its_own(data: PageData) -> None:
     drawn = figures.lines(data, data.metrics[0], narrow=False)
     panels = {ax.get_title(): len(ax.containers) for ax in drawn.axes}
     assert list(panels) == ["auto", "votes", "centroid, mrma"]
-    assert panels["auto"] == 3  # mean, two, and the majority
+    assert panels["auto"] == 2  # one line, whatever it took, and the majority
     assert panels["votes"] == 3
     assert panels["centroid, mrma"] == 10
 
@@ -58,3 +62,39 @@ def test_what_auto_took_stands_on_the_page(data: PageData) -> None:
     said = [note for note in data.notes if note.startswith("auto, epsilon")]
     assert len(said) == 3
     assert "N epsilon^2 = 140" in said[0]
+
+
+def test_what_privacy_costs_is_a_line_in_every_panel(tmp_path: Path) -> None:
+    """And no panel of its own; nor is the majority's, which stands in each already.
+
+    Nobody is said to be no better than without privacy: that is what it costs.
+    """
+    clean = {"name": "clean", "label": "no privacy", "train": None}
+    among = ["auto", clean, "majority"]
+    study = plain.of("auto", "clean", given=MANY | {"protocols": among})
+    project = plain.write(tmp_path, tiny=study)
+    record = plain.run(project)
+    data = page_data(project, record)
+    (panel,) = figures.lines(data, data.metrics[0], narrow=False).axes
+    level = [line for line in panel.lines if list(line.get_xdata()) == [0, 1]]
+    assert len(level) == 2  # without privacy, and Bayes'
+    assert "than guessing the larger class" in verdict(data)
+    assert "; a learner without any privacy errs on " in headline(data)
+    at = {name: where for _, _, name, where in tiles(data)}
+    assert at["a learner without any privacy"] == "no epsilon"
+
+
+def test_auto_is_one_row_with_what_it_took_below(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Under its own name, also where a setting has another label."""
+    among = [{"name": "auto", "label": "ours"}, "majority"]
+    study = plain.of("auto", given=MANY | {"protocols": among})
+    project = plain.write(tmp_path, tiny=study)
+    record = plain.run(project)
+    print_scores(record, summary(project, record))
+    printed = capsys.readouterr().out.splitlines()
+    rows = [line.split()[:2] for line in printed if "auto" in line]
+    assert rows == [["ours", "auto"]]
+    took = "ours: mean at epsilon 1; two at epsilon 60, epsilon 100"
+    assert printed[-2:] == [took, ""]

@@ -109,9 +109,12 @@ SIMULATED: Final = """\
     clients: {train: 3000, test: 500}
     project:
       {basis: bspline, size: 4, coordinates: orthonormal, rescale: standard, scale: 0.6}
-    # `auto` takes what the number of clients and epsilon call for; `majority` is what
-    # it must beat.
-    protocols: [auto, majority]
+    # `auto` takes what the number of clients and epsilon call for; a learner on the
+    # numbers themselves shows what privacy costs, the majority what it must beat.
+    protocols:
+      - auto
+      - {name: clean, label: no privacy, learners: [logistic]}
+      - {name: majority, label: nothing learnt}
     epsilon: [0.5, 1, 2, 5]
     replicates: 20
     # schedule: {cron: "0 6 * * 1", timezone: UTC}"""
@@ -135,9 +138,13 @@ _CLOCK = (
     "      # 24, points: 49} with unit: h is a day, stop: 168 a week.",
 )
 _REST = (
-    "    # `auto` takes what the number of clients and epsilon call for; `majority` is",
-    "    # what it must beat.",
-    "    protocols: [auto, majority]",
+    "    # `auto` takes what the number of clients and epsilon call for; a learner on",
+    "    # the numbers themselves shows what privacy costs, the majority what it must",
+    "    # beat.",
+    "    protocols:",
+    "      - auto",
+    "      - {name: clean, label: no privacy, learners: [logistic]}",
+    "      - {name: majority, label: nothing learnt}",
     "    epsilon: [1, 2, 5]  # a client's whole budget; smaller is more private",
     "    replicates: 20      # independent repetitions of this study",
     "    # `curvote serve` runs it by itself, at a time or every so many seconds:",

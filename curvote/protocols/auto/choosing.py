@@ -82,7 +82,8 @@ def _chosen(pipeline: Settings, epsilon: float, choice: Choice) -> Part:
     gate = own.direct.gate or pipeline.protocol in (AUTO, asked.JOINED)
     direct = own.direct.model_copy(update={"gate": gate})
     settings = own.model_copy(update={"epsilon": [epsilon], "direct": direct})
-    return Part(settings, (("epsilon", epsilon),), choice.method, choice.reason)
+    rule = AUTO if pipeline.protocol == AUTO else ""
+    return Part(settings, (("epsilon", epsilon),), choice.method, choice.reason, rule)
 
 
 def _named(pipeline: Settings, protocol: str, arm: str | None) -> Settings:

@@ -21,7 +21,8 @@ __all__ = ["block", "facts"]
 def block(many: Sequence[Here]) -> Iterator[Rows]:
     """Yield the table ``fitted``: each learner on its own draw of training clients.
 
-    Of more than two classes there is one learner, on everybody who would report.
+    Without ``train``, and of more than two classes, there is one, on everybody who
+    would report.
     """
     project = many[0].inputs["project"].facts
     if len(project["classes"]) > 2:
@@ -35,6 +36,9 @@ def block(many: Sequence[Here]) -> Iterator[Rows]:
 
 def _problems(here: Here) -> list[Problem]:
     clients, params = clients_of(here), here.params
+    if params["train.count"] is None:
+        rows = EVERYBODY.rows(clients.roles)
+        return [(clients.z[rows], clients.signs[rows])]
     mine, sizes = clients.roles["train"], (params["train.count"], params["train.size"])
     drawn = mine[draw(here.generator("draw", "train"), len(mine), *sizes)]
     return [(clients.z[rows], clients.signs[rows]) for rows in drawn]

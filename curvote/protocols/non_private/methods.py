@@ -8,10 +8,11 @@ from curvote.chain.measure import Look, Method
 
 CLEAN: Final = Method(
     "clean",
-    "clean",
+    "no privacy",
     "A learner on what clients know, as it is, without any noise.",
     Look("#009e73", "P", size=5.2),
     rank=160,
     study_only=True,
     reference=True,
+    spoken="a learner without any privacy",
 )

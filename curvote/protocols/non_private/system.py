@@ -64,7 +64,8 @@ def _taught(pipeline: Settings) -> Iterator[Problem]:
     """Ask for what there is to learn from, and for learners of so many classes."""
     yield from checks.taught(pipeline)
     if not several(pipeline):
-        yield from checks.trained(pipeline)
+        if pipeline.train is not None:
+            yield from checks.trained(pipeline)
         return
     for index, learner in enumerate(pipeline.learners):
         try:

@@ -147,9 +147,13 @@ def _exactly_one(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
-    if pipeline.intake:
+    away = _away(pipeline)
+    if pipeline.intake or away:
         if pipeline.ledger:
-            message = "with an intake every client keeps a ledger of its own."
+            message = (
+                "where messages come by envelope every client keeps a ledger of its"
+                " own: take `ledger` out; `curvote client init --cap` states its cap."
+            )
             yield Problem(message, ("ledger",))
         return
     if pipeline.ledger is None:
@@ -172,7 +176,22 @@ def _accounts(pipeline: Pipeline) -> Iterator[Problem]:
 
 
 def _envelopes(pipeline: Pipeline) -> Iterator[Problem]:
-    away = pipeline.source.get("name") in DATASETS and remote(pipeline.source)
-    if away == (pipeline.intake is None):
-        message = "a remote source and intake go together: envelopes bring messages."
+    away = _away(pipeline)
+    if away and pipeline.intake is None:
+        message = (
+            "the records stay with their owners, whose messages come by envelope: write"
+            " intake: {}, which waits for everybody who is invited."
+        )
         yield Problem(message, ("source", "name"))
+    elif pipeline.intake and not away:
+        message = (
+            "an intake takes messages about records that are elsewhere: write"
+            " source: {name: remote, points: 50, negative: A, positive: B}, or `ledger`"
+            " in place of `intake` where the records are here."
+        )
+        yield Problem(message, ("source", "name"))
+
+
+def _away(pipeline: Pipeline) -> bool:
+    """Say whether the records stay with their owners."""
+    return pipeline.source.get("name") in DATASETS and remote(pipeline.source)

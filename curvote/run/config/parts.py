@@ -13,6 +13,9 @@ from curvote.protocols.sizes import sized
 from curvote.run.config.schema import Pipeline, pipeline_of
 from curvote.run.config.settings import named, settings
 
+# Parts of a configuration, each with its setting's name.
+Parts = list[tuple[str | None, Part]]
+
 
 def parts(pipeline: Pipeline) -> Iterator[Part]:
     """Yield what settings stand for: sizes first, then what the system makes of each.

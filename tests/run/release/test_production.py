@@ -262,7 +262,10 @@ def test_what_is_real_says_so(released: Project) -> None:
         ({"ledger": None}, "production needs a cap"),
         ({"epsilon": 5}, "more than a client has"),
         ({"mode": "study"}, "only a pipeline with mode: production"),
-        ({"intake": {}}, "remote source and intake go together"),
+        (
+            {"intake": {}},
+            "an intake takes messages about records that are elsewhere: write",
+        ),
         ({"privatize": {"mechanism": "k_rr"}}, "takes labels"),
     ],
 )

@@ -193,3 +193,17 @@ def test_a_kill_before_the_task_is_written_loses_no_key(tmp_path: Path) -> None:
     task.unlink()
     (opened,) = publish(server.project, server.plan().configured, server.plan().steps)
     assert opened.task.read_bytes() == good
+
+
+def test_what_is_missing_for_an_intake_is_said_once(tmp_path: Path) -> None:
+    """By what to write; a ledger of the project would be the wrong advice."""
+    without = {name: own for name, own in FAR.items() if name != "intake"}
+    project = plain.write(tmp_path, **{NAME: without})
+    with pytest.raises(UserError, match=r"write intake: \{\}") as found:
+        plain.plan(project, NAME)
+    assert "ledger" not in str(found.value)
+    project = plain.write(
+        tmp_path, **{NAME: without | {"ledger": production.REAL["ledger"]}}
+    )
+    with pytest.raises(UserError, match="take `ledger` out"):
+        plain.plan(project, NAME)
