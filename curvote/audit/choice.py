@@ -7,10 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, product
 
-from curvote.audit import examples
+from curvote.audit import command_release, examples
 from curvote.audit.broken.gallery import gallery, gallery_names
 from curvote.audit.leaving import Release
-from curvote.audit.lone_release import lone_release
 from curvote.audit.mechanism_subject import MechanismSubject, built
 from curvote.audit.message_subject import of_message
 from curvote.audit.outbox_memo import outbox_memo
@@ -64,7 +63,9 @@ def shipped_names() -> list[str]:
     ``client.protocol.message`` the command that a lone client calls.
     """
     drawn = drawing_names()
-    whole = [f"{way}.{name}" for way in _WHOLE for name in examples.released()]
+    ways = ("outbox", "table")
+    whole = [f"{way}.{name}" for way in ways for name in examples.released()]
+    whole += command_release.names()
     return [*drawn, *wide_names(), *examples.many(), *whole, *servers.names()]
 
 
@@ -83,7 +84,7 @@ def wide_names() -> list[str]:
 _WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
     "outbox": outbox_memo,
     "table": table_release,
-    "client": lone_release,
+    **dict.fromkeys(command_release.KINDS, command_release.command_release),
 }
 
 

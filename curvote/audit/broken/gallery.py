@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from curvote.audit.broken import (
     cells,
     choices,
+    commands,
     gradients,
     labels,
     messages,
@@ -148,6 +149,7 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     **cells.twins(),
     **tables.twins(),
     **servers.twins(),
+    **commands.twins(),
 }
 
 
