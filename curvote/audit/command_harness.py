@@ -43,7 +43,9 @@ def run(entry: Any, asked: dict[str, Any]) -> dict[str, Any]:
     words, complaints = io.StringIO(), io.StringIO()
     tape, planted = Tape(asked["seed"], asked["word"]), nullcontext()
     if asked["planted"]:
-        planted = import_module("curvote.audit.broken.commands").plant(*asked["planted"])
+        planted = import_module("curvote.audit.broken.commands").plant(
+            *asked["planted"]
+        )
     state = {"XDG_STATE_HOME": f"{asked['folder']}/state", "COLUMNS": "200"}
     with (
         mock.patch.dict(os.environ, state),

@@ -163,5 +163,7 @@ def as_set(table: Columns) -> bytes:
 def matrix(table: Columns) -> FloatArray:
     """Return all columns of numbers side by side, by name, (n, k)."""
     named = [np.asarray(table[name]) for name in sorted(table)]
-    columns = [column.astype(np.float64) for column in named if column.dtype.kind != "U"]
+    columns = [
+        column.astype(np.float64) for column in named if column.dtype.kind != "U"
+    ]
     return np.hstack([c.reshape(len(c), -1) for c in columns])

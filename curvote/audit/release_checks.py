@@ -41,7 +41,14 @@ BITS = {"label", "learner", "positive", "none other"}
 def every(release: Release, samples: int, seed: int) -> list[Finding]:
     """Return the finding of each check; without ``samples`` only those of one draw."""
     checks: list[Callable[[Any, int], str | None]]
-    checks = [source, words, noised, forks, observables, *([order, payload] if samples else [])]
+    checks = [
+        source,
+        words,
+        noised,
+        forks,
+        observables,
+        *([order, payload] if samples else []),
+    ]
     if isinstance(release, CommandRelease):
         checks = [envelope, again, refusal, *checks]
     return [Finding(check.__name__, check(release, seed)) for check in checks]
@@ -123,7 +130,9 @@ def noised(release: Release, seed: int) -> str | None:
         own = [matrix({k: t[k] for k in t.keys() - PUBLIC}) for t in tables]
         still = np.ptp(np.stack(own), axis=0) == 0
         if still.any():
-            return f"{still.sum()} of {still.size} numbers are the same in {draws} draws"
+            return (
+                f"{still.sum()} of {still.size} numbers are the same in {draws} draws"
+            )
     return None
 
 
@@ -168,7 +177,9 @@ def envelope(release: CommandRelease, seed: int) -> str | None:
 def again(release: CommandRelease, seed: int) -> str | None:
     """Ask whether a second call, of another record too, leaves every byte as it was."""
     for name, one, other in release.neighbours()[:2]:
-        first, *more = release.calls([one, one, other], [Tape(seed + i) for i in range(3)])
+        first, *more = release.calls(
+            [one, one, other], [Tape(seed + i) for i in range(3)]
+        )
         if any(left.files != first.files for left in more):
             return f"{name}: a second call changes what lies in the outbox"
         if more[0].facts["exit code"] or more[1].facts["exit code"]:
