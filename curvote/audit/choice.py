@@ -153,9 +153,10 @@ def drawn(name: str, seed: int) -> tuple[str, float]:
     takes |= name in names() and issubclass(kind(name), LabelMechanism)
     more = f"{_base(name)}@{rng.integers(3, 13)}"
     try:
-        return (more, epsilon) if takes and shipped(more, epsilon) else (name, epsilon)
+        shipped(more if takes else name, epsilon)
     except UserError:  # a form of two classes
         return name, epsilon
+    return more if takes else name, epsilon
 
 
 def checked(given: Sequence[str]) -> list[str]:

@@ -444,7 +444,7 @@ class HospitalRelease(CommandRelease):
     def neighbours(self) -> list[tuple[str, People, People]]:
         """Return tables of which one record differs: its class, place, or both."""
         n, rng = self.sizes[-1], np.random.default_rng(1)
-        base = self._of(rng.random((n, self.task.d)), np.arange(n) % 2.0)
+        base = self._of(rng.random((n, self.task.d)), (np.arange(n) % 2).astype(float))
         labels, curves = base.labels.copy(), base.curves.copy()
         labels[0] = len(self.task.classes) - 1 - labels[0]
         curves[0] = 1e6
@@ -528,7 +528,7 @@ def command_release(name: str, epsilon: float) -> CommandRelease:
     way, _, what = name.partition(".")
     made, command, sizes = KINDS[way]
     if made is HospitalRelease:
-        task = servers.task(what, Level(epsilon))
+        task: Any = servers.task(what, Level(epsilon))
         budget = task.spends(sizes[-1])
     else:
         task = examples.named(what, epsilon)

@@ -15,9 +15,11 @@ from curvote.entropy import SeededEntropy
 from curvote.privacy import Budget
 
 # Round numbers, and ln 2 and ln 3: what documentation and papers name.
-TYPED = (0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0, 1.1, 1.2, 1.25)
-TYPED += (1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
-TYPED += (0.6931471805599453, 1.0986122886681098)
+TYPED: tuple[float, ...] = (
+    *(0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0, 1.1, 1.2, 1.25),
+    *(1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0),
+    *(0.6931471805599453, 1.0986122886681098),
+)
 # Half the noise shows in so many at each; tables have fewer.
 CLIENTS, TABLES = 2000, 60
 ALPHA = 1e-10

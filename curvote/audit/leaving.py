@@ -17,8 +17,7 @@ from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.protocols.message import Known, Message, knowledge
-from curvote.task import Task
+from curvote.protocols.message import Known, knowledge
 from curvote.validate import FloatArray
 
 
@@ -68,8 +67,8 @@ class Release(ABC):
 
     shuffled: ClassVar[bool] = True
 
-    task: Task
-    message: Message
+    task: Any
+    message: Any
     name: str
     params: Mapping[str, Any]
     budget: Budget

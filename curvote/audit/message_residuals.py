@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from curvote.representation.direction import Whitening
 from curvote.representation.simplex import codes
 from curvote.task import Task
 from curvote.validate import FloatArray
+
+if TYPE_CHECKING:
+    from curvote.mechanisms.base import LabelMechanism
 
 
 def of(
@@ -144,7 +147,9 @@ def _code(
 ) -> FloatArray | None:
     """Of codes, by a mechanism that is built from the task's words alone."""
     given = {"n_classes": len(task.classes), **task.params}
-    mechanism = make(task.encoder, epsilon=task.epsilon, **given)
+    mechanism = cast(
+        "LabelMechanism", make(task.encoder, epsilon=task.epsilon, **given)
+    )
     noised = np.asarray(sent["code"]).astype(mechanism.dtype)
     return residuals.of(mechanism, known.labels, noised, rng)
 
@@ -155,7 +160,7 @@ def _sums(
     """Of noise on the sums of one table, with the sigma of the claim."""
     from curvote.audit.servers.subject import of_noise
 
-    message = message_of(task)
+    message: Any = message_of(task)
     sigma = message.noise(task, len(known.z)).sigma
     noise = sent["values"] - message.sums(task, known)
     return of_noise(noise, np.array([[sigma]]), rng)

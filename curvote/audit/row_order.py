@@ -48,7 +48,8 @@ def placed(release: Release, people: People, seed: int) -> tuple[FloatArray, Lef
     if found is None:
         return np.full(len(people), np.nan), left
     if not release.shuffled:
-        return np.arange(len(next(iter(left.rows.values())))), left
+        rows = len(next(iter(left.rows.values())))
+        return np.arange(rows, dtype=np.float64), left
     before, after = (matrix(table) for table in (found[0], left.rows))
     # Equal rows may be anybody's of those who sent them.
     ties = np.random.default_rng(seed).permutation(len(people))
