@@ -12,13 +12,13 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from curvote.classes import Classes
 from curvote.classifier import Linear, places_named
 from curvote.errors import InternalError
-from curvote.named_columns import matrix
+from curvote.named_columns import OfRecords
 from curvote.representation.encoding import Encoding
 
 Array = NDArray[np.float64]
 
 
-class CurveClassifier(ClassifierMixin, BaseEstimator):
+class CurveClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     """A finished linear classifier of raw records: all its parts are public.
 
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
@@ -98,10 +98,16 @@ class CurveClassifier(ClassifierMixin, BaseEstimator):
 
         Of two classes above 0 is the positive one, of more the largest names the class.
         """
-        encoding = Encoding.from_json(self.encoding)
-        line = Linear(self.coef, self.intercept, encoding.feature_map)
-        return line.decision(encoding.features(matrix(X, self.columns)))
+        return self._answered(X, self._scores)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return np.asarray(self.classes_[places_named(self.decision_function(X))])
+        return self._answered(X, self._named)
+
+    def _named(self, values: Array) -> NDArray[Any]:
+        return np.asarray(self.classes_[places_named(self._scores(values))])
+
+    def _scores(self, values: Array) -> Array:
+        encoding = Encoding.from_json(self.encoding)
+        line = Linear(self.coef, self.intercept, encoding.feature_map)
+        return line.decision(encoding.features(values))

@@ -10,7 +10,9 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "skfda": "scikit-fda",
     "ruamel": "ruamel-yaml",
+    "_ruamel_yaml_clibz": "ruamel-yaml-clib",
 }
+_HIDDEN = {"_ruamel_yaml_clibz"}  # modules whose own name tells nobody anything
 _REQUIRED = re.compile(r"([\w.-]+)(?:\[([\w,]+)\])?.*; extra == [\"'](\w+)[\"']")
 _OWN = "curvote"
 
@@ -23,7 +25,8 @@ def cure(error: ModuleNotFoundError, least: str = "") -> str | None:
     """
     module = (error.name or "").partition(".")[0]
     found = least if brings(least, module) else _first(module)
-    return found and f"{module} is not installed: pip install 'curvote[{found}]'"
+    shown = _DISTRIBUTIONS[module] if module in _HIDDEN else module
+    return found and f"{shown} is not installed: pip install 'curvote[{found}]'"
 
 
 def brings(extra: str, module: str) -> bool:

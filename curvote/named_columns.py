@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,8 +12,68 @@ from numpy.typing import NDArray
 
 from curvote.errors import UserError
 from curvote.representation.functional import curves
+from curvote.table_file import lines
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """What a model reads of a table: the numbers (m, p) of the records in n rows.
+
+    ``of`` (n,) is the place of each row's record, -1 where a row is of no use, and
+    ``reasons`` say of which rows (n,) why.
+    """
+
+    values: Array
+    of: NDArray[np.int64]
+    reasons: dict[str, NDArray[np.bool_]]
+
+
+class OfRecords:
+    """A finished classifier of raw records, which carries their ``form``.
+
+    Its methods take arrays (n, T), DataFrames with the ``columns`` (T,) in any order,
+    or, where there is a form, tables as training read them: texts, missing cells and
+    further columns. As many answers come out as rows went in; a row that is of no use
+    has None, or NaN for a number, and a warning says which and why.
+    """
+
+    columns: list[str]
+    # Its `raw` columns, and `read`, which makes `Taken` of a table: see datasets/own.
+    form: Any = None  # that of a model of an earlier version, too
+
+    def _answered(self, X: Any, answer: Callable[[Array], Any]) -> NDArray[Any]:
+        """Return what ``answer`` says of the records' numbers, a row for each of X."""
+        form = self.form
+        if form is None or not hasattr(X, "columns") or not _raw(X, form, self.columns):
+            return np.asarray(answer(matrix(X, self.columns)))
+        taken = form.read(X, self.columns)
+        lost = taken.of < 0
+        if lost.any():
+            reasons = taken.reasons.items()  # and nothing of what stands in a row
+            words = "; ".join(f"{what} in {lines(X, rows)}" for what, rows in reasons)
+            if lost.all():
+                raise UserError(f"no row can be used: {words}.")
+            warnings.warn(
+                f"{int(lost.sum())} of {len(lost)} rows have no answer: {words}.",
+                UserWarning,
+                stacklevel=3,
+            )
+        answers = np.asarray(answer(taken.values))
+        if not lost.any():
+            return np.asarray(answers[taken.of])
+        numbers = answers.dtype.kind == "f"
+        kind, empty = (np.float64, np.nan) if numbers else (object, None)
+        every = np.full((len(lost), *answers.shape[1:]), empty, dtype=kind)
+        every[~lost] = answers[taken.of[~lost]]
+        return every
+
+
+def _raw(X: Any, form: Any, columns: list[str]) -> bool:
+    """Say whether a table is raw; one with all the model's numbers need not be."""
+    given = {_text(name) for name in X.columns}
+    return {*form.raw} <= given or not {*columns} <= given
 
 
 def grid_names(grid: Iterable[float]) -> list[str]:
@@ -29,6 +91,9 @@ def chosen(X: Any, columns: list[str]) -> Any:
             f"{len(missing)} columns are missing, such as {missing[0]!r}; there must be"
             f" {len(columns)}, by name: {wanted} .. {columns[-1]!r}."
         )
+    twice = [name for name in columns if given.count(name) > 1]
+    if twice:
+        raise UserError(f"{given.count(twice[0])} columns are called {twice[0]!r}.")
     return X.set_axis(given, axis=1)[columns]
 
 

@@ -37,7 +37,7 @@ class Problems:
     def at(self, frame: Table, wrong: NDArray[np.bool_], words: str) -> None:
         """Note what is wrong with some rows of a table, if any are."""
         if wrong.any():
-            self.add(f"{words} in {_lines(frame, wrong)}")
+            self.add(f"{words} in {lines(frame, wrong)}")
 
     def check(self) -> None:
         """Refuse (UserError) the table with all its problems."""
@@ -201,11 +201,14 @@ def _text(cell: Any) -> str:
     return str(cell).strip()
 
 
-def _lines(frame: Table, wrong: NDArray[np.bool_]) -> str:
+def lines(frame: Table, wrong: NDArray[np.bool_]) -> str:
+    """Return which lines, or else rows from 1 on, are wrong: some of them."""
     if isinstance(frame, Cells):
         unit, known = "line", frame.places
-    else:
+    elif frame.index.name in {"line", "row"}:
         unit, known = str(frame.index.name), frame.index.to_numpy()
+    else:
+        unit, known = "row", np.arange(1, len(frame) + 1)
     places = known[wrong]
     shown = ", ".join(map(str, places[:SHOWN]))
     more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""

@@ -1,12 +1,51 @@
-"""Python's filters of warnings, which all threads of a process share.
+"""What is warned of, and Python's filters of warnings, which all threads share.
 
-Whoever changes them or listens to what is warned of holds `FILTERS` meanwhile:
+Whoever changes the filters or listens to what is warned of holds `FILTERS` meanwhile:
 otherwise one thread hears what another does, or leaves its filters to everybody.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import Final
+import warnings
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 FILTERS: Final = threading.RLock()
+MANY_OUTSIDE: Final = 0.01  # of a column's values; `check` of a file remarks on it, too
+_COLUMNS = 5  # that a warning names
+
+
+def warn_outside(
+    values: ArrayLike,
+    ends: tuple[ArrayLike, ArrayLike],
+    names: Sequence[Any],
+    what: str,
+    *,
+    most: float = MANY_OUTSIDE,
+    depth: int = 3,
+) -> None:
+    """Warn, ``depth`` calls up, of columns that lie outside their public ends.
+
+    ``values`` are (n, d), each end (d,) or a number; ``what`` says what becomes of
+    values outside, and what to state, where they are more than the share ``most`` of a
+    column. Shares are the data's own, without noise: they are for the holder of the
+    data who made the call, and nothing may keep them.
+    """
+    lower, upper = ends
+    found = np.asarray(values)
+    share = ((found < lower) | (found > upper)).mean(axis=0)
+    beyond = [int(i) for i in np.argsort(-share, kind="stable") if share[i] > most]
+    if not beyond:
+        return
+    told = ", ".join(f"{names[i]} {100 * share[i]:.1f} %" for i in beyond[:_COLUMNS])
+    more = f" and {len(beyond) - _COLUMNS} more" * (len(beyond) > _COLUMNS)
+    warnings.warn(
+        f"values outside of what is stated ({told}{more}): {what} These shares are read"
+        " from the data without noise: they are for its holder, and stand in no model.",
+        UserWarning,
+        stacklevel=depth,
+    )

@@ -42,6 +42,15 @@ REMOTE: dict[str, Any] = {
     "epsilon": 2,
     "intake": {},
 }
+# What a hospital states of its table without it.
+FORM = """
+id: patient
+label: disease
+classes: [no, yes]
+columns:
+  age: {unit: years, bounds: [20, 90]}
+  chol: {unit: mg/dl, bounds: [100, 400]}
+"""
 N = 60
 
 
@@ -102,10 +111,13 @@ class Hospital:
         env = {"XDG_STATE_HOME": str(self.root / "state")}
         return CliRunner().invoke(cli_client.app, words, env=env)
 
-    def init(self, *words: str) -> None:
-        """Set the caps, once."""
-        done = self.client("init", "--ledger", str(self.ledger), *words)
-        assert done.exit_code == 0, done.output
+    def init(self, *words: str, ledger: Path | None = None) -> None:
+        """Set the caps and the form of the table, once."""
+        form = self.root / "form.yaml"
+        form.write_text(FORM)
+        own = ["--ledger", str(ledger or self.ledger), "--form", str(form)]
+        done = self.client("init", *own, *words)
+        assert done.exit_code == 0, (done.output, done.exception)
 
     def release(self, *more: str, **changes: Any) -> Result:
         """Run `curvote client release`."""
@@ -114,7 +126,7 @@ class Hospital:
         given |= {"label": "disease", "id": "patient", "outbox": self.root / "outbox"}
         given |= changes
         words = [w for k, v in given.items() if v is not None for w in (f"--{k}", v)]
-        return self.client("release", *map(str, words), *more)
+        return self.client("release", *map(str, words), "--yes", *more)
 
     def released(self, *more: str, **changes: Any) -> dict[str, Any]:
         """Release, and return what the command says as JSON."""
@@ -127,7 +139,7 @@ class Hospital:
         """Return why nothing was released; nothing was reserved, nothing lies about."""
         before = self.state()
         done = self.release(*more, **changes)
-        assert isinstance(done.exception, UserError), done.output
+        assert isinstance(done.exception, UserError), (done.output, done.exception)
         assert self.state() == before
         return str(done.exception)
 

@@ -22,6 +22,7 @@ N = 44
 ALONE = 4  # so many of them keep their label themselves
 CLASSES = ("low", "mid", "high")
 TOWNS = ("north", "south")
+FORM = "{id: record, label: label, classes: [low, mid, high]}"
 SOURCE: dict[str, Any] = {
     "name": "remote_labels",
     "path": "people.csv",
@@ -107,16 +108,25 @@ class Keeper:
     def table(self, labels: pd.DataFrame, *words: str, **changes: Any) -> Result:
         """Run it with a table of labels, and the invitations of a folder."""
         labels.to_csv(self.root / "labels.csv", index=False)
+        self.state(FORM)
         given = {"table": self.root / "labels.csv"}
         given |= {"invitations": self.root / "invitations"} | changes
         return self._run(given, words)
+
+    def state(self, text: str) -> None:
+        """Settle the form of the table."""
+        (self.root / "form.yaml").write_text(text)
+        env = {"XDG_STATE_HOME": str(self.root / "state")}
+        argv = ["form", str(self.root / "form.yaml"), "--ledger", str(self.ledger)]
+        done = CliRunner().invoke(cli_client.app, argv, env=env)
+        assert done.exit_code == 0, (done.output, done.exception)
 
     def _run(self, given: dict[str, Any], words: tuple[str, ...]) -> Result:
         given = {"task": self.root / "task.json", "ledger": self.ledger} | given
         given = {"outbox": self.outbox} | given
         options = [w for k, v in given.items() if v is not None for w in (f"--{k}", v)]
         env = {"XDG_STATE_HOME": str(self.root / "state")}
-        argv = ["label", *map(str, options), *words]
+        argv = ["label", *map(str, options), "--yes", *words]
         return CliRunner().invoke(cli_client.app, argv, env=env)
 
     def entries(self) -> list[Entry]:

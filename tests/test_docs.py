@@ -25,6 +25,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
     [
         ("docs/library.md", "TransferKernelClassifier"),
         ("docs/library.md", "private_score"),
+        ("docs/library.md", "FrozenEstimator"),
         ("docs/transfer.md", "combine"),
         ("docs/utility.md", "quantify"),
     ],

@@ -31,6 +31,7 @@ from curvote.audit.servers import examples as servers
 from curvote.audit.servers import neighbours
 from curvote.audit.tape import Given, Tape
 from curvote.chain.stage import Columns
+from curvote.client.form import Column, Form, settle
 from curvote.client.ledger import Ledger
 from curvote.client.outbox import BATCH
 from curvote.client.standing import POPULATION
@@ -54,10 +55,12 @@ HOSPITAL = (3, 17)
 # A fault of `curvote.audit.broken.commands`, by its name, and a seed.
 Plant = tuple[str, int]
 # Why a command refuses, and how it is brought to that (`CommandRelease.calls`).
-REFUSALS: Mapping[str, Mapping[str, Any]] = {
+Refusals = Mapping[str, Mapping[str, Any]]
+REFUSALS: Refusals = {
     "a cap that is too small": {"share": 0.5},
     "an invitation to another task": {"stranger": True},
 }
+OF_TABLES = {"a form with another class": {"more": ("another",)}}
 
 
 class Harness:
@@ -99,6 +102,11 @@ class CommandRelease(Release):
     plant: Callable[[CommandRelease, People], Plant] | None = None
 
     shuffled: ClassVar[bool] = False
+
+    @property
+    def refusals(self) -> Refusals:
+        """Why the command refuses, and how it is brought to that (`calls`)."""
+        return REFUSALS
 
     @abstractmethod
     def invited(self, people: People) -> list[Invitation]:
@@ -147,6 +155,7 @@ class CommandRelease(Release):
         child: bool = False,
         share: float = 1.0,
         stranger: bool = False,
+        more: Sequence[str] = (),
     ) -> list[Left]:
         invited = self.invited(people[0])
         if stranger:
@@ -154,7 +163,8 @@ class CommandRelease(Release):
         found = []
         with TemporaryDirectory() as name:
             folder = Path(name)
-            self._consent(folder, len(people[0]), share)
+            stated = [*self.task.classes, *more]
+            self._consent(folder, len(people[0]), share, stated)
             for those, tape in zip(people, tapes, strict=True):
                 planted = self.plant(self, those) if self.plant else None
                 heard = harness(
@@ -169,12 +179,21 @@ class CommandRelease(Release):
                 found.append(self._left(heard, folder, invited))
         return found
 
-    def _consent(self, folder: Path, n: int, share: float) -> None:
-        """Set the cap: what one release costs each, or a ``share`` of that."""
+    def _consent(
+        self, folder: Path, n: int, share: float, classes: Sequence[str]
+    ) -> None:
+        """Set the cap, what a ``share`` of one release costs each, and the form."""
         budget = self.task.spends(n)
         cap = Budget(share * budget.epsilon, budget.delta)
         with Ledger(folder / "ledger.sqlite") as ledger:
             ledger.set_up(POPULATION, cap)
+            if stated := self.form(classes):
+                settle(ledger, stated)
+
+    def form(self, classes: Sequence[str]) -> Form | None:
+        """Return what the owner states of a table with such classes, if it has one."""
+        del classes
+        return None
 
     def _argv(
         self, folder: Path, people: People, invited: Sequence[Invitation]
@@ -190,7 +209,7 @@ class CommandRelease(Release):
         given |= {"ledger": str(folder / "ledger.sqlite")}
         given |= {"outbox": str(folder / OUTBOX)}
         words = [f"--{option}={value}" for option, value in given.items()]
-        return ["client", self.command, *words]
+        return ["client", self.command, "--yes", *words]
 
     def _left(
         self, heard: dict[str, Any], folder: Path, invited: Sequence[Invitation]
@@ -326,6 +345,16 @@ class LabelRelease(CommandRelease):
     def _registry(self) -> bool:
         return max(self.sizes) > 1
 
+    @property
+    def refusals(self) -> Refusals:
+        """Why the command refuses: a registry's form, too."""
+        return {**REFUSALS, **OF_TABLES} if self._registry else REFUSALS
+
+    def form(self, classes: Sequence[str]) -> Form | None:
+        """Return the form of a registry's table."""
+        stated = Form(id=RECORD, label="label", classes=tuple(classes))
+        return stated if self._registry else None
+
     def files(
         self, people: People, invited: Sequence[Invitation]
     ) -> dict[str, tuple[str, str]]:
@@ -425,9 +454,23 @@ class HospitalRelease(CommandRelease):
         return {"table": ("t.csv", _csv(header, rows)), "invitation": _one(invited)}
 
     def options(self, people: People) -> dict[str, str]:
-        """Return which columns hold classes and names."""
+        """Return nothing: the form says which columns hold classes and names."""
         del people
-        return {"label": "label", "id": "person"}
+        return {}
+
+    @property
+    def refusals(self) -> Refusals:
+        """Why the command refuses: the table's form, too."""
+        return {**REFUSALS, **OF_TABLES}
+
+    def form(self, classes: Sequence[str]) -> Form:
+        """Return the form of the table: the task's bounds are the owner's."""
+        columns = {
+            each.name: Column(bounds=(each.lower, each.upper))
+            for each in self.task.features
+        }
+        given = {"id": "person", "label": "label", "columns": columns}
+        return Form(classes=tuple(classes), **given)
 
     def known(self, people: People) -> Known:
         """Return the whole table, of which there is one message."""
@@ -452,6 +495,7 @@ class HospitalRelease(CommandRelease):
             ("another class", base, replace(base, labels=labels)),
             ("another record", base, replace(base, labels=labels, curves=curves)),
             ("one class for all", base, replace(base, labels=np.zeros(n))),
+            ("all beyond the bounds", base, replace(base, curves=base.curves + 1e6)),
         ]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from curvote.audit import interior, lags, message_residuals
-from curvote.audit.command_release import REFUSALS, CommandRelease
+from curvote.audit.command_release import CommandRelease
 from curvote.audit.leaving import People, Release, drawn_from, matrix, people_of
 from curvote.audit.row import Finding
 from curvote.audit.row_order import LARGE, order, placed
@@ -189,8 +189,8 @@ def again(release: CommandRelease, seed: int) -> str | None:
 
 def refusal(release: CommandRelease, seed: int) -> str | None:
     """Ask whether a refused call leaves nothing behind and says the same to all."""
-    for why, how in REFUSALS.items():
-        for name, *pair in release.neighbours()[:2]:
+    for why, how in release.refusals.items():
+        for name, *pair in release.neighbours():
             seen = [release.calls([p], [Tape(seed)], **how)[0] for p in pair]
             if any(left.files for left in seen):
                 return f"{why}: something lies in the outbox"

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from curvote import table_file
 from curvote.client import table
+from curvote.client.form import Form
 from curvote.table_file import Problems
 
+# What a registry's columns are called unless its form says otherwise.
 RECORD: Final = "record"
 LABEL: Final = "label"
 
@@ -31,18 +33,21 @@ class Labels:
     notes: tuple[str, ...]
 
 
-def read_labels(path: Path, classes: Sequence[str]) -> Labels:
-    """Return the labels in the columns record and label of the table at ``path``.
+def read_labels(path: Path, form: Form, classes: Sequence[str]) -> Labels:
+    """Return the labels of the table at ``path`` as places among a task's classes.
 
-    UserError, every problem at once, with lines: a column that is not there or stands
-    twice, no row, a record that is empty or stands twice, a label that is no class.
+    UserError, every problem at once, with lines, and the same whatever a task asks
+    for: a column of the form that is not there or stands twice, no row, a record that
+    is empty or stands twice, a label that is no class of the form.
     """
+    record = RECORD if form.id is None else form.id
     frame, problems = table_file.given(path), Problems(path)
     if not len(frame):
         problems.add("it has no row")
-    if table_file.missing(frame, [RECORD, LABEL], problems):
+    if table_file.missing(frame, [record, form.label], problems):
         problems.check()
-    names = table.names(frame, RECORD, problems)
-    places = table.places(frame, LABEL, classes, problems)
+    names = table.names(frame, record, problems)
+    own = table.places(frame, form.label, form.classes, problems)
     problems.check()
+    places = table.renamed(form.classes, classes)[own]
     return Labels(names, places, tuple(table.absent(places, classes)))

@@ -34,6 +34,7 @@ from curvote.task import Asked
 __all__ = ["Answer", "Books", "latest", "recover", "release", "release_each"]
 
 Draw = Callable[[], dict[str, Any]]
+Settle = Callable[[Ledger], None]
 _NOTHING: Facts = MappingProxyType({})
 # So many messages go through each step of their releases together.
 BATCH = 200
@@ -67,13 +68,14 @@ def release(
     clients: Sequence[str] = (),
     told: Facts = _NOTHING,
     seal_to: str | None = None,
+    settle: Settle | None = None,
 ) -> Path:
     """Publish a sender's message for ``task`` in ``outbox`` and return its envelope.
 
     The case of one of `release_each`.
     """
     answer = Answer(draw, invitation, sender, number, clients)
-    given: dict[str, Any] = {"told": told, "seal_to": seal_to}
+    given: dict[str, Any] = {"told": told, "seal_to": seal_to, "settle": settle}
     (path,) = release_each([answer], task=task, books=books, outbox=outbox, **given)
     return path
 
@@ -86,6 +88,7 @@ def release_each(
     outbox: Path,
     told: Facts = _NOTHING,
     seal_to: str | None = None,
+    settle: Settle | None = None,
 ) -> list[Path]:
     """Publish messages for ``task`` in ``outbox``, and return their envelopes.
 
@@ -97,13 +100,14 @@ def release_each(
     before an error stay.
 
     ``seal_to`` is the key of the signed task that envelopes are closed to; ``told`` are
-    further facts for the ledger.
+    further facts for the ledger. ``settle`` writes down what the owner agreed to, in
+    the transaction of the first reservation: what is refused before it settles nothing.
 
     UserError, and nothing is drawn: an invitation to another task, or one used for
     another release, from whatever ledger; no room, or too much delta; a release whose
     file was altered, was sent away, or of which nobody knows whether it left.
     """
-    here, desk = outbox.resolve(), _Desk(task, books, told, seal_to)
+    here, desk = outbox.resolve(), _Desk(task, books, told, seal_to, settle)
     wanted = [*answers]
     for answer in wanted:
         _refuse_other_task(answer.invitation, task)
@@ -134,6 +138,7 @@ class _Desk:
     books: Books
     told: Facts
     seal_to: str | None
+    settle: Settle | None
 
     def released(
         self, answers: Sequence[Answer], here: Path, used: set[str]
@@ -142,7 +147,9 @@ class _Desk:
         found = [
             self._known(each, here) or self._begun(each, here, used) for each in answers
         ]
-        _publish([one for one in found if isinstance(one, _Begun)], here, self.books)
+        begun = [one for one in found if isinstance(one, _Begun)]
+        if begun:
+            _publish(begun, here, self.books, self.settle)
         return [one.place.final if isinstance(one, _Begun) else one for one in found]
 
     def _known(self, answer: Answer, here: Path) -> Path | None:
@@ -214,7 +221,9 @@ def released_before(
     return known if known is not None and known.counts else None
 
 
-def _publish(begun: Sequence[_Begun], outbox: Path, books: Books) -> None:
+def _publish(
+    begun: Sequence[_Begun], outbox: Path, books: Books, settle: Settle | None
+) -> None:
     """Reserve, draw, write, rename, confirm; a kill between any two is recoverable.
 
     The empty files come before the reservations: a reserved release with neither file
@@ -228,7 +237,7 @@ def _publish(begun: Sequence[_Begun], outbox: Path, books: Books) -> None:
         for place in places:
             place.temporary.touch(exist_ok=False)
         sync_folder(outbox)
-        _reserve(begun, books)
+        _reserve(begun, books, settle)
         for one in begun:
             _write(one.place.temporary, one.make())
     except (UserError, KeyboardInterrupt):
@@ -243,10 +252,12 @@ def _publish(begun: Sequence[_Begun], outbox: Path, books: Books) -> None:
             confirm(books[0], place.release, place.final)
 
 
-def _reserve(begun: Sequence[_Begun], books: Books) -> None:
+def _reserve(begun: Sequence[_Begun], books: Books, settle: Settle | None) -> None:
     """Count releases in the ledger, then claim their invitations for all ledgers."""
     ledger, register = books
     with ledger.together(len(begun)):
+        if settle is not None:
+            settle(ledger)
         for one in begun:
             given: dict[str, Any] = {"population": POPULATION, "facts": one.facts}
             ledger.reserve(one.place.release, one.about, one.budget, **given)

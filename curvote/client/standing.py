@@ -6,6 +6,7 @@ None of them ever comes from a task.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -113,6 +114,24 @@ def begin(ledger: Ledger, wanted: Wanted) -> Standing:
     _refuse_change(now, then)
     then.write(ledger)
     return then
+
+
+def refuse_strangers(ledger: Ledger, records: Sequence[str]) -> None:
+    """Refuse records most of which are new while known ones are gone: UserError.
+
+    Ids that another program wrote, or of another column, would give the same people a
+    second budget; nobody but the owner can know that they are others.
+    """
+    n, known = len(records), ledger.n_spent(POPULATION)
+    there = ledger.overlap(POPULATION, records)
+    new, gone = n - there, known - there
+    if 2 * new > n and gone and gone >= min(new, known / 2):
+        raise UserError(
+            f"{new} of {n} records are new to your ledger, while {gone} of its {known}"
+            " known ones are gone: if these are the same people under other ids, name"
+            " them as before. Only if they are other people: --new-people. Nothing was"
+            " drawn."
+        )
 
 
 def raised(

@@ -1,7 +1,7 @@
-"""A sender's table as it was given, checked against the public form of its records.
+"""A sender's table as it was given, checked against the form that its owner stated.
 
-A complaint goes to whoever holds the table, and to nobody else: the server learns
-nothing from it.
+What a task asks for has no say in what is complained of, so that a complaint, which
+goes to the owner alone, tells a server nothing even where its absence is seen.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from curvote import table_file
+from curvote.client.form import Form
 from curvote.client.words import listed, printable
 from curvote.identifier import normal
 from curvote.table_file import Problems, Table
@@ -21,8 +22,6 @@ from curvote.table_file import Problems, Table
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 Bounded = Sequence[tuple[str, float, float]]
-# More of a column outside its bounds than that: it is of another unit.
-MOST_OUTSIDE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,33 +39,33 @@ class Records:
 
 
 def read_records(
-    path: Path, features: Bounded, classes: Sequence[str], label: str, id_: str | None
+    path: Path, form: Form, features: Bounded, classes: Sequence[str]
 ) -> Records:
-    """Return the records of the table at ``path``, its columns matched by name.
+    """Return what a task asks of the table at ``path``, whose ``form`` it fits.
 
-    ``features`` are (name, lower, upper), ``label`` and ``id_`` name columns; without
-    an id a record is called by its row. UserError, every problem at once, with lines: a
-    column that is not there or stands twice, no row, a cell that is no finite number, a
-    column of which most lies outside its bounds, a label that is no class, an id that
-    is empty or stands twice.
+    ``features`` are (name, lower, upper) and ``classes`` those of the task; without an
+    id a record is called by its row. UserError, every problem at once, with lines, and
+    the same whatever a task asks for: a column of the form that is not there or stands
+    twice, no row, a cell that is no finite number, a label that is no class of the
+    form, an id that is empty or stands twice.
     """
     frame, problems = table_file.given(path), Problems(path)
-    wanted = [name for name, _, _ in features]
-    own = [label, *([] if id_ is None else [id_])]
     if not len(frame):
         problems.add("it has no row")
-    table_file.missing(frame, [*wanted, *own], problems)
-    there = [each for each in features if _once(frame, each[0])]
-    values = table_file.numbers(frame, [name for name, _, _ in there], problems)
-    notes = [*_bounded(values, there, problems)]
+    own = [form.label, *([] if form.id is None else [form.id])]
+    table_file.missing(frame, [*form.columns, *own], problems)
+    there = [name for name in form.columns if _once(frame, name)]
+    every = table_file.numbers(frame, there, problems)
     codes = np.zeros(len(frame), dtype=np.int64)
-    if _once(frame, label):
-        codes = places(frame, label, classes, problems)
-        notes += absent(codes, classes)
+    if _once(frame, form.label):
+        codes = places(frame, form.label, form.classes, problems)
     ids = [f"row {row}" for row in range(1, len(frame) + 1)]
-    if id_ is not None and _once(frame, id_):
-        ids = names(frame, id_, problems)
+    if form.id is not None and _once(frame, form.id):
+        ids = names(frame, form.id, problems)
     problems.check()
+    values = every[:, [there.index(name) for name, _, _ in features]]
+    codes = renamed(form.classes, classes)[codes]
+    notes = [*_clipped(values, features), *absent(codes, classes)]
     return Records(values, codes, ids, tuple(notes))
 
 
@@ -74,15 +73,19 @@ def _once(frame: Table, name: str) -> bool:
     return list(frame.columns).count(name) == 1
 
 
-def _bounded(values: Array, features: Bounded, problems: Problems) -> Iterable[str]:
-    """Note columns that are of another unit; yield what is clipped of the others."""
+def _clipped(values: Array, features: Bounded) -> Iterable[str]:
+    """Yield what is clipped of each column, for the owner's eyes."""
     for column, (name, lower, upper) in zip(values.T, features, strict=True):
         out = int(((column < lower) | (column > upper)).sum())
-        words = f"{out} of {len(column)} values lie outside {lower:g} to {upper:g}"
-        if out > MOST_OUTSIDE * len(column):
-            problems.add(f"{name}: {words}; is it in another unit?")
-        elif out:
+        if out:
+            words = f"{out} of {len(column)} values lie outside {lower:g} to {upper:g}"
             yield f"{printable(name)}: {words} and are clipped"
+
+
+def renamed(own: Sequence[str], asked: Sequence[str]) -> Codes:
+    """Return the place among the task's classes of each of the form's, (K,)."""
+    known = {normal(name): place for place, name in enumerate(asked)}
+    return np.array([known[normal(name)] for name in own], dtype=np.int64)
 
 
 def places(

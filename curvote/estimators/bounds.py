@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from curvote import validate
 from curvote.errors import UserError
+from curvote.warned import warn_outside
 
 Array = NDArray[np.float64]
 
@@ -40,6 +42,17 @@ def between(bounds: Any, d: int) -> tuple[Array, Array]:
             " upper one."
         )
     return lower, upper
+
+
+def warn_clipped(
+    values: Array, bounds: tuple[Array, Array], names: Sequence[Any], depth: int = 4
+) -> None:
+    """Warn the holder of ``values`` (n, d), ``depth`` calls up, of what bounds clip."""
+    what = (
+        "they count as lying on the bounds, so how they differ is lost. State"
+        " bounds=(lower, upper), in the units of the data and known without it."
+    )
+    warn_outside(values, bounds, names, what, depth=depth)
 
 
 def _of_each(end: ArrayLike, d: int) -> Array:

@@ -113,6 +113,13 @@ class DirectClassifier(BothSides):
     parameters on public or simulated data. Ensembles such as ``BaggingClassifier`` seed
     what they fit: their members' ``private_`` is False.
 
+    Whoever fits hears in a warning which columns lie outside what is stated of them,
+    with their shares, which are read from X without noise and kept nowhere. A step that
+    learns from X before, as in ``make_pipeline(StandardScaler(), ...)``, reads it
+    outside of the budget, and ``spent_`` cannot know: the scaler's mean and width,
+    which a saved pipeline holds, are the records' own. State bounds instead, or freeze
+    a scaler of public data: ``make_pipeline(FrozenEstimator(scaler), ...)``.
+
     Examples
     --------
     >>> import numpy as np

@@ -123,6 +123,9 @@ class MRMAClassifier(BothSides):
     parameters on public or simulated data. Ensembles such as ``BaggingClassifier`` seed
     what they fit: their members' ``private_`` is False.
 
+    As of `curvote.DirectClassifier`, a warning names columns that lie outside what is
+    stated of them, and a scaler that learns from X is outside of the budget.
+
     Examples
     --------
     >>> import numpy as np

@@ -16,7 +16,7 @@ from curvote.classifier import places_named
 from curvote.counted import Counted, every, refuse_weights
 from curvote.entropy import Entropy
 from curvote.errors import UserError
-from curvote.estimators.bounds import between
+from curvote.estimators.bounds import between, warn_clipped
 from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
@@ -30,12 +30,22 @@ from curvote.representation.encoding import Encoded, Encoding
 from curvote.representation.functional import curves, refuse_other, refuse_uneven
 from curvote.representation.rescale import RESCALES
 from curvote.task import Task
+from curvote.warned import warn_outside
 
 Array = NDArray[np.float64]
 Line = tuple[Array, Any]
 Places = NDArray[np.int64]
 
 COORDINATES = ("coefficients", "orthonormal")
+# What becomes of values far from the centre, and what to do.
+_FAR = (
+    "more than three scales from the centre, where all values look alike. State centre"
+    " and scale, in the units of the coefficients and known without the data."
+)
+# A tanh is within 0.005 of its end there. Few values beyond harm nobody, and a scale
+# that is small by some factor little: only most of them say that constants are wrong.
+REACH = 3
+MOST = 0.5
 
 
 class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, ABC):
@@ -87,7 +97,9 @@ class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, A
         encoding = self._encoding(X.shape[1], grid)
         names = Classes(map(str, self.classes_))
         stated = Task(encoding, names, self.epsilon, self.protocol, asks="report")
-        coef, intercept = self._learn(stated, encoding.encode(X), codes)
+        encoded = encoding.encode(X)
+        self._warn_outside(encoding, encoded.coefficients)
+        coef, intercept = self._learn(stated, encoded, codes)
         self.coef_, self.intercept_ = np.atleast_2d(coef), np.atleast_1d(intercept)
         return self
 
@@ -109,6 +121,21 @@ class BothSides(Counted, WithoutProbabilities, ClassifierMixin, BaseEstimator, A
         """Return the predicted class of each row."""
         places = places_named(self.decision_function(X))
         return np.asarray(self.classes_[places])
+
+    def _warn_outside(self, encoding: Encoding, coefficients: Array) -> None:
+        """Warn of columns that bounds clip, or that lie far from the stated centre."""
+        words = "coefficient {}" if self.basis else "column {}"
+        places = range(encoding.d)
+        known = getattr(self, "feature_names_in_", None) if self.basis is None else None
+        names = [words.format(i) for i in places] if known is None else known
+        constants = encoding.constants
+        if "lower" in constants:
+            ends = constants["lower"], constants["upper"]
+            warn_clipped(coefficients, ends, names, depth=5)
+        elif "scale" in constants:
+            centre, reach = constants["centre"], REACH * constants["scale"]
+            ends = centre - reach, centre + reach
+            warn_outside(coefficients, ends, names, _FAR, most=MOST, depth=4)
 
     def _draws(self, n: int) -> tuple[np.random.Generator, Entropy]:
         """Count a fit of ``n`` rows; return what splits them and draws their noise.

@@ -16,7 +16,7 @@ from curvote.classes import Classes
 from curvote.counted import Counted, refuse_weights
 from curvote.entropy import Entropy, SeededEntropy, SystemEntropy
 from curvote.errors import UserError
-from curvote.estimators.bounds import by_feature
+from curvote.estimators.bounds import by_feature, warn_clipped
 from curvote.estimators.by_server import Tables, servers, stated_for
 from curvote.estimators.labelled import WithoutProbabilities, labelled
 from curvote.privacy import Budget
@@ -109,6 +109,9 @@ class TransferKernelClassifier(
     together: see `curvote.DirectClassifier`. For them to hand over ``server``, enable
     metadata routing and call ``set_fit_request(server=True)``.
 
+    As of `curvote.DirectClassifier`, a warning names columns that lie outside what is
+    stated of them, and a scaler that learns from X is outside of the budget.
+
     Examples
     --------
     >>> import numpy as np
@@ -168,6 +171,8 @@ class TransferKernelClassifier(
         stated = self._stated(tables, _texts(classes))
         spends = tables.budgets(stated)
         self.task_, self.reason_ = self._formed(stated, tables.sizes, target)
+        names = [each.name for each in stated.features]
+        warn_clipped(X, by_feature(self.bounds, X.shape[1]), names)
         weights, seed = self._checked_weights(), seeds(self.random_state)
         self._count_servers(spends, tables.noised(stated))
         self.sent_ = tables.released(self.task_, lambda: _entropy(seed))

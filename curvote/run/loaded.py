@@ -152,7 +152,7 @@ class Run:
             there = f" It has {', '.join(stages)}."
             hint = did_you_mean(stage, stages)
             raise UserError(f"run {self.id} has no stage {stage!r}.{hint}{there}")
-        wanted = _some([own for own, _ in keys], cell)
+        wanted = self._serving([own for own, _ in keys], cell)
         need(self.project, self.record, [stage])
         found = []
         for own, key in keys:
@@ -160,6 +160,13 @@ class Run:
                 table = _table(self.project, stage, key, name)
                 found.append(_placed(table, own) if len(keys) > 1 else table)
         return pd.DataFrame(pd.concat(found, ignore_index=True))
+
+    def _serving(self, every: Sequence[Cell], cell: _Cell) -> Sequence[Cell]:
+        """Return those that have these values, or serve a cell that has them."""
+        ends = [view.cell for view in results.views(self.project, self.record)]
+        asked = _some([*every, *ends], cell)
+        served = (own for own in every if any(own.serves(each) for each in asked))
+        return [*dict.fromkeys(served)]
 
     def plan(self) -> pd.DataFrame:
         """Return the steps of the run: stage, cell, key, what was done, and why."""

@@ -27,13 +27,20 @@ def examined(project: Project, configured: Configured) -> Examined | None:
         return None
     dataset, parameters = chosen(source)
     found: Examined = dataset.examined(parameters, {"path": path})
-    _refuse_more(configured, found.clients)
+    _refuse_more(configured, found)
     return found
 
 
-def _refuse_more(configured: Configured, n: int) -> None:
+def _refuse_more(configured: Configured, found: Examined) -> None:
+    n, where = found.clients, ""
+    if n < found.rows:
+        gone = found.repeats if found.repeats_are == "left out" else 0
+        why = {"repeat an earlier row (duplicates: keep takes them)": gone}
+        counts = {**why, **found.left_out}
+        left = ", ".join(f"{many:,} {what}" for what, many in counts.items() if many)
+        where = f" of {found.rows:,} rows: {left}" if left else ""
     for setting in configured.settings:
         sizes = getattr(setting.pipeline, "clients", None)
         asked = sizes.model_dump() if sizes else {}
         if sum(asked.values()) > n:
-            raise too_many(asked, n)
+            raise too_many(asked, n, where)

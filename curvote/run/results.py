@@ -13,6 +13,7 @@ from curvote.chain.axis import Cell, Value
 from curvote.chain.lookup import system
 from curvote.chain.stage import Columns, Facts, Place
 from curvote.chain.system import Part, System
+from curvote.named_columns import OfRecords
 from curvote.run.config.parts import belonging, part_of, parts_of
 from curvote.run.config.settings import dotted
 from curvote.run.history import RunRecord
@@ -157,7 +158,13 @@ def notes(project: Project, record: RunRecord) -> list[str]:
 def final_model(project: Project, record: RunRecord, cell: Cell) -> Any:
     """Return the model to keep of a cell's first replicate, None where there is none.
 
-    It is what the main method was scored with: any object with ``predict``.
+    It is what the main method was scored with: any object with ``predict``. One of raw
+    records takes a table as training did.
     """
     view = RunView(project, record, cell, part_of(record.config, cell))
-    return view.system.final(view) if view.system.final else None
+    model = view.system.final(view) if view.system.final else None
+    if isinstance(model, OfRecords):
+        from curvote.datasets.own.raw_records import RawRecords
+
+        model.form = RawRecords.of(view)
+    return model

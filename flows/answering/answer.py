@@ -18,7 +18,8 @@ import typer
 
 from curvote import envelope, signed, strict_json
 from curvote.classes import Classes
-from curvote.client import consent, outbox, places
+from curvote.client import consent, form, outbox, places
+from curvote.client.form import Form
 from curvote.client.ledger import Entry, Ledger
 from curvote.client.outbox import Books
 from curvote.client.register import books
@@ -95,7 +96,7 @@ class Owner:
         where = places.ledger(ledger), places.outbox(outbox)
         return cls(*where, agreed, anew=anew, yes=yes)
 
-    def answer(self, asked: Question, hold: Callable[[], Held]) -> dict[str, Any]:
+    def answer(self, asked: Question, hold: Callable[[Ledger], Held]) -> dict[str, Any]:
         """Release at most once, and return what happened.
 
         ``hold`` returns what the message is about; it is called where one is drawn.
@@ -104,12 +105,12 @@ class Owner:
             ledger, _ = opened
             standing = self.standing(opened, asked.server)
             sender, number = self._turn(ledger, asked, standing)
-            draw = _Draw()
+            draw, agreed = _Draw(), standing
             if not outbox.released_before(ledger, asked.task, sender, number):
                 consent.refuse_classes(self.classes, asked.task.classes)
-                draw.held = held = hold()
+                draw.held = held = hold(ledger)
                 about = held.about(ledger, standing)
-                self.agree(held, about, asked.task, asked.server, ledger)
+                agreed = self.agree(held, about, asked.task, asked.server)
                 held.ready()
             clients = draw.held.clients if draw.held else ()
             path = outbox.release(
@@ -123,6 +124,7 @@ class Owner:
                 outbox=self.outbox,
                 clients=clients or [standing.name],
                 told=told(asked.task, asked.invitation, len(clients)),
+                settle=agreed.write,
             )
             entry = outbox.released_before(ledger, asked.task, sender, number)
             done = _summary(asked, path, ledger, entry) | {"new": draw.done}
@@ -148,16 +150,26 @@ class Owner:
         return standing
 
     def agree(
-        self, held: Agreed, standing: Standing, task: Asked, server: str, ledger: Ledger
-    ) -> None:
-        """Say what would be sent, refuse what cannot be, ask on a terminal, settle."""
+        self, held: Agreed, standing: Standing, task: Asked, server: str
+    ) -> Standing:
+        """Say what would be sent, refuse what cannot be, ask on a terminal.
+
+        Returned is what the ledger is to hold from the reservation on, and no earlier:
+        a task that is refused pins nobody.
+        """
         records = len(held.clients) or 1
         consent.refuse_budget(standing, task.spends(records), records)
         for notice in [*held.notes, *consent.notices(standing, server)]:
             typer.echo(f"curvote: {notice}", err=True)
         typer.echo(held.line(standing, server), err=True)
+        if standing.server is None and not (self.yes or sys.stdin.isatty()):
+            raise UserError(
+                f"server {server} is new, and nobody is here to compare its"
+                " fingerprint: `curvote client init --server FINGERPRINT` pins the one"
+                " that you got another way, or say --yes. Nothing was drawn."
+            )
         ask("Send it?", self.yes)
-        replace(standing, server=server).write(ledger)
+        return replace(standing, server=server)
 
 
 @dataclass
@@ -188,6 +200,51 @@ def ask(question: str, yes: bool) -> None:
     typer.echo(f"{question} [y/N] ", nl=False, err=True)
     if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
         raise UserError("not agreed to: nothing was drawn, nothing changed.")
+
+
+def stated(ledger: Ledger, proposal: Form) -> Form:
+    """Return the form of the owner's table; without one, ask at a terminal only.
+
+    ``proposal`` is what the task takes the table for.
+    """
+    found = form.settled(ledger)
+    if found is not None:
+        return found
+    if not sys.stdin.isatty():
+        raise UserError(
+            "your ledger holds no form of your table, so there is nothing that the task"
+            " could be held against: `curvote client form --table FILE` writes a draft,"
+            " `curvote client form form.yaml` settles what you made of it. Nothing was"
+            " read, nothing drawn."
+        )
+    typer.echo("the server takes your table for this:", err=True)
+    for line in form.lines(proposal):
+        typer.echo(f"  {line}", err=True)
+    ask("Is that right, for every task to come?", yes=False)
+    form.settle(ledger, proposal)
+    return proposal
+
+
+def table_form(ledger: Ledger, task: Any, label: str | None, id_: str | None) -> Form:
+    """Return the form of a table of records; ``label`` and ``id_`` may repeat it.
+
+    UserError: they name other columns, and so would charge the same people twice.
+    """
+    columns = {
+        name: form.Column(bounds=(lower, upper))
+        for name, lower, upper in task.features
+        if name not in {label, id_}
+    }
+    classes = tuple(task.classes)
+    proposal = Form(id=id_, label=label or "label", classes=classes, columns=columns)
+    found = stated(ledger, proposal)
+    for option, given, own in (("label", label, found.label), ("id", id_, found.id)):
+        if given not in {None, own}:
+            raise UserError(
+                f"--{option} is {given!r}, but by the form in your ledger it is"
+                f" {own or 'the row'}. Nothing was read, nothing drawn."
+            )
+    return found
 
 
 def _summary(

@@ -16,9 +16,10 @@ import numpy as np
 
 from curvote import validate
 from curvote.client import consent
+from curvote.client.form import Form
 from curvote.client.ledger import Ledger
 from curvote.client.record import Given, read_form
-from curvote.client.standing import Standing
+from curvote.client.standing import Standing, refuse_strangers
 from curvote.client.table import Records, read_records
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
@@ -130,14 +131,15 @@ class Table:
     task: Any
     invitation: Invitation
     path: Path
-    label: str
-    id_: str | None
+    form: Form
+    new_people: bool = False
     _records: Records = field(init=False)
 
     def __post_init__(self) -> None:
-        columns = self.label, self.id_
         task = self.task
-        self._records = read_records(self.path, task.features, task.classes, *columns)
+        self.form.refuse(task.features, task.classes)
+        wanted = task.features, task.classes
+        self._records = read_records(self.path, self.form, *wanted)
 
     @property
     def clients(self) -> Sequence[str]:
@@ -151,9 +153,10 @@ class Table:
 
     def about(self, ledger: Ledger, standing: Standing) -> Standing:
         """Return where the records stand."""
-        called = str(self.invitation.server)
-        named = "row" if self.id_ is None else "id"
+        called, named = str(self.invitation.server), self.form.naming
         consent.refuse_sender(standing, called, named)
+        if not self.new_people:
+            refuse_strangers(ledger, self.clients)
         return replace(
             standing.about(ledger, self.clients), called=called, records=named
         )

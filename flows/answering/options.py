@@ -20,11 +20,23 @@ TableFile = Annotated[
     Path, typer.Option("--table", help="CSV or Parquet: one row a record.")
 ]
 LabelColumn = Annotated[
-    str, typer.Option("--label", help="The column with the class of each record.")
+    str | None,
+    typer.Option("--label", help="The column with the class: the one of your form."),
 ]
 IdColumn = Annotated[
     str | None,
-    typer.Option("--id", help="The column that names each record (default: its row)."),
+    typer.Option("--id", help="The column that names each record: that of your form."),
+]
+NewPeople = Annotated[
+    bool,
+    typer.Option(
+        "--new-people",
+        help="Say that records which your ledger does not know are other people.",
+    ),
+]
+FormFile = Annotated[
+    Path | None,
+    typer.Option("--form", help="Settle the form of your table, too (YAML)."),
 ]
 ClassList = Annotated[
     str | None,

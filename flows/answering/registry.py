@@ -14,11 +14,12 @@ from typing import Any
 
 from curvote import envelope, strict_json
 from curvote.client import consent, places
-from curvote.client.label_table import Labels, read_labels
+from curvote.client.form import Form
+from curvote.client.label_table import LABEL, RECORD, Labels, read_labels
 from curvote.client.ledger import Ledger
 from curvote.client.outbox import Answer, latest, release_each, released_before
 from curvote.client.register import books
-from curvote.client.standing import Standing
+from curvote.client.standing import Standing, refuse_strangers
 from curvote.client.words import printable
 from curvote.entropy import SystemEntropy
 from curvote.envelope import Invitation
@@ -31,6 +32,7 @@ from curvote.flows.answering.answer import (
     judged_in,
     refuse_command,
     signed_task,
+    stated,
 )
 from curvote.identifier import normal
 from curvote.protocols.answering import of_record
@@ -119,23 +121,32 @@ class Kept:
         return consent.line_each(standing, self.task.spends(), server, what, n)
 
 
-def answer_each(owner: Owner, asked: Questions, table: Path) -> dict[str, Any]:
+def answer_each(
+    owner: Owner, asked: Questions, table: Path, *, new_people: bool = False
+) -> dict[str, Any]:
     """Release at most once for each record of a table, and return what happened."""
     with books(owner.ledger, places.register()) as opened:
         ledger, _ = opened
         standing = owner.standing(opened, asked.server)
         consent.refuse_classes(owner.classes, asked.task.classes)
-        labels = read_labels(table, asked.task.classes)
-        kept = _kept(owner, ledger, asked, labels)
+        classes = asked.task.classes
+        proposal = Form(id=RECORD, label=LABEL, classes=tuple(classes))
+        form = stated(ledger, proposal)
+        form.refuse((), classes)
+        labels = read_labels(table, form, classes)
+        kept, settle = _kept(owner, ledger, asked, labels), None
         if kept.answers:
             about = kept.about(ledger, standing)
-            owner.agree(kept, about, asked.task, asked.server, ledger)
+            if not new_people:
+                refuse_strangers(ledger, labels.records)
+            settle = owner.agree(kept, about, asked.task, asked.server).write
         release_each(
             kept.answers,
             task=asked.task,
             books=opened,
             outbox=owner.outbox,
             seal_to=asked.seal_to,
+            settle=settle,
         )
         left = Standing.of(ledger).about(ledger, labels.records)
     return _summary(owner, asked, kept, left)

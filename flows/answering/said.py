@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from curvote.client.words import said
 from curvote.flows.output.terminal import say_json
+
+if TYPE_CHECKING:
+    from curvote.client.ledger import Ledger
 
 
 def say(done: dict[str, Any], as_json: bool) -> None:
@@ -43,6 +46,25 @@ def say_each(done: dict[str, Any], as_json: bool) -> None:
         )
     typer.echo(f"envelopes {done['outbox']}")
     _say_left(done)
+
+
+def account(ledger: Ledger) -> list[str]:
+    """Return what a ledger says of its owner, a line each."""
+    from curvote.client.form import lines, settled
+    from curvote.client.standing import POPULATION, Standing
+
+    standing, stated = Standing.of(ledger), settled(ledger)
+    spent = ledger.worst(POPULATION).floats()
+    cap = said(standing.cap.epsilon, standing.cap.delta)
+    each = ", the most of any record" if standing.records else ""
+    return [
+        f"ledger  {ledger.path}",
+        f"name    {standing.name}",
+        f"cap     {cap}{'' if standing.chosen else ' (the house has it; not set yet)'}",
+        f"spent   {said(*spent)}{each}",
+        f"server  {standing.server or 'the first whose task you answer'}",
+        *(lines(stated) if stated else ["form    none stated (a table needs one)"]),
+    ]
 
 
 def _say_left(done: dict[str, Any]) -> None:

@@ -7,7 +7,8 @@ what was released, and how much may be, stands in the owner's own ledger.
 from __future__ import annotations
 
 from itertools import takewhile
-from typing import Annotated, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand
@@ -20,12 +21,14 @@ from curvote.flows.answering.options import (
     CapDelta,
     ClassList,
     Curve,
+    FormFile,
     IdColumn,
     InvitationFile,
     Label,
     LabelColumn,
     LedgerFile,
     Name,
+    NewPeople,
     NewRelease,
     Outbox,
     Send,
@@ -34,10 +37,14 @@ from curvote.flows.answering.options import (
     TaskFile,
     Yes,
 )
+from curvote.flows.answering.said import account
 from curvote.flows.answering.sending import answer
 from curvote.flows.commands.label import label
 from curvote.flows.commands.page import page
-from curvote.flows.output.terminal import Json, interruptible
+from curvote.flows.output.terminal import Json, interruptible, say_json
+
+if TYPE_CHECKING:
+    from curvote.client.ledger import Ledger
 
 app = typer.Typer(
     name="client",
@@ -103,7 +110,7 @@ def _command(name: str, asks: str | None, text: str) -> None:
         about = asked.task, asked.invitation.about
         owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
         answer(
-            lambda: owner.answer(asked, lambda: OwnRecord(*about, curve, label)),
+            lambda: owner.answer(asked, lambda _: OwnRecord(*about, curve, label)),
             send,
             as_json,
         )
@@ -122,29 +129,30 @@ def release(
     task: TaskFile,
     invitation: InvitationFile,
     table: TableFile,
-    label: LabelColumn,
+    label: LabelColumn = None,
     id_: IdColumn = None,
     ledger: LedgerFile = None,
     outbox: Outbox = None,
     classes: ClassList = None,
     new_release: NewRelease = False,
+    new_people: NewPeople = False,
     send: Send = None,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Release one noised object about all records of your table, once."""
-    from curvote.flows.answering.answer import Owner, Question
+    from curvote.flows.answering.answer import Owner, Question, table_form
     from curvote.flows.answering.held import Table
 
     asked = Question.read(task, invitation, None, whole=True)
-    known = asked.task, asked.invitation
     owner = Owner.of(ledger, outbox, classes, anew=new_release, yes=yes)
+
+    def hold(own: Ledger) -> Table:
+        form = table_form(own, asked.task, label, id_)
+        return Table(asked.task, asked.invitation, table, form, new_people)
+
     with interruptible("client release"):
-        answer(
-            lambda: owner.answer(asked, lambda: Table(*known, table, label, id_)),
-            send,
-            as_json,
-        )
+        answer(lambda: owner.answer(asked, hold), send, as_json)
 
 
 app.command()(label)
@@ -153,22 +161,98 @@ app.command()(page)
 
 @app.command()
 def init(
+    *,
     ledger: LedgerFile = None,
     name: Name = None,
     cap: Cap = None,
     cap_delta: CapDelta = None,
     server: Server = None,
+    form: FormFile = None,
 ) -> None:
     """Set up your ledger, once: your name, what you will spend, whom you answer."""
+    from curvote.client import form as forms
     from curvote.client.register import books
     from curvote.client.standing import Wanted, begin
 
+    stated = forms.read(form) if form else None
     with books(places.ledger(ledger), places.register()) as (own, _):
         wanted = Wanted(name, cap, cap_delta, server)
-        standing = begin(own, wanted)
-        typer.echo(f"ledger  {own.path}\nname    {standing.name}")
-    typer.echo(f"cap     {said(standing.cap.epsilon, standing.cap.delta)}")
-    typer.echo(f"server  {standing.server or 'the first whose task you answer'}")
+        begin(own, wanted)
+        if stated is not None:
+            forms.settle(own, stated)
+        for line in account(own):
+            typer.echo(line)
+
+
+@app.command("form")
+def form(
+    file: Annotated[
+        Path | None, typer.Argument(help="The form that you made (YAML): settle it.")
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option("--table", help="Write a draft for this table.")
+    ] = None,
+    out: Annotated[Path, typer.Option("--out", help="Where the draft is put.")] = Path(
+        "form.yaml"
+    ),
+    ledger: LedgerFile = None,
+) -> None:
+    """State once what your table is; every task is held against that alone."""
+    from curvote.client import form as forms
+    from curvote.client.register import books
+
+    if (file is None) == (table is None):
+        raise UserError("give --table FILE for a draft, or the FORM.yaml to settle.")
+    if table is not None:
+        text = forms.draft(table)
+        try:
+            with out.open("x", encoding="utf-8") as new:  # never over another
+                new.write(text)
+        except OSError as error:
+            raise UserError(f"{out}: {error.strerror or error}.") from None
+        typer.echo(
+            f"written: {out}\nState what you know of the table without it; then:"
+        )
+        typer.echo(f"  curvote client form {out}")
+        return
+    stated = forms.read(Path(str(file)))
+    with books(places.ledger(ledger), places.register()) as (own, _):
+        forms.settle(own, stated)
+        for line in forms.lines(stated):
+            typer.echo(line)
+
+
+@app.command()
+def show(ledger: LedgerFile = None, as_json: Json = False) -> None:
+    """Say who you are, what you will spend, have spent, whom you answer, your form."""
+    from curvote.client import form as forms
+    from curvote.client.ledger import existing
+    from curvote.client.standing import POPULATION, Standing
+
+    path = places.ledger(ledger)
+    own = existing(path)
+    if own is None:
+        raise UserError(f"there is no ledger {path} yet: `curvote client init`.")
+    with own:
+        if not as_json:
+            for line in account(own):
+                typer.echo(line)
+            return
+        standing, worst = Standing.of(own), own.worst(POPULATION).floats()
+        stated = forms.settled(own)
+        say_json(
+            {
+                "ledger": str(path),
+                "name": standing.name,
+                "cap": standing.cap.epsilon,
+                "cap_delta": standing.cap.delta,
+                "spent": worst[0],
+                "spent_delta": worst[1],
+                "server": standing.server,
+                "releases": sum(e.counts for e in own.entries(POPULATION)),
+                "form": stated.model_dump(mode="json") if stated else None,
+            }
+        )
 
 
 @app.command("raise-cap")

@@ -11,6 +11,7 @@ from curvote.flows.answering.options import (
     Invitations,
     LabelTable,
     LedgerFile,
+    NewPeople,
     NewRelease,
     OneInvitation,
     Outbox,
@@ -36,6 +37,7 @@ def label(
     outbox: Outbox = None,
     classes: ClassList = None,
     new_release: NewRelease = False,
+    new_people: NewPeople = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +48,8 @@ def label(
     if invitation and label is not None and not (table or invitations):
         say(_own_label(owner, task, invitation, label), as_json)
     elif table and invitations and not (invitation or label is not None):
-        say_each(_table_of_labels(owner, task, table, invitations), as_json)
+        found = _table_of_labels(owner, task, table, invitations, new_people)
+        say_each(found, as_json)
     else:
         raise UserError(
             "give --invitation and --label for a record of your own, or --table and"
@@ -60,11 +63,14 @@ def _own_label(owner: Owner, task: Path, invitation: Path, label: str) -> Any:
 
     asked = Question.read(task, invitation, None, tied=True)
     record = str(asked.invitation.record)
-    return owner.answer(asked, lambda: OwnLabel(asked.task, record, label))
+    return owner.answer(asked, lambda _: OwnLabel(asked.task, record, label))
 
 
-def _table_of_labels(owner: Owner, task: Path, table: Path, invitations: Path) -> Any:
+def _table_of_labels(
+    owner: Owner, task: Path, table: Path, invitations: Path, new_people: bool
+) -> Any:
     from curvote.flows.answering.registry import Questions, answer_each
 
     with interruptible("client label"):
-        return answer_each(owner, Questions.read(task, invitations), table)
+        asked = Questions.read(task, invitations)
+        return answer_each(owner, asked, table, new_people=new_people)

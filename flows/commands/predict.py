@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -49,9 +50,21 @@ def predict(
     record = completed(place, pipeline, run_id)
     model = model_of(place, record, chosen_cell(place, record, cell))
     frame = _said(table, model)
-    writing = frame.to_csv if out.suffix.lower() == ".csv" else frame.to_parquet
+    form = getattr(model, "form", None)
     try:
-        writing(out, index=False)
+        if out.suffix.lower() == ".parquet":
+            frame.to_parquet(out, index=False)
+        elif form is None:
+            frame.to_csv(out, index=False)
+        else:  # written as the source is, so that it reads as the source does
+            how = form.writing
+            given = {"sep": how.separator, "decimal": how.decimal}
+            frame.to_csv(out, index=False, encoding=how.encoding, **given)
+    except UnicodeEncodeError:
+        raise UserError(
+            f"{out}: some letters of {table} have no place in {how.encoding}, as the"
+            " source is written; write to a .parquet file."
+        ) from None
     except OSError as error:
         raise UserError(f"{out}: {error.strerror or error}.") from None
     typer.echo(f"{len(frame)} records, column {COLUMN}: {out}")
@@ -62,9 +75,9 @@ def chosen_cell(project: Project, record: RunRecord, chosen: list[str]) -> Cell:
     from curvote.run.results import views
 
     cells = [view.cell for view in views(project, record)]
-    left = [each for each in cells if set(chosen) <= {*_words(each)}]
+    left = [own for own in cells if all(_means(own, text) for text in chosen)]
     if len(left) != 1:
-        known = "; ".join(", ".join(_words(each)) for each in cells)
+        known = "; ".join(f'"{", ".join(_words(each))}"' for each in cells)
         raise UserError(
             f"{record.pipeline} has {len(left)} models"
             f"{' with ' + ', '.join(chosen) if chosen else ''}; name one by --cell:"
@@ -84,32 +97,63 @@ def model_of(project: Project, record: RunRecord, cell: Cell) -> Any:
 
 
 def _words(cell: Cell) -> list[str]:
-    """Return the values of a cell as `--cell` takes them."""
-    pairs = cell.to_json().items()
-    return [
-        f"{axis}={v:g}" if isinstance(v, float) else f"{axis}={v}" for axis, v in pairs
-    ]
+    """Return the values of a cell as `--cell` takes them, alone or with commas."""
+    return [f"{axis}={_short(value)}" for axis, value in cell.to_json().items()]
+
+
+def _short(value: Any) -> str:
+    """Return a value in few digits that tell it from any other."""
+    if not isinstance(value, float):
+        return str(value)
+    return short if float(short := f"{value:g}") == value else repr(value)
+
+
+def _means(cell: Cell, text: str) -> bool:
+    """Say whether a cell has the values that one `--cell` names."""
+    left = f", {text.strip()},"
+    for word in sorted(_words(cell), key=len, reverse=True):
+        left = left.replace(f", {word},", ",", 1)
+    others = (each.partition("=") for each in left.strip(", ").split(",") if each)
+    return all(_is(cell[axis.strip()], value.strip()) for axis, _, value in others)
+
+
+def _is(known: Any, text: str) -> bool:
+    try:
+        return bool(known == text or float(text) == known)
+    except ValueError:
+        return False
 
 
 def _said(path: Path, model: Any) -> pd.DataFrame:
-    """Return the table with its predictions; UserError: every problem, with lines."""
+    """Return the table with its predictions, as many as rows: some may be empty.
+
+    What is empty and why is said. UserError: no row can be used, or a column is not
+    there; of models that know no form of raw records, every problem, with lines.
+    """
     import pandas as pd
 
     from curvote import table_file
+    from curvote.warned import FILTERS
 
-    frame, problems = table_file.read(path), table_file.Problems(path)
+    form = getattr(model, "form", None)
+    frame = form.file(path) if form else table_file.read(path)
+    problems = table_file.Problems(path)
     if not len(frame):
         problems.add("it has no row")
     if COLUMN in frame:
         problems.add(f"it has a column {COLUMN!r} already")
-    texts = getattr(model, "categories", None) or {}
-    coded = {table_file.category(x, each) for x in texts for each in texts[x]}
-    wanted = [name for name in model.columns if name not in coded]
-    table_file.missing(frame, [*wanted, *texts], problems)
-    there = [name for name in wanted if list(frame).count(name) == 1]
-    told = pd.DataFrame(table_file.numbers(frame, there, problems), columns=there)
-    for name in (each for each in texts if list(frame).count(each) == 1):
-        columns = [table_file.category(name, each) for each in texts[name]]
-        told[columns] = table_file.choices(frame, name, texts[name], problems)
+    raw = form and ({*form.raw} <= {*frame} or not {*model.columns} <= {*frame})
+    wanted = form.raw if form and raw else model.columns
+    table_file.missing(frame, wanted, problems)
+    asked = frame
+    if not raw:  # the numbers of the model itself
+        there = [name for name in wanted if list(frame).count(name) == 1]
+        values = table_file.numbers(frame, there, problems)
+        asked = pd.DataFrame(values, columns=there)
     problems.check()
-    return frame.assign(**{COLUMN: model.predict(told)})
+    with FILTERS, warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always", UserWarning)
+        answers = model.predict(asked)
+    for each in heard:
+        typer.echo(f"{path}: {each.message}", err=True)
+    return frame.assign(**{COLUMN: answers})

@@ -13,11 +13,17 @@ if TYPE_CHECKING:
 # The version that a plain "give me the model" means; MLflow keeps `latest` to itself.
 ALIAS = "current"
 _LIBRARIES = ("curvote", "numpy", "pandas", "scikit-learn", "skops")
+_OF_FORMS = ("pyarrow", "pydantic")  # what reads raw records
 
 
 def save_model(run_id: str, model_id: str, model: Any) -> str:
-    """Store any object with ``predict`` and ``columns``; no row goes with it."""
+    """Store any object with ``predict`` and ``columns``; nobody's row goes with it.
+
+    Where the model carries the form of raw records, its columns are theirs, and the
+    example is made of what is stated in public.
+    """
     import mlflow.sklearn
+    import pandas as pd
     from mlflow.models import Model, ModelSignature
     from mlflow.types import ColSpec, Schema
     from mlflow.types.schema import AnyType
@@ -25,7 +31,12 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
     # Of any type, and not required: the model itself reads whole numbers, too, and
     # says in a line what is missing; MLflow would print the caller's data.
     anything = AnyType()  # type: ignore[no-untyped-call]
-    inputs = Schema([ColSpec(anything, name, required=False) for name in model.columns])
+    form = getattr(model, "form", None)
+    names = dict.fromkeys([*(form.raw if form else ()), *model.columns])
+    inputs = Schema([ColSpec(anything, name, required=False) for name in names])
+    row = form.example() if form else {}
+    # Names as objects: MLflow compares them with a range, of which pandas 3 warns.
+    example = pd.DataFrame([[*row.values()]], columns=pd.Index(row, dtype=object))
     info = Model.log(
         None,
         mlflow.sklearn,
@@ -33,7 +44,11 @@ def save_model(run_id: str, model_id: str, model: Any) -> str:
         model_id=model_id,
         sk_model=model,
         signature=ModelSignature(inputs, Schema([ColSpec("string")])),
-        pip_requirements=[f"{name}=={version_of(name)}" for name in _LIBRARIES],
+        input_example=example if row else None,
+        pip_requirements=[
+            f"{name}=={version_of(name)}"
+            for name in (*_LIBRARIES, *(_OF_FORMS if form else ()))
+        ],
         serialization_format="skops",
         skops_trusted_types=_own_types(model),
     )

@@ -67,7 +67,7 @@ def test_a_client_is_light(home: Home) -> None:
         "try: cli.main()\n"
         "finally: print(*sys.modules, file=sys.stderr)"
     )
-    command = [sys.executable, "-c", code, "client", *home.words("report")]
+    command = [sys.executable, "-c", code, "client", *home.words("report"), "--yes"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stderr.split()}
     assert {"curvote", "numpy", "pydantic", "cryptography"} <= loaded

@@ -47,7 +47,7 @@ def publish(folder: Path, text: Any, invitation: Invitation) -> list[str]:
     key = ServerKey.at(folder.parent / "server.key")
     (folder / "task").write_bytes(key.sign({"task": text, "seal_to": None}))
     (folder / "invitation").write_text(json.dumps(invitation.to_json()))
-    return ["--task", "task", "--invitation", "invitation"]
+    return ["--yes", "--task", "task", "--invitation", "invitation"]
 
 
 def show(folder: Path, text: Any, invitation: Invitation, cell: str, task: Task) -> Any:

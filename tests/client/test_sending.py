@@ -129,7 +129,15 @@ def test_an_answer_is_drawn_once_and_sent_as_often_as_it_takes(
     (tmp_path / "task.json").write_bytes(signed(REPORTS))
     (tmp_path / "i.json").write_text(json.dumps(invitation.to_json()))
     (tmp_path / "curve.csv").write_text("1\n2\n3\n4\n")
-    words = ["answer", "--task", "task.json", "--invitation", "i.json", "--json"]
+    words = [
+        "answer",
+        "--yes",
+        "--task",
+        "task.json",
+        "--invitation",
+        "i.json",
+        "--json",
+    ]
     words += ["--curve", "curve.csv", "--label", "yes", "--send"]
     monkeypatch.chdir(tmp_path)
 

@@ -58,15 +58,17 @@ def test_everything_is_reported_at_once(
         (start + 1, "hour", TABLE.loc[start - 1, "hour"]),
     )
     found = problems(write(table, tmp_path, "long.csv"))
-    one = "one of them 'ill'"
+    labels = "needs two labels, one of them 'ill'; it has (3): 'ill', 'maybe', 'well'"
+    labels += ", with more than two, write classes: [a, b, c] instead of positive"
+    changes = f"the client that begins at line {start + 1}"
     expected = {
-        f"hour is not a finite number (2): row 2 'noon', row {last} is empty.",
-        f"steps is not a finite number (2): row 3 'nan', row {last - 1} 'inf'.",
-        "who is empty (1): row 4.",
-        "group is empty (1): row 5.",
-        f"group changes within a client (1): the client that begins at row {start}.",
-        f"hour repeats a time of the same client (1): row {start + 1}.",
-        f"column 'group' needs two labels, {one}; it has (3): 'ill', 'maybe', 'well'.",
+        f"hour is not a finite number (2): line 3 'noon', line {last + 1} is empty.",
+        f"steps is not a finite number (2): line 4 'nan', line {last} 'inf'.",
+        "who is empty (1): line 5.",
+        "group is empty (1): line 6.",
+        f"group changes within a client (1): {changes}.",
+        f"hour repeats a time of the same client (1): line {start + 2}.",
+        f"column 'group' {labels}.",
     }
     assert {*found} >= expected
     assert len(found) == len(expected)
@@ -110,7 +112,7 @@ def test_an_id_that_comes_back_is_refused(
     (found,) = problems(write(moved, tmp_path, "long.csv"))
     said = f"another client's rows; sort the file by id{arrow_cells.SPELT} (1)"
     assert f"comes back after {said}" in found
-    assert found.endswith(f"row {len(TABLE)}.")
+    assert found.endswith(f"line {len(TABLE) + 1}.")
 
 
 def test_a_file_sorted_by_time_is_refused_early(

@@ -137,13 +137,14 @@ def test_ids_of_a_column_are_stable(tmp_path: Path, name: str) -> None:
 def test_everything_is_reported_at_once(tmp_path: Path) -> None:
     """Each kind with its count and rows: numbers, labels, ids."""
     labels = "needs two labels, one of them 'ill'; it has (3): 'ill', 'unwell', 'well'"
+    labels += ", with more than two, write classes: [a, b, c] instead of positive"
     assert {*problems(tmp_path, WRONG, id="person")} == {
-        "outcome is empty (1): row 1.",
+        "outcome is empty (1): line 2.",
         f"column 'outcome' {labels}.",
-        "age is not a finite number (1): row 2 'thirty'.",
-        "weight is not a finite number (2): row 1 'inf', row 2 '7O'.",
-        "person is empty (1): row 4.",
-        f"person repeats an earlier one{SPELT} (1): row 2 'p3'.",
+        "age is not a finite number (1): line 3 'thirty'.",
+        "weight is not a finite number (2): line 2 'inf', line 3 '7O'.",
+        "person is empty (1): line 5.",
+        f"person repeats an earlier one{SPELT} (1): line 3 'p3'.",
     }
 
 
@@ -151,7 +152,7 @@ def test_at_most_ten_examples_are_shown(tmp_path: Path) -> None:
     """The others are counted."""
     many = ROWS + "p,old,x,60,ill\n" * 25
     (found,) = problems(tmp_path, many)
-    assert found.startswith("age is not a finite number (25): row 6 'old'")
+    assert found.startswith("age is not a finite number (25): line 7 'old'")
     assert found.count("'old'") == 10
     assert found.endswith("and 15 more.")
 
@@ -166,8 +167,12 @@ def test_at_most_ten_examples_are_shown(tmp_path: Path) -> None:
             {},
             "'Ill', 'well', so write positive: \"Ill\", in quotes",
         ),
-        (ROWS + 'p9,"2,5",,60,ill\n', {}, "'2,5'. Write decimal points: pandas"),
-        (ROWS + "p9,30.3.2026,,60,ill\n", {}, "'30.3.2026'. Write date-times as 2026-"),
+        (
+            ROWS + 'p9,"2,5",,60,ill\n',
+            {},
+            "'2,5'. Numbers with decimal commas: write decimal: \",\"",
+        ),
+        (ROWS + "p9,30.3.2026,,60,ill\n", {}, "'30.3.2026'. Day first: "),
         (ROWS.replace("weight", "wheight"), {}, "Did you mean 'wheight'"),
         (HEADER + "\n", {}, "has no rows"),
         (ROWS + "p9,1,2\n", {}, "lines without 5 fields (1): line 7 has 3"),

@@ -109,8 +109,8 @@ def test_all_unknown_texts_are_reported_at_once(tmp_path: Path) -> None:
     said = [each.message.partition(": ")[2] for each in error.value.problems]
     label = "finding is none of the classes none, flu, cold (2)"
     assert said == [
-        f"{label}: row 2 'healthy', row 4 'healthy'.",
-        "town is none of the categories mid, north, south (1): row 1 'nord'.",
+        f"{label}: line 3 'healthy', line 5 'healthy'.",
+        "town is none of the categories mid, north, south (1): line 2 'nord'.",
     ]
 
 

@@ -49,6 +49,7 @@ def same(one: DirectClassifier, other: DirectClassifier) -> bool:
 
 @every_arm
 @pytest.mark.parametrize("random_state", [0, None])
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_scikit_learn_finds_nothing_to_complain_about(
     arm: str, random_state: int | None
 ) -> None:
@@ -251,6 +252,7 @@ def test_the_task_is_what_a_client_would_be_sent(arm: str) -> None:
 
 
 @every_arm
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_public_constants_are_never_taken_from_the_data(arm: str) -> None:
     """What lies beyond the bounds counts as lying on them; the task stays the same."""
     x, y = vectors(300)
@@ -291,6 +293,7 @@ def test_units_do_not_matter(arm: str) -> None:
         ({"bounds": (1, -1)}, "lower"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_a_parameter_out_of_range_is_a_clear_error(
     curves: Data, parameters: dict[str, object], said: str
 ) -> None:

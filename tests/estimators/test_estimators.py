@@ -24,6 +24,7 @@ def curves() -> tuple[np.ndarray, np.ndarray]:
     return generate(np.random.default_rng(3), 3000)
 
 
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_scikit_learn_finds_nothing_to_complain_about() -> None:
     """All of its checks for a binary classifier that need not score well."""
     results = check_estimator(
@@ -99,6 +100,7 @@ def test_a_seed_repeats_and_the_system_does_not(
         ({"rescale": "tan"}, "tanh"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_a_parameter_out_of_range_is_a_clear_error(
     curves: tuple[np.ndarray, np.ndarray], parameters: dict[str, object], said: str
 ) -> None:

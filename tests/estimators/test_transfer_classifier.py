@@ -34,6 +34,7 @@ def data() -> Data:
 
 
 @pytest.mark.parametrize("form", ["auto", *FORMS, "counts"])
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_scikit_learn_finds_nothing_to_complain_about(form: str) -> None:
     """All of its checks for a classifier that need not score well."""
     made = TransferKernelClassifier(release=form, random_state=0)
@@ -95,6 +96,7 @@ def test_the_order_of_rows_does_not_matter(data: Data) -> None:
     assert np.array_equal(one.predict(frame), other.predict(frame))
 
 
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 def test_public_constants_are_never_taken_from_the_data(data: Data) -> None:
     """What lies beyond the bounds counts as lying on them; the task stays the same."""
     x, label, server = data

@@ -61,7 +61,7 @@ def test_one_server_releases_once(home: Hospital, server: Server) -> None:
     home.released()
     assert "used for another release" in home.refusal("--new-release")
     other = home.root / "other.sqlite"
-    home.client("init", "--ledger", str(other), "--cap-delta", "1e-3")
+    home.init("--cap-delta", "1e-3", ledger=other)
     assert "A second ledger cannot answer it" in home.refusal(ledger=other)
     va = replace(home, name="va")
     va.receive(server)
@@ -72,8 +72,7 @@ def test_no_patient_spends_more_than_the_cap(home: Hospital, server: Server) -> 
     """In epsilon or delta, over all releases that the patient is in."""
     for epsilon, delta in (("1", "1e-3"), ("2", "1e-9")):
         poor = home.root / f"poor-{epsilon}.sqlite"
-        caps = ["--cap", epsilon, "--cap-delta", delta, "--ledger", str(poor)]
-        assert home.client("init", *caps).exit_code == 0
+        home.init("--cap", epsilon, "--cap-delta", delta, ledger=poor)
         said = home.refusal(ledger=poor)
         assert f"your cap is epsilon {epsilon}, delta {float(delta):g} for each" in said
     home.released()
@@ -83,10 +82,11 @@ def test_no_patient_spends_more_than_the_cap(home: Hospital, server: Server) -> 
     home.receive(again)
     mixed = pd.concat([table("cleveland", 1), table("new", N)])
     mixed.to_csv(home.root / "patients.csv", index=False)
-    assert "no room" in home.refusal()
-    assert "knows them by id" in home.refusal(id=None)
+    assert "60 of 61 records are new" in home.refusal()
+    assert "no room" in home.refusal("--new-people")
+    assert "it is patient" in home.refusal(id="age")
     table("new").to_csv(home.root / "patients.csv", index=False)
-    assert home.released()["left"] == 1.5
+    assert home.released("--new-people")["left"] == 1.5
 
 
 def test_n_must_fit_delta(tmp_path: Path) -> None:

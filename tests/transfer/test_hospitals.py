@@ -15,7 +15,7 @@ from curvote.flows.commands import ledger as cli_ledger
 from curvote.run.planner import Plan
 from curvote.signed import opened
 from tests.exchange import NAME, Server
-from tests.hospitals import NAMES, REMOTE, Hospital, N, steward, table, take
+from tests.hospitals import FORM, NAMES, REMOTE, Hospital, N, steward, table, take
 
 
 def reasons(plan: Plan, stage: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ def _predict(server: Server, root: Path) -> None:
     assert (told["prediction"] == new["disease"]).mean() > 0.85
     said.unlink()
     (root / "bad.csv").write_text("prediction,chol\n1,200\n,many\n")
-    assert str(predict("bad.csv").exception).count("bad.csv: ") == 3
+    assert str(predict("bad.csv").exception).count("bad.csv: ") == 2
     assert not said.exists()
 
 
@@ -189,14 +189,13 @@ def test_every_problem_of_a_table_is_told_at_once(home: Hospital) -> None:
     for words in (
         "there is no column 'age'.",
         "chol: no finite number in lines 5, 6.",
-        "chol: 4 of 6 values lie outside 100 to 400; is it in another unit?",
         "disease: maybe is none of no/yes, in line 3.",
         "disease: nothing in line 5.",
         "patient: nothing in line 5.",
         "patient: an id that stood there before in line 4.",
     ):
         assert any(words in line for line in said), words
-    assert len(said) == 7
+    assert len(said) == 6
     (home.root / "patients.csv").write_text("age,chol,disease,patient\n")
     assert "it has no row" in home.refusal()
     assert "cannot be read" in home.refusal(table=home.root / "none.csv")
@@ -204,6 +203,10 @@ def test_every_problem_of_a_table_is_told_at_once(home: Hospital) -> None:
 
 def test_a_table_may_be_written_in_other_ways(home: Hospital) -> None:
     """Parquet, labels as numbers, columns in any order, rows without an id."""
+    form = home.root / "rows.yaml"
+    form.write_text(FORM.replace("id: patient", "id: null"))
+    settled = home.client("form", str(form), "--ledger", str(home.ledger))
+    assert settled.exit_code == 0, settled.exception
     given = table("cleveland").assign(more="x").drop(columns="patient")
     given["chol"] = given["chol"].mask(given.index < 2, 450)
     given.to_parquet(home.root / "patients.parquet")

@@ -11,7 +11,7 @@ from tests import lean
 from tests.client.test_client_silence import publish
 from tests.fuzzing import invited
 from tests.hospitals import Hospital, steward
-from tests.registry import Keeper, invitations, people, server
+from tests.registry import FORM, Keeper, invitations, people, server
 from tests.valid_tasks import document, tasks
 
 # One task of each kind that asks single clients; PrivUnit and Gaussian noise take more.
@@ -82,7 +82,7 @@ def test_the_base_releases_a_label(tmp_path: Path) -> None:
     keeper = Keeper.at(tmp_path / "home", given)
     known = invitations(given)
     keeper.invited(known["p-0"])
-    words = ["--task", "task.json", "--invitation", "invitation.json"]
+    words = ["--yes", "--task", "task.json", "--invitation", "invitation.json"]
     done = lean.curvote(keeper.root, "client", "label", *words, "--label", "low")
     assert done.returncode == 0, done.stderr
     for name in ("p-1", "p-2"):
@@ -90,7 +90,9 @@ def test_the_base_releases_a_label(tmp_path: Path) -> None:
     labels = pd.DataFrame({"record": ["p-1", "p-2"], "label": ["low", "mid"]})
     labels.to_csv(keeper.root / "labels.csv", index=False)
     folder = "--invitations", "invitations"
-    words = ["--task", "task.json", "--table", "labels.csv", "--ledger", "registry"]
+    keeper.state(FORM)
+    words = ["--yes", "--task", "task.json", "--table", "labels.csv"]
+    words += ["--ledger", "ledger.sqlite"]
     done = lean.curvote(keeper.root, "client", "label", *words, *folder)
     assert done.returncode == 0, done.stderr
 
@@ -102,7 +104,7 @@ def test_a_table_goes_with_scipy_and_no_table_library(tmp_path: Path) -> None:
     hospital = Hospital.at(tmp_path, "va")
     hospital.receive(asked)
     hospital.init("--cap", "2", "--cap-delta", "0.001")
-    words = ["--task", "task.json", "--invitation", "invitation.json"]
+    words = ["--yes", "--task", "task.json", "--invitation", "invitation.json"]
     words += ["--label", "disease", "--id", "patient", "--outbox", "outbox"]
     words += ["--table", "patients.csv", "--ledger", "ledger.sqlite"]
     done = lean.curvote(hospital.root, "client", "release", *words, beside="scipy")

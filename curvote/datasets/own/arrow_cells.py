@@ -37,14 +37,20 @@ def is_date_time(column: Any) -> bool:
     )
 
 
-def numbers(column: Any) -> Floats:
-    """Return the numbers of a column, NaN where a cell is empty or says no number."""
+def numbers(column: Any, decimal: str = ".") -> Floats:
+    """Return the numbers of a column, NaN where a cell is empty or says no number.
+
+    With another ``decimal`` mark a point stands in no number: 1.234 might be thousands.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if not is_text(column):
         return _floats(column.cast(pa.float64(), safe=False))
     text = pc.utf8_trim_whitespace(column)
+    if decimal != ".":
+        pointed = pc.replace_substring(text, decimal, ".")
+        text = pc.if_else(pc.match_substring(text, "."), "no number", pointed)
     try:
         return _floats(text.cast(pa.float64()))
     except pa.ArrowInvalid:  # some cell is no number: only now look at each
@@ -53,8 +59,10 @@ def numbers(column: Any) -> Floats:
         return np.asarray(pd.to_numeric(text.to_pandas(), errors="coerce"), np.float64)
 
 
-def wall_clock(column: Any) -> Floats:
+def wall_clock(column: Any, form: str | None = None) -> Floats:
     """Return whole microseconds since 1970 on the file's own wall clock, or NaN.
+
+    Texts are ISO 8601 unless ``form`` says how they are written, as `strptime` does.
 
     Microseconds stay below 2^53, so that float64 holds them exactly. A zone is read as
     the place where the clock hung: 08:00+02:00 is eight in the morning.
@@ -62,7 +70,10 @@ def wall_clock(column: Any) -> Floats:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if is_text(column):
+    if is_text(column) and form:
+        text = pc.utf8_trim_whitespace(column)
+        column = pc.strptime(text, format=form, unit="us", error_is_null=True)
+    elif is_text(column):
         column = _dates(pc.utf8_trim_whitespace(column))
     elif getattr(column.type, "tz", None):
         column = pc.local_timestamp(column)

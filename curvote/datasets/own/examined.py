@@ -12,7 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-MANY_OUTSIDE: Final = 0.01  # of a column's values
+from curvote.warned import MANY_OUTSIDE
+
 WIDE: Final = 0.1  # of the bounds, if all values lie in so much of them
 FEW: Final = 20  # clients of a class
 

@@ -60,5 +60,7 @@ class Identifiers:
             ("two ids have one 63-bit number; rename one of the two", texts),
         ):
             places = np.sort(rows[later[chosen]])
-            self.violations.add(what, len(places), (f"row {row}" for row in places))
+            self.violations.add(
+                what, len(places), ((row, "") for row in places.tolist())
+            )
         self.violations.check()

@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from curvote.chain.settings import Strict
 from curvote.datasets.frames import Points
+from curvote.datasets.own.given import CsvForm
 from curvote.datasets.own.labelled import Labelled
 
 Text = Annotated[str, Field(min_length=1)]
@@ -37,8 +38,12 @@ class Gaps(Strict):
     most: Annotated[FiniteFloat, Field(gt=0)]
 
 
-class Parameters(Labelled):
-    """What ``source:`` may say: file, columns, classes, grid, public bounds, gaps."""
+class Parameters(Labelled, CsvForm):
+    """What ``source:`` may say: file, columns, classes, grid, public bounds, gaps.
+
+    ``dates`` is the form of date-times that are not written as 2026-03-30 08:15, as
+    ``%d.%m.%Y %H:%M``.
+    """
 
     name: Literal["curves"] = "curves"
     path: Text
@@ -50,6 +55,7 @@ class Parameters(Labelled):
     unit: Text
     bounds: tuple[FiniteFloat, FiniteFloat]
     gaps: Gaps
+    dates: Text | None = None
 
     @field_validator("label")
     @classmethod

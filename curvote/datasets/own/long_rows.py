@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,8 +74,8 @@ class Reader:
     """Rows of the long file at ``path``; wrong cells are counted in ``violations``.
 
     ``known`` are the labels met so far and their codes, those of ``listed`` from the
-    beginning. ``dates`` says whether times
-    are date-times (microseconds on the wall clock) or plain numbers.
+    beginning. ``dates`` says whether times are date-times (microseconds on the wall
+    clock) or plain numbers; ``written`` is the form in which date-times stand there.
     """
 
     def __init__(
@@ -83,11 +84,13 @@ class Reader:
         names: Names,
         violations: Violations,
         listed: Mapping[str, int],
+        written: str | None = None,
     ) -> None:
         self.path, self.names, self.violations = path, names, violations
         self.known = dict(listed)
         self.most = len(listed) + VOCABULARY
-        self.dates: bool | None = None
+        self.written = written
+        self.dates: bool | None = True if written else None
         self.rows = 0
 
     def blocks(self, least: int = ROWS) -> Iterator[Rows]:
@@ -116,12 +119,11 @@ class Reader:
     def _parse(self, ids: Any, times: Any, values: Any, labels: Any) -> Rows:
         if self.dates is None:
             self.dates = cells.is_date_time(times)
-        clock = cells.wall_clock if self.dates else cells.numbers
+        number = partial(cells.numbers, decimal=self.violations.form.decimal)
+        clock = partial(cells.wall_clock, form=self.written) if self.dates else number
         wanted = "a date-time" if self.dates else "a finite number"
         numbers = self._finite(self.names.time, times, clock, wanted)
-        measured = self._finite(
-            self.names.value, values, cells.numbers, "a finite number"
-        )
+        measured = self._finite(self.names.value, values, number, "a finite number")
         codes = cells.labels(labels, self.known, self.most)
         self._empty(self.names.label, codes < 0)
         return Rows(self.rows + 1, *self._runs(ids), numbers, measured, codes)
@@ -130,7 +132,7 @@ class Reader:
         with usable(self.path, name, column):
             numbers: Floats = read(column)
         bad = np.flatnonzero(~np.isfinite(numbers))
-        shown = (f"row {self.rows + i + 1} {_shown(column[i].as_py())}" for i in bad)
+        shown = ((self.rows + i + 1, _shown(column[i].as_py())) for i in bad.tolist())
         self.violations.add(f"{name} is not {wanted}", len(bad), shown)
         return numbers
 
@@ -149,7 +151,9 @@ class Reader:
 
     def _empty(self, name: str, empty: NDArray[np.bool_]) -> None:
         rows = np.flatnonzero(empty) + self.rows + 1
-        self.violations.add(f"{name} is empty", len(rows), (f"row {i}" for i in rows))
+        self.violations.add(
+            f"{name} is empty", len(rows), ((i, "") for i in rows.tolist())
+        )
 
 
 def join(parts: list[Rows]) -> Rows:

@@ -43,12 +43,12 @@ class Scan:
 
     def __init__(self, parameters: Parameters, path: Path) -> None:
         self.parameters, self.path = parameters, path
-        self.violations = Violations(path)
+        self.violations = Violations(path, parameters)
         names = Names(
             parameters.id, parameters.time, parameters.value, parameters.label
         )
         listed = parameters.places
-        self.reader = Reader(path, names, self.violations, listed)
+        self.reader = Reader(path, names, self.violations, listed, parameters.dates)
         self.identifiers = Identifiers(self.violations)
         self.tally = Counter(clients=0, kept=0, gap=0, ends=0)
         self.spans = Spans(*(np.array([end]) for end in parameters.bounds))
@@ -100,7 +100,7 @@ class Scan:
         again = segments.repeated()
         places = (again if order is None else order[again]) + rows.first
         what = f"{self.parameters.time} repeats a time of the same client"
-        self.violations.add(what, len(places), (f"row {row}" for row in places))
+        self.violations.add(what, len(places), ((row, "") for row in places.tolist()))
 
     def _check_labels(self, rows: Rows) -> None:
         begins = rows.starts[:-1]
@@ -108,7 +108,7 @@ class Scan:
         high = np.maximum.reduceat(rows.labels, begins)
         changed = begins[(low != high) & (low >= 0)] + rows.first
         what = f"{self.parameters.label} changes within a client"
-        shown = (f"the client that begins at row {row}" for row in changed)
+        shown = ((row, "the client that begins at {}") for row in changed.tolist())
         self.violations.add(what, len(changed), shown)
         self._check_listed(rows, high)
 
@@ -118,8 +118,8 @@ class Scan:
         texts = {code: text for text, code in self.reader.known.items()}
         starts = rows.starts[other] + rows.first
         shown = (
-            f"the client that begins at row {row} {texts.get(code, 'another')!r}"
-            for row, code in zip(starts, label[other], strict=True)
+            (row, f"the client that begins at {{}} {texts.get(code, 'another')!r}")
+            for row, code in zip(starts.tolist(), label[other].tolist(), strict=True)
         )
         what = f"{self.parameters.label} {self.parameters.none_of_them}"
         self.violations.add(what, len(other), shown)

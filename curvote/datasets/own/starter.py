@@ -27,9 +27,22 @@ _SIZES = (0.7, 0.2)  # of the records: who trains, who tests; the rest is slack
 
 def table(found: Layout, path: str) -> tuple[str, str]:
     """Return the name and the text of a pipeline for a table, one record a row."""
-    label = _guess(found.names, _LABELS) or found.names[-1]
-    own = _guess([name for name in found.names if name != label], _IDS)
-    features = [name for name in found.names if name not in {label, own}]
+    shared = [name for name in found.names if name not in found.own] or found.names
+    label = _guess(found.names, _LABELS) or shared[-1]
+    others = [name for name in found.names if name != label]
+    own = _guess(others, _IDS) or next((n for n in others if n in found.own), None)
+    # What names a row, is a code or a date says nothing as a number.
+    no_feature = {
+        name: "names its row"
+        if name in found.own
+        else f"dates like {found.dates.get(name, 'YYYY-MM-DD')}"
+        if found.kinds[name] == "date-time"
+        else _NO_FEATURE[found.kinds[name]]
+        for name in others
+        if name != own
+        and (name in found.own or found.kinds[name] in {"date-time", *_NO_FEATURE})
+    }
+    features = [name for name in others if name != own and name not in no_feature]
     texts = [name for name in features if found.kinds[name] != "number"]
     numbers = [name for name in features if name not in texts]
     name = _name(path)
@@ -38,15 +51,20 @@ def table(found: Layout, path: str) -> tuple[str, str]:
         "    source:",
         "      name: table            # one record a row",
         f"      path: {word(path)}",
+        *_written(found),
+        *_absent(found),
         f"      id: {word(own)}" if own else "      # id: COLUMN  (a release needs it)",
         f"      label: {word(label)}",
-        f"      positive: {TO_STATE}     # the label that is to be found, as it stands",
+        *_CLASSES,
         f"      features: [{', '.join(map(word, features))}]",
+        *_left_out(no_feature, found),
         *_BOUNDS,
         *_each("bounds", numbers, f"[{TO_STATE}, {TO_STATE}]"),
         *(_TEXTS if texts else ()),
         *_each("categories", texts, f"[{TO_STATE}]"),
-        *_sizes(found.rows, "rows"),
+        *_sizes(
+            found.rows, "rows", "repeat another" if own is None else "lack a value"
+        ),
         "    # Each number becomes one around 0, by its bounds alone.",
         "    project:",
         "      {basis: identity, rescale: standard, centre: public, scale: public}",
@@ -59,15 +77,17 @@ def curves(found: Layout, path: str) -> tuple[str, str]:
     """Return the name and the text of a pipeline for curves, one measurement a row."""
     four = _four(found)
     own = four["id"]
-    clients = runs(found.path, own) if own != TO_STATE else 0
+    clients = runs(found.path, own, found.form) if own != TO_STATE else 0
     name = _name(path)
     lines = [
         f"  {name}:",
         "    source:",
         "      name: curves           # one measurement a row",
         f"      path: {word(path)}",
+        *_written(found),
         *(f"      {key}: {word(column)}" for key, column in four.items()),
-        f"      positive: {TO_STATE}     # the label that is to be found, as it stands",
+        *_times(found, four["time"]),
+        *_CLASSES,
         *(_CLOCK if "date-time" in found.kinds.values() else _HOURS),
         f"      grid: {{start: {TO_STATE}, stop: {TO_STATE}, points: {TO_STATE}}}",
         f"      unit: {TO_STATE}",
@@ -75,7 +95,7 @@ def curves(found: Layout, path: str) -> tuple[str, str]:
         f"      bounds: [{TO_STATE}, {TO_STATE}]",
         "      # Who was longer without a measurement is left out, and counted.",
         f"      gaps: {{most: {TO_STATE}}}",
-        *_sizes(clients, "clients"),
+        *_sizes(clients, "clients", "are too patchy"),
         "    # A curve becomes 5 numbers between -1 and 1, by its bounds alone.",
         "    project: {basis: fourier, size: 5, rescale: min_max, bounds: public}",
         *_REST,
@@ -125,6 +145,48 @@ _REST = (
 )
 
 
+_NO_FEATURE = {
+    "code": "numbers with leading zeros: a code",
+    "empty": "most of it is empty",
+}
+_CLASSES = (
+    f"      positive: {TO_STATE}     # the label that is to be found, as it stands;",
+    "      # with more than two labels instead: classes: [a, b, c]",
+)
+
+
+def _written(found: Layout) -> list[str]:
+    """Return how the file is written, where it is not as a plain CSV is."""
+    given = found.form.model_dump(exclude_defaults=True)
+    return [f"      {key}: {json.dumps(value)}" for key, value in given.items()]
+
+
+def _absent(found: Layout) -> list[str]:
+    marks = ", ".join(json.dumps(mark, ensure_ascii=False) for mark in found.absent)
+    return [f"      missing_values: [{marks}]"] if marks else []
+
+
+def _left_out(no_feature: dict[str, str], found: Layout) -> list[str]:
+    """Return which columns are no features, and what to write for a date that is."""
+    lines = [f"      # no feature: {word(n)} ({why})" for n, why in no_feature.items()]
+    dates = [name for name in no_feature if found.kinds[name] == "date-time"]
+    if dates:
+        written = (
+            f"{word(dates[0])}: {json.dumps(found.dates.get(dates[0], '%Y-%m-%d'))}"
+        )
+        lines += [
+            "      # (A date counts as days where it stands under features, and here",
+            f"      # dates: {{{written}}}, bounds like [1920-01-31, 2025-12-31].)",
+        ]
+    return lines
+
+
+def _times(found: Layout, time: str) -> list[str]:
+    written = found.dates.get(time, "%Y-%m-%d")
+    plain = written.startswith("%Y-%m-%d")
+    return [] if plain else [f"      dates: {json.dumps(written)}"]
+
+
 def word(text: str) -> str:
     """Return a text as YAML reads it back, quoted where it must be."""
     plain = re.fullmatch(r"([A-Za-z_/]|\.\.?/)[\w./-]*", text, re.ASCII)  # not .5
@@ -167,13 +229,13 @@ def _each(key: str, names: list[str], mark: str) -> list[str]:
     return [f"      {key}:", *(f"        {word(name)}: {mark}" for name in names)]
 
 
-def _sizes(n: int, what: str) -> list[str]:
+def _sizes(n: int, what: str, why: str) -> list[str]:
     """Return roles for n records: how many there are is no secret."""
     if not n:
         return [f"    clients: {{train: {TO_STATE}, test: {TO_STATE}}}"]
     train, test = (max(int(share * n), 1) for share in _SIZES)
     return [
         f"    # How many take part is public. There are {n} {what}; some are spare, as",
-        "    # records that repeat another, or are too patchy, are left out.",
+        f"    # records that {why} may be left out.",
         f"    clients: {{train: {train}, test: {test}}}",
     ]

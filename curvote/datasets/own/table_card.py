@@ -29,18 +29,28 @@ def examined(parameters: Parameters, path: Path) -> Examined:
         repeats_are="kept" if kept else "left out",
         left_out={"a value is missing": taken - clients},
         filled=sum(missing.values()) if fills else 0,
-        more=() if kept or not parameters.id else _equal(found.rows - found.distinct),
+        more=_equal(found.rows - found.distinct, parameters),
     )
 
 
-def _equal(n: int) -> tuple[str, ...]:
-    """Return what to think of rows left out for an equal one of another id."""
+def _equal(n: int, parameters: Parameters) -> tuple[str, ...]:
+    """Return what to think of rows that equal an earlier one."""
     equal = "1 row equals" if n == 1 else f"{n:,} rows equal"
-    said = (
-        f"{equal} an earlier one, though their ids differ. If these are other people,"
-        " as where columns are coarse, write duplicates: keep."
-    )
-    return (said,) if n else ()
+    kept = parameters.duplicates == "keep"
+    if parameters.id and kept:
+        said = "their ids differ, so they are kept as other people"
+    elif parameters.id:
+        said = (
+            "left out though their ids differ. If these are other people, as where"
+            " columns are coarse, write duplicates: keep"
+        )
+    else:
+        said = (
+            "nothing says whether these are other people. Name a column that tells"
+            " them apart, id: COLUMN, or write duplicates: keep; they are left out"
+        )
+    told = n and (parameters.id or not kept)
+    return (f"{equal} an earlier one: {said}.",) if told else ()
 
 
 def columns(

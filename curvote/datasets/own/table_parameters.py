@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, FiniteFloat, ValidationInfo, field_validator
+from pydantic import (
+    Field,
+    FiniteFloat,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from curvote.datasets.listed import ONCE
-from curvote.datasets.own.given import LabelText
+from curvote.datasets.own.given import CsvForm, LabelText
 from curvote.datasets.own.labelled import Labelled
 from curvote.datasets.tables.tabular import TableParameters
 
@@ -16,8 +24,14 @@ Bounds = dict[str, tuple[FiniteFloat, FiniteFloat]]
 Categories = dict[str, Annotated[tuple[LabelText, ...], ONCE]]
 
 
-class Parameters(Labelled, TableParameters):
+class Parameters(Labelled, TableParameters, CsvForm):
     """What ``source:`` may say: file, columns, classes, the features' public bounds.
+
+    Rows of different ids are different people, however equal they look: with an ``id``
+    the default of ``duplicates`` is ``keep``. ``missing_values`` are texts that mean
+    missing, beside `table_rows.MARKS`. ``dates`` says of columns of dates how they are
+    written, as ``%d.%m.%Y``; each counts as days since 1970-01-01, and its bounds may
+    be dates like 1920-01-31.
 
     ``categories`` lists the texts of a feature that is no number. A mark of
     `table_rows.MARKS` that is listed there is a category, and not missing.
@@ -28,8 +42,17 @@ class Parameters(Labelled, TableParameters):
     label: Text
     features: Annotated[tuple[Text, ...], Field(min_length=1)]
     categories: Categories = Field(default_factory=dict)
+    missing_values: tuple[Text, ...] = ()
+    dates: dict[str, Text] = Field(default_factory=dict)
     bounds: Bounds = Field(default_factory=dict)
     id: Text | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _people(cls, given: Any) -> Any:
+        if isinstance(given, Mapping) and given.get("id") is not None:
+            return {"duplicates": "keep", **given}
+        return given
 
     @field_validator("features")
     @classmethod
@@ -48,6 +71,30 @@ class Parameters(Labelled, TableParameters):
         if other:
             raise ValueError(f"categories of what is no feature: {', '.join(other)}")
         return categories
+
+    @field_validator("dates")
+    @classmethod
+    def _dated(cls, dates: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        features = info.data.get("features", dates)
+        texts = info.data.get("categories", {})
+        other = [name for name in dates if name not in features or name in texts]
+        if other:
+            raise ValueError(f"dates of what is no number: {', '.join(other)}")
+        return dates
+
+    @field_validator("bounds", mode="before")
+    @classmethod
+    def _days(cls, bounds: Any, info: ValidationInfo) -> Any:
+        """Return bounds that are dates as days since 1970-01-01."""
+        dates = info.data.get("dates", {})
+        if not isinstance(bounds, Mapping):
+            return bounds
+        return {
+            name: [_day(end) for end in ends]
+            if name in dates and isinstance(ends, list | tuple)
+            else ends
+            for name, ends in bounds.items()
+        }
 
     @field_validator("bounds")
     @classmethod
@@ -79,3 +126,11 @@ class Parameters(Labelled, TableParameters):
                 "it must be another column than the features and the label"
             )
         return name
+
+
+def _day(end: object) -> object:
+    """Return a date like 1920-01-31 as days since 1970-01-01."""
+    try:
+        return (date.fromisoformat(str(end)) - date(1970, 1, 1)).days
+    except ValueError:
+        return end

@@ -18,6 +18,7 @@ from curvote.datasets.tables.features import Feature, category, indicators
 from curvote.datasets.tables.tabular import TableSchema
 from curvote.errors import UserError
 
+_DAY: Final = 86_400 * cells.MICROSECONDS
 MARKS: Final = ("NA", "N/A", "NaN", "nan", "null", "?")  # beside empty cells
 
 
@@ -73,21 +74,25 @@ class Cells:
         if not begin:
             raise UserError(f"{self.path} has no rows.")
 
-    def shown(self, rows: Integers) -> Iterator[str]:
+    def shown(self, rows: Integers) -> Iterator[tuple[int, str]]:
         """Yield rows (rising) with their ids as they stand there, for a message."""
         own, begin = str(self.given.id), 0
-        for batch in batches(self.path, [own], Violations(self.path)):
+        for batch in batches(self.path, [own], Violations(self.path, self.given)):
             column = cells.trimmed(cells.plain(batch[own]))
             here = rows[(rows >= begin) & (rows < begin + len(batch))]
-            yield from (f"row {r + 1} {column[r - begin].as_py()!r}" for r in here)
+            yield from ((r + 1, repr(column[r - begin].as_py())) for r in here.tolist())
             begin += len(batch)
 
     def _block(self, columns: dict[str, Any], begin: int) -> Block:
         codes = self._labels(columns[self.given.label], begin)
-        features = self.given.features
-        values = [self._values(name, columns[name], begin) for name in features]
+        values = self.features(columns, begin)
         ids = self._ids(columns, len(codes), begin)
-        return Block(begin, ids, self._spread(values), codes)
+        return Block(begin, ids, values, codes)
+
+    def features(self, columns: dict[str, Any], begin: int = 0) -> Floats:
+        """Return features (m, p) of rows, NaN where missing or of no use."""
+        names = self.given.features
+        return self._spread([self._values(x, columns[x], begin) for x in names])
 
     def _labels(self, column: Any, begin: int) -> Integers:
         """Return the codes of the labels, those listed as their places."""
@@ -104,22 +109,30 @@ class Cells:
         texts = sorted(self.given.categories.get(name, ()))
         if not texts:
             return self._numbers(name, column, begin)
-        column = _unmarked(column, texts)
+        column = self._unmarked(column, texts)
         codes = cells.labels(column, {text: code for code, text in enumerate(texts)})
         what = f"{name} is none of the categories {', '.join(texts)}"
         self._count(what, codes >= len(texts), begin, column)
         return np.where(codes < 0, np.nan, codes)
 
     def _numbers(self, name: str, column: Any, begin: int) -> Floats:
-        """Return a feature, NaN where missing; count cells that are no number."""
+        """Return a feature, NaN where missing; count cells that are no number.
+
+        A date is a number, too, where the source says how dates are written: days
+        since 1970-01-01.
+        """
         import pyarrow.compute as pc
 
-        column = _unmarked(column)
+        column, form = self._unmarked(column), self.given.dates.get(name)
         with usable(self.path, name, column):
-            values = cells.numbers(column)
+            if form:
+                values = cells.wall_clock(column, form) / _DAY
+            else:
+                values = cells.numbers(column, self.given.decimal)
         said = np.asarray(pc.is_valid(column)) & cells.is_text(column)
         wrong = np.isinf(values) | (np.isnan(values) & said)
-        self._count(f"{name} is not a finite number", wrong, begin, column)
+        what = f"a date like {form}" if form else "a finite number"
+        self._count(f"{name} is not {what}", wrong, begin, column)
         return values
 
     def _ids(self, columns: dict[str, Any], n: int, begin: int) -> Integers:
@@ -134,6 +147,18 @@ class Cells:
             given = column.fill_null("0" if cells.is_text(column) else 0)
             ids, _ = cells.identities(given)
         return ids
+
+    def _unmarked(self, column: Any, meant: Collection[str] = ()) -> Any:
+        """Return trimmed texts, null where one means missing; numbers as they are."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not cells.is_text(column):
+            return column
+        text, all_marks = pc.utf8_trim_whitespace(column), self.given.missing_values
+        marks = [mark for mark in (*MARKS, *all_marks) if mark not in meant]
+        absent = pc.is_in(text, pa.array(marks, pa.string()))
+        return cells.plain(pc.if_else(absent, None, text))
 
     def _spread(self, values: list[Floats]) -> Floats:
         """Return features (m, p), a category as a 0 or 1 for each of its texts."""
@@ -151,23 +176,10 @@ class Cells:
     ) -> None:
         rows = np.flatnonzero(wrong)
         texts = (
-            f"row {begin + row + 1}"
-            + ("" if shown is None else f" {shown[row].as_py()!r}")
-            for row in rows
+            (begin + row + 1, "" if shown is None else repr(shown[row].as_py()))
+            for row in rows.tolist()
         )
         self.violations.add(what, len(rows), texts)
-
-
-def _unmarked(column: Any, meant: Collection[str] = ()) -> Any:
-    """Return trimmed texts, null where one means missing; numbers as they are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    if not cells.is_text(column):
-        return column
-    text = pc.utf8_trim_whitespace(column)
-    marks = pa.array([mark for mark in MARKS if mark not in meant], pa.string())
-    return cells.plain(pc.if_else(pc.is_in(text, marks), None, text))
 
 
 def schema(given: Parameters, classes: tuple[str, ...]) -> TableSchema:

@@ -82,7 +82,7 @@ class _Hashable:
 
 @lru_cache(maxsize=1)
 def _survey(wanted: _Hashable, path: Path, _stamp: tuple[int, ...]) -> Survey:
-    given, violations = wanted.given, Violations(path)
+    given, violations = wanted.given, Violations(path, wanted.given)
     table, repeated, ids = Cells(given, path, violations), Repeated(), _Ids()
     total = _tallied(_noted(table.blocks(), repeated, ids), given)
     ids.check(table)
@@ -107,7 +107,7 @@ def pieces(parameters: Parameters, path: Path) -> Iterator[Columns]:
     told = survey(parameters, path)
     place = np.array([told.schema.classes.index(text) for text in told.labels])
     begin = 0
-    table = Cells(parameters, path, Violations(path))
+    table = Cells(parameters, path, Violations(path, parameters))
     for block in _chosen(table.blocks(), told.first):
         for part in _parts(block):
             absent = tabular.absent(part.values, told.schema)
@@ -131,7 +131,7 @@ def members(parameters: Parameters, path: Path) -> Iterator[Columns]:
         for piece in pieces(parameters, path):
             yield {name: piece[name] for name in ("client_id", "group")}
         return
-    violations, seen, begin = Violations(path), _Ids(), 0
+    violations, seen, begin = Violations(path, parameters), _Ids(), 0
     table = Cells(parameters, path, violations)
     for ids in table.ids():
         seen.add(ids)

@@ -22,6 +22,7 @@ from curvote.privacy import Budget
 from curvote.random_state import RandomState, sources
 from curvote.representation.functional import refuse_curves
 from curvote.validate import FloatArray
+from curvote.warned import warn_outside
 
 
 class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
@@ -162,6 +163,11 @@ class PrivateLabelRegressor(Counted, RegressorMixin, BaseEstimator):
         name = concrete(self.randomizer, validate.positive(epsilon=self.epsilon))
         bounds, share = checked_bounds(self.bounds), validate.fraction(share=self.share)
         prior = None if self.prior is None else stated(self.prior)
+        what = (
+            "they count as lying on the bounds. State bounds=(lower, upper), in the"
+            " units of y and known without it."
+        )
+        warn_outside(y[:, np.newaxis], bounds, ["y"], what, depth=4)
         self._spend(Budget(self.epsilon), every(len(y)))
         rows = np.arange(len(y))
         if name == ON_BINS and prior is None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import matrix
+from curvote.named_columns import OfRecords
 from curvote.representation.encoding import Encoding
 from curvote.representation.partition import Partitions
 from curvote.server.cells import named
@@ -17,7 +17,7 @@ from curvote.server.cells import named
 Array = NDArray[np.float64]
 
 
-class CellClassifier(ClassifierMixin, BaseEstimator):
+class CellClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     """A finished table of scores by cell and class: all its parts are public.
 
     ``predict`` takes curves or records of a table (n, T), as an array or a DataFrame
@@ -64,7 +64,8 @@ class CellClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        encoding = Encoding.from_json(self.encoding)
-        z = encoding.encode(matrix(X, self.columns)).z
+        encoding, scores = Encoding.from_json(self.encoding), np.asarray(self.scores)
         asked = Partitions.read(self.cuts, encoding.d)
-        return np.asarray(self.classes_[named(np.asarray(self.scores), asked, z)])
+        return self._answered(
+            X, lambda v: self.classes_[named(scores, asked, encoding.encode(v).z)]
+        )

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import matrix
+from curvote.named_columns import OfRecords
 
 
-class LabelClassifier(ClassifierMixin, BaseEstimator):
+class LabelClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     """A classifier trained on codes, of raw records.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
@@ -41,14 +41,13 @@ class LabelClassifier(ClassifierMixin, BaseEstimator):
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Return the probability of each class, (n, K)."""
-        return np.asarray(self.model.predict_proba(self._features(X)))
+        return self._answered(X, lambda v: self.model.predict_proba(self._features(v)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return np.asarray(self.model.predict(self._features(X)))
+        return self._answered(X, lambda v: self.model.predict(self._features(v)))
 
-    def _features(self, X: Any) -> NDArray[np.float64]:
-        values = matrix(X, self.columns)
+    def _features(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         if self.reduction == "passthrough":
             return values
         return np.asarray(self.reduction.transform(values))

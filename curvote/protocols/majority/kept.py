@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import matrix
+from curvote.named_columns import OfRecords
 
 
-class ConstantClassifier(ClassifierMixin, BaseEstimator):
+class ConstantClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     """One class for every record, whatever it holds.
 
     ``predict`` takes records as an array or a DataFrame with the ``columns``; ``place``
@@ -33,4 +33,5 @@ class ConstantClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the one label for each record; a missing column is a UserError."""
-        return np.full(len(matrix(X, self.columns)), self.classes_[self.place])
+        one = self.classes_[self.place]
+        return self._answered(X, lambda values: np.full(len(values), one))

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import matrix
+from curvote.named_columns import OfRecords
 from curvote.protocols.transfer import stated
 from curvote.representation.encoding import Encoding
 from curvote.transfer.model import Model
 
 
-class TransferClassifier(ClassifierMixin, BaseEstimator):
+class TransferClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     """What several servers released, combined for one of them.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
@@ -39,17 +39,19 @@ class TransferClassifier(ClassifierMixin, BaseEstimator):
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:
         """Return scores: (n,) of the second of two classes, else (n, K)."""
-        return self._model().decision_function(self._numbers(X))
+        model = self._model()
+        return self._answered(X, lambda v: model.decision_function(self._numbers(v)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        return self._model().predict(self._numbers(X))
+        model = self._model()
+        return self._answered(X, lambda v: model.predict(self._numbers(v)))
 
     def _model(self) -> Model:
         return Model.from_json(self.model)
 
-    def _numbers(self, X: Any) -> NDArray[np.float64]:
+    def _numbers(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what the servers speak of: coefficients, or z."""
         encoding = Encoding.from_json(self.encoding)
-        encoded = encoding.encode(matrix(X, self.columns))
+        encoded = encoding.encode(values)
         return encoded.coefficients if stated.raw(encoding) else encoded.z

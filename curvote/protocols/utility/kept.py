@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from curvote.named_columns import matrix
+from curvote.named_columns import OfRecords
 
 
-class RecordClassifier(ClassifierMixin, BaseEstimator):
+class RecordClassifier(OfRecords, ClassifierMixin, BaseEstimator):
     """A classifier of some columns of a record.
 
     ``predict`` takes records (n, T) as an array or a DataFrame with the ``columns``
@@ -47,5 +47,7 @@ class RecordClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the label of each record; another width or a NaN is a UserError."""
-        values = matrix(X, self.columns)[:, list(self.places)]
-        return np.asarray(self.classes_[self.model.predict(values)])
+        places = list(self.places)
+        return self._answered(
+            X, lambda values: self.classes_[self.model.predict(values[:, places])]
+        )

@@ -14,6 +14,7 @@ from curvote.errors import UserError
 # what it imports. The two kinds of trees are looked through once they are loaded.
 KNOWN_SAFE: Final = (
     "curvote.curve_classifier.CurveClassifier",
+    "curvote.datasets.own.raw_records.RawRecords",
     "curvote.protocols.transfer.kept.TransferClassifier",
     "curvote.protocols.utility.kept.RecordClassifier",
     "numpy.dtype",

@@ -31,6 +31,7 @@ def data() -> Data:
     return X, np.clip(40 + X @ [15, 8] + rng.normal(0, 8, 6000), *BOUNDS)
 
 
+@pytest.mark.filterwarnings("ignore:values outside of what is stated")
 @pytest.mark.parametrize("randomizer", ["piecewise", "rr_on_bins"])
 def test_scikit_learn_finds_nothing_to_complain_about(randomizer: str) -> None:
     """All of its checks for a regressor that need not score well."""

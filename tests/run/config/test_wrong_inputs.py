@@ -160,7 +160,7 @@ def test_a_wrong_override_is_named_as_it_was_given(
 def test_a_file_with_other_separators_is_recognised(
     tmp_path: Path, mark: str, called: str
 ) -> None:
-    """Not "no column 'age'": what separates them, and a line that mends the file."""
+    """Not "no column 'age'": what separates them, and the line that says so."""
     path = tmp_path / "people.csv"
     rows = (("age", "ill"), ("61,5", "yes"), ("30,5", "no"))
     path.write_text("".join(f"{mark.join(row)}\n" for row in rows))
@@ -169,10 +169,10 @@ def test_a_file_with_other_separators_is_recognised(
     parameters = table.Parameters.model_validate(given)
     with pytest.raises(UserError) as error:
         table.facts(parameters, {"path": path})
-    assert f"its fields are parted by {called}. Export" in str(error.value)
-    assert f"pandas.read_csv('people.csv', sep={mark!r}, decimal=','" in str(
-        error.value
-    )
+    assert f"its fields are parted by {called}. Write" in str(error.value)
+    stated = source | {"path": str(path), "separator": mark, "decimal": ","}
+    read = table.Parameters.model_validate(stated | {"bounds": {"age": [0, 120]}})
+    assert table.clients(read, {"path": path})["curve"].tolist() == [[61.5], [30.5]]
 
 
 def test_a_file_that_is_no_text_is_told_how_to_save_it(tmp_path: Path) -> None:
