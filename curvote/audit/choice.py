@@ -12,7 +12,7 @@ from itertools import chain, product
 
 import numpy as np
 
-from curvote.audit import command_release, examples, ladder
+from curvote.audit import command_owners, examples, ladder
 from curvote.audit.broken.gallery import gallery, gallery_names
 from curvote.audit.ladder import Ladder
 from curvote.audit.leaving import Release
@@ -78,7 +78,7 @@ def shipped_names() -> list[str]:
     drawn = drawing_names()
     ways = ("outbox", "table")
     whole = [f"{way}.{name}" for way in ways for name in examples.released()]
-    whole += command_release.names()
+    whole += command_owners.names()
     whole += [f"{LEVELS}.{name}" for name in (*drawn, *servers.names())]
     return [*drawn, *wide_names(), *examples.many(), *whole, *servers.names()]
 
@@ -98,7 +98,7 @@ def wide_names() -> list[str]:
 _WHOLE: Mapping[str, Callable[[str, float], Memo | Release]] = {
     "outbox": outbox_memo,
     "table": table_release,
-    **dict.fromkeys(command_release.KINDS, command_release.command_release),
+    **dict.fromkeys(command_owners.KINDS, command_owners.command_release),
 }
 
 
@@ -197,7 +197,7 @@ def jobs(
             asked += [(table(name, *level), most) for level in levels]
         elif name.startswith(f"{LEVELS}."):
             asked.append((shipped(name, 1.0), samples))
-        elif name.partition(".")[0] in command_release.KINDS:
+        elif name.partition(".")[0] in command_owners.KINDS:
             levels_ = epsilons or [drawn(name, seed)[1]]
             asked += [(shipped(name, e), samples) for e in levels_]
         elif name.partition(".")[0] in _WHOLE:

@@ -11,7 +11,8 @@ import pytest
 
 from curvote.audit import choice, ladder, release_checks, run, shipped
 from curvote.audit.broken.commands import COMMANDS
-from curvote.audit.command_release import CommandRelease, command_release
+from curvote.audit.command_owners import command_release
+from curvote.audit.command_release import CommandRelease
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.mechanisms import gaussian_noise

@@ -14,7 +14,7 @@ import pytest
 from curvote.audit import (
     answers,
     choice,
-    command_release,
+    command_owners,
     interior,
     lags,
     pin_answers,
@@ -103,7 +103,7 @@ def test_tables_of_a_cohort_pass(name: str, runs: int) -> None:
 
 def test_a_lone_client_s_answer_passes() -> None:
     """The installed command, run again and again in another process."""
-    (row,) = run(command_release.command_release("client.mrma.report", 2.0), samples=1)
+    (row,) = run(command_owners.command_release("client.mrma.report", 2.0), samples=1)
     assert row.verdict == "pass", row.checks
 
 

@@ -11,13 +11,12 @@ from typing import Any
 from unittest import mock
 
 from curvote import envelope
-from curvote.audit.command_release import (
-    CommandRelease,
+from curvote.audit.command_owners import (
     HospitalRelease,
     LabelRelease,
-    Plant,
     command_release,
 )
+from curvote.audit.command_release import CommandRelease, Plant
 from curvote.audit.leaving import People, Release
 from curvote.client import consent, outbox
 from curvote.entropy import SeededEntropy, SystemEntropy, Words
@@ -95,10 +94,10 @@ def _early(seed: int) -> Any:
     del seed
     honest = outbox._reserve  # noqa: SLF001 - a fault of the module itself
 
-    def reserve(begun: Any, books: Any) -> None:
+    def reserve(begun: Any, *rest: Any) -> None:
         for one in begun:
             one.place.final.write_bytes(one.make())
-        honest(begun, books)
+        honest(begun, *rest)
 
     unasked = mock.patch.object(consent, "refuse_budget")
     return _both(unasked, mock.patch.object(outbox, "_reserve", reserve))
