@@ -32,8 +32,9 @@ FILES = 300  # where each is a file of its own
 # Draws in which a number must move, and kinds of clients where one releases alone.
 MOST_DRAWS = 5000
 KINDS = 8
-# What a message says that is no secret: who sends it, about what, and how many.
-PUBLIC = {"record", "server", "n", "learner"}
+# What a message says that is no noise: who sends it, about what, how many, and the
+# question that it answers, of which there may be one.
+PUBLIC = {"record", "server", "n", "learner", "question"}
 # What messages of one noised bit are made of.
 BITS = {"label", "learner", "positive", "none other"}
 

@@ -79,8 +79,8 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
         say_json([row.to_json() for row in rows])
     else:
         say_rows([_line(row) for row in rows], COLUMNS, as_json=False)
-        typer.echo(f"\nWritten: {', '.join(map(str, written))}\n{_total(rows)}")
-        typer.echo(f"--seed {seed} repeats it")
+        typer.echo(f"\nWritten: {', '.join(map(str, written))}")
+        typer.echo(f"--seed {seed} repeats it\n{_total(rows)}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
 
