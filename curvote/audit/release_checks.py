@@ -123,12 +123,14 @@ def noised(release: Release, seed: int) -> str | None:
     summed = release.shuffled and release.message.counted
     if draws > MOST_DRAWS or summed:
         return None
+    # A server's table may have columns of its own beside those.
+    fields = release.message.payload.model_fields.keys() - PUBLIC
     n = release.sizes[min(1, len(release.sizes) - 1)]
     for at in range(KINDS if n == 1 else 1):
         people = _mixed(release, n, np.random.default_rng([seed, at]))
         entropy = SeededEntropy(seed + at)
         tables = (release.redrawn(people, entropy) for _ in range(draws))
-        own = [matrix({k: t[k] for k in t.keys() - PUBLIC}) for t in tables]
+        own = [matrix({k: t[k] for k in fields & t.keys()}) for t in tables]
         still = np.ptp(np.stack(own), axis=0) == 0
         if still.any():
             return (
