@@ -22,6 +22,7 @@ from curvote.task import Task
 
 MORE = 4  # classes, where more than two are tried
 MANY = (5, 26)  # classes, of messages alone
+CODED = (2, 100)  # classes of labels, beside MORE
 
 
 def asked_by(cls: type[Mechanism], epsilon: float, n_classes: int) -> dict[str, Any]:
@@ -77,13 +78,14 @@ def _alone(every: Iterable[System]) -> list[tuple[str, str]]:
     return [(system, name) for system, name, kind in alone if not kind.whole]
 
 
-def codes() -> list[str]:
+def codes(counts: tuple[int, ...] = (MORE,)) -> list[str]:
     """Return what `named` takes for messages about labels of public records.
 
     Two rounds are simulated only, and their messages are of their own.
     """
     sent = [(one.name, *it) for one in systems() for it in one.messages.items()]
-    return [name_of(system, name, MORE) for system, name, kind in sent if kind.tied]
+    tied = [(system, name) for system, name, kind in sent if kind.tied]
+    return [name_of(*one, k) for one in tied for k in counts]
 
 
 def names() -> list[str]:
@@ -100,8 +102,8 @@ def released() -> list[str]:
 
 
 def many() -> list[str]:
-    """Return those of `MANY` classes, where so many can be told apart."""
-    return _named([*asked(), *studied()], MANY)
+    """Return those of `MANY` classes, where so many can be told apart, and codes."""
+    return [*_named([*asked(), *studied()], MANY), *codes(CODED)]
 
 
 def _named(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from curvote.audit import examples, pair, residuals
+from curvote.audit import examples, interior, pair, residuals
 from curvote.audit.answers import thresholds
 from curvote.audit.channel import check as channel_check
 from curvote.audit.mechanism_subject import REJECTING, subject_of
@@ -19,12 +20,16 @@ from curvote.audit.subject import OddInput
 from curvote.chain.stage import Columns
 from curvote.entropy import Entropy, SeededEntropy
 from curvote.labels.task import Task
+from curvote.mechanisms import make
 from curvote.mechanisms.base import LabelMechanism
+from curvote.mechanisms.rr_with_prior import RRWithPrior
 from curvote.privacy import Budget
 from curvote.protocols.message import Known, message_of
 from curvote.validate import FloatArray
 
 PRIOR, CODE = "prior", "code"
+# Codes that are compared for each prior; the error rate of their law.
+CODES, PATH_SEED, PATH_ALPHA = 3000, 3, 1e-9
 MOST_LABELS = 4
 
 
@@ -78,7 +83,37 @@ class LabelSubject(SentSubject):
             channel_check(self.mechanism),
             pair.check(self.mechanism),
             Finding("fields", f"{beside} is sent beside the code" if beside else None),
+            Finding("path", self._path()),
         ]
+
+    def _path(self) -> str | None:
+        """Compare codes with the named mechanism's, word for word, and with its law.
+
+        The mechanism is built anew, of what is public alone. Priors tie, also where two
+        numbers of likely labels are as good: there the least nudge by a label shows.
+        """
+        rng, k = np.random.default_rng(PATH_SEED), len(self.prior)
+        # e^eps/(e^eps + k - 1) times 1 + (k - 1) e^-eps is 1 for every k.
+        edge = np.where(np.arange(k) == 0, 1.0, math.exp(-self.task.epsilon))
+        for prior in (
+            edge,
+            edge[::-1],
+            np.ones(k),
+            np.repeat([2.0, 1.0], k)[k // 2 :][:k],
+        ):
+            known = self._known(rng.integers(k, size=CODES), np.tile(prior, (CODES, 1)))
+            given = {"n_classes": k, **self.task.params}
+            if self.task.encoder == RRWithPrior.name:
+                given[PRIOR] = prior
+            mechanism = make(self.task.encoder, epsilon=self.task.epsilon, **given)
+            own = mechanism.randomize(known.labels, SeededEntropy(PATH_SEED))
+            sent = np.asarray(self.send(known, SeededEntropy(PATH_SEED))[CODE])
+            if sent.shape != own.shape or (sent != own).any():
+                return "the code is not what the task's mechanism makes of the label"
+            found = residuals.of(mechanism, known.labels, sent, rng)
+            if found is not None and (why := interior.excess(found, PATH_ALPHA)):
+                return why
+        return None
 
     def _known(self, labels: Any, priors: FloatArray | None = None) -> Known:
         places = np.asarray(labels, dtype=np.float64)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,8 +17,7 @@ from curvote.chain.stage import Columns
 from curvote.entropy import Entropy
 from curvote.errors import UserError
 from curvote.privacy import Budget
-from curvote.protocols.message import Known, Message, knowledge
-from curvote.task import Task
+from curvote.protocols.message import Known, knowledge
 from curvote.validate import FloatArray
 
 
@@ -42,12 +41,13 @@ class Left:
     """What left in one release, and what the operating system was asked for.
 
     ``rows`` are the messages in the order in which the server has them, ``facts`` all
-    else that anybody can see.
+    else that anybody can see, ``files`` the envelopes of a command.
     """
 
     rows: Columns
     facts: Mapping[str, Any]
     asked: list[bytes] = field(repr=False)
+    files: Mapping[str, bytes] = field(repr=False, default_factory=dict)
 
     @property
     def data(self) -> bytes:
@@ -61,11 +61,14 @@ class Release(ABC):
 
     ``sizes`` are the numbers of clients that it is tried with; ``ordered`` says that
     the order of the rows could tell who sent which; ``runs`` is how often it may be
-    asked to release where many releases say more than one.
+    asked to release where many releases say more than one. Where rows are not
+    ``shuffled`` they stand in the clients' order.
     """
 
-    task: Task
-    message: Message
+    shuffled: ClassVar[bool] = True
+
+    task: Any
+    message: Any
     name: str
     params: Mapping[str, Any]
     budget: Budget
@@ -157,6 +160,9 @@ def as_set(table: Columns) -> bytes:
 
 
 def matrix(table: Columns) -> FloatArray:
-    """Return all columns side by side, by name, (n, k)."""
-    columns = [np.asarray(table[name], dtype=np.float64) for name in sorted(table)]
+    """Return all columns of numbers side by side, by name, (n, k)."""
+    named = [np.asarray(table[name]) for name in sorted(table)]
+    columns = [
+        column.astype(np.float64) for column in named if column.dtype.kind != "U"
+    ]
     return np.hstack([c.reshape(len(c), -1) for c in columns])

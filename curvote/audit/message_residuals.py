@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from curvote.audit import residuals
 from curvote.chain.stage import Columns
 from curvote.client.report import Reporter
+from curvote.mechanisms import make
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.mechanisms.one_of import OneOf
 from curvote.mechanisms.privunit import PrivUnit
@@ -26,6 +27,9 @@ from curvote.representation.direction import Whitening
 from curvote.representation.simplex import codes
 from curvote.task import Task
 from curvote.validate import FloatArray
+
+if TYPE_CHECKING:
+    from curvote.mechanisms.base import LabelMechanism
 
 
 def of(
@@ -138,6 +142,30 @@ def _gradient(
     return residuals.of(mechanism, own, sent["gradient"], rng)
 
 
+def _code(
+    task: Any, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Of codes, by a mechanism that is built from the task's words alone."""
+    given = {"n_classes": len(task.classes), **task.params}
+    mechanism = cast(
+        "LabelMechanism", make(task.encoder, epsilon=task.epsilon, **given)
+    )
+    noised = np.asarray(sent["code"]).astype(mechanism.dtype)
+    return residuals.of(mechanism, known.labels, noised, rng)
+
+
+def _sums(
+    task: Any, known: Known, sent: Columns, rng: np.random.Generator
+) -> FloatArray | None:
+    """Of noise on the sums of one table, with the sigma of the claim."""
+    from curvote.audit.servers.subject import of_noise
+
+    message: Any = message_of(task)
+    sigma = message.noise(task, len(known.z)).sigma
+    noise = sent["values"] - message.sums(task, known)
+    return of_noise(noise, np.array([[sigma]]), rng)
+
+
 def _kept(
     mechanism: BinaryRR,
     truth: NDArray[Any],
@@ -177,4 +205,6 @@ _FORMS: Mapping[str, Callable[..., FloatArray | None]] = {
     "learner positive": _vote,
     "answer question": _answer,
     "label": _label,
+    "code record": _code,
+    "n server values": _sums,
 }

@@ -6,30 +6,52 @@ operating system gave. So a release can add nothing to the message and take noth
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 
 from curvote.audit import interior, lags, message_residuals
-from curvote.audit.leaving import People, Release, drawn_from, people_of
+from curvote.audit.command_release import CommandRelease
+from curvote.audit.leaving import People, Release, drawn_from, matrix, people_of
 from curvote.audit.row import Finding
 from curvote.audit.row_order import LARGE, order, placed
 from curvote.audit.tape import Tape
 from curvote.chain.stage import Columns
+from curvote.entropy import SeededEntropy
 from curvote.mechanisms.binary_rr import BinaryRR
 from curvote.validate import FloatArray
 
 ALPHA = 1e-8
 # Rows of small tables that are drawn in all.
 ROWS = 1500
+FILES = 300  # where each is a file of its own
+# Draws in which a number must move, and kinds of clients where one releases alone.
+MOST_DRAWS = 5000
+KINDS = 8
+# What a message says that is no noise: who sends it, about what, how many, and the
+# question that it answers, of which there may be one.
+PUBLIC = {"record", "server", "n", "learner", "question"}
 # What messages of one noised bit are made of.
 BITS = {"label", "learner", "positive", "none other"}
 
 
 def every(release: Release, samples: int, seed: int) -> list[Finding]:
     """Return the finding of each check; without ``samples`` only those of one draw."""
-    checks = [source, words, forks, observables, *([order, payload] if samples else [])]
+    checks: list[Callable[[Any, int], str | None]]
+    checks = [
+        source,
+        words,
+        noised,
+        forks,
+        observables,
+        *([order, payload] if samples else []),
+    ]
+    if isinstance(release, CommandRelease):
+        checks = [envelope, again, refusal, *checks]
     return [Finding(check.__name__, check(release, seed)) for check in checks]
 
 
@@ -91,6 +113,32 @@ def _deciding(release: Release, seed: int) -> str | None:
     return None
 
 
+def noised(release: Release, seed: int) -> str | None:
+    """Ask whether every number of every message moves with the words.
+
+    One that is settled by record, task or name alone would be drawn from any words
+    again: `words` cannot tell. A bit is kept so often by chance once in 1e13 times.
+    """
+    draws = math.ceil(30 * (1 + math.exp(release.budget.epsilon)))
+    summed = release.shuffled and release.message.counted
+    if draws > MOST_DRAWS or summed:
+        return None
+    # A server's table may have columns of its own beside those.
+    fields = release.message.payload.model_fields.keys() - PUBLIC
+    n = release.sizes[min(1, len(release.sizes) - 1)]
+    for at in range(KINDS if n == 1 else 1):
+        people = _mixed(release, n, np.random.default_rng([seed, at]))
+        entropy = SeededEntropy(seed + at)
+        tables = (release.redrawn(people, entropy) for _ in range(draws))
+        own = [matrix({k: t[k] for k in fields & t.keys()}) for t in tables]
+        still = np.ptp(np.stack(own), axis=0) == 0
+        if still.any():
+            return (
+                f"{still.sum()} of {still.size} numbers are the same in {draws} draws"
+            )
+    return None
+
+
 def forks(release: Release, seed: int) -> str | None:
     """Ask whether children of one fork, and their parent, use words of their own."""
     people = people_of(release, release.sizes[0], seed)
@@ -118,6 +166,44 @@ def observables(release: Release, seed: int) -> str | None:
     return None
 
 
+def envelope(release: CommandRelease, seed: int) -> str | None:
+    """Ask whether all that leaves is the declared form, in its place, as invited."""
+    for n in release.sizes:
+        left = release.leave(people_of(release, n, seed), Tape(seed))
+        if left.facts["form"]:
+            return f"{n} clients: {left.facts['form'][0]}"
+        if not left.rows:
+            return f"{n} clients: not a file for each invitation: {left.facts}"
+    return None
+
+
+def again(release: CommandRelease, seed: int) -> str | None:
+    """Ask whether a second call, of another record too, leaves every byte as it was."""
+    for name, one, other in release.neighbours()[:2]:
+        first, *more = release.calls(
+            [one, one, other], [Tape(seed + i) for i in range(3)]
+        )
+        if any(left.files != first.files for left in more):
+            return f"{name}: a second call changes what lies in the outbox"
+        if more[0].facts["exit code"] or more[1].facts["exit code"]:
+            return f"{name}: a second call is refused"
+    return None
+
+
+def refusal(release: CommandRelease, seed: int) -> str | None:
+    """Ask whether a refused call leaves nothing behind and says the same to all."""
+    for why, how in release.refusals.items():
+        for name, *pair in release.neighbours():
+            seen = [release.calls([p], [Tape(seed)], **how)[0] for p in pair]
+            if any(left.files for left in seen):
+                return f"{why}: something lies in the outbox"
+            if not all(left.facts["exit code"] for left in seen):
+                return f"{why}: it is not refused"
+            if seen[0].asked != seen[1].asked or seen[0].facts != seen[1].facts:
+                return f"{why}, {name}: the refusal tells it"
+    return None
+
+
 def payload(release: Release, seed: int) -> str | None:
     """Compare the numbers that left with the declared law, and clients at every lag."""
     for n in release.sizes if release.ordered else ():
@@ -129,7 +215,8 @@ def payload(release: Release, seed: int) -> str | None:
 
 def _few(release: Release, n: int, seed: int) -> str | None:
     rng, found = np.random.default_rng([seed, n, 1]), []
-    for i in range(min(-(-ROWS // n), release.runs)):
+    rows = ROWS if release.shuffled else FILES
+    for i in range(min(-(-rows // n), release.runs)):
         people = _mixed(release, n, rng)
         residuals = _residuals(release, people, seed + 1000 + i, rng)
         if isinstance(residuals, str):
@@ -143,6 +230,8 @@ def _few(release: Release, n: int, seed: int) -> str | None:
 def _mixed(release: Release, n: int, rng: np.random.Generator) -> People:
     """Return people with labels of all classes in random order."""
     people, k = release.people(n, rng), len(release.task.classes)
+    if not release.shuffled and len(people) > 1:
+        return people
     return replace(people, labels=np.floor(k * rng.random(n)))
 
 

@@ -33,6 +33,7 @@ class Row:
     ``claimed``, ``exact`` and ``lower_bound`` are epsilons; ``exact`` is the loss of
     the declared law, ``lower_bound`` holds with probability ``confidence`` and comes
     from draws alone. ``verdict`` is pass or violated, of a broken one caught or missed.
+    ``seed`` repeats the row.
     """
 
     mechanism: str
@@ -46,6 +47,7 @@ class Row:
     verdict: str
     checks: Mapping[str, str]
     caught_by: tuple[str, ...]
+    seed: int
 
     @property
     def broken(self) -> bool:

@@ -19,7 +19,7 @@ LARGE = 1000
 
 def order(release: Release, seed: int) -> str | None:
     """Ask whether the rows' order tells who sent which, or which label they have."""
-    if not release.ordered:
+    if not release.ordered or not release.shuffled:
         return None
     for n in release.sizes:
         if n > 1:
@@ -47,6 +47,9 @@ def placed(release: Release, people: People, seed: int) -> tuple[FloatArray, Lef
     found = drawn_from(release, people, left)
     if found is None:
         return np.full(len(people), np.nan), left
+    if not release.shuffled:
+        rows = len(next(iter(left.rows.values())))
+        return np.arange(rows, dtype=np.float64), left
     before, after = (matrix(table) for table in (found[0], left.rows))
     # Equal rows may be anybody's of those who sent them.
     ties = np.random.default_rng(seed).permutation(len(people))

@@ -69,7 +69,8 @@ class TableRelease(Release):
 
     def table(self, drawn: Columns) -> Columns:
         """Return the server's table of these messages."""
-        return self.message.gather(self.task, drawn)
+        gathered: Columns = self.message.gather(self.task, drawn)
+        return gathered
 
     def redrawn(self, people: People, entropy: Entropy) -> Columns:
         """Return the table in the clients' order, drawn shard after shard."""
@@ -93,7 +94,8 @@ class TableRelease(Release):
     def _dealt(self, n: int) -> NDArray[np.int64]:
         """Return the rows of ``n`` senders, in the order in which roles are dealt."""
         sizes = self._sizes(n)
-        return self.message.senders.rows(split(SEED, 0, sum(sizes.values()), sizes))
+        senders: Senders = self.message.senders
+        return senders.rows(split(SEED, 0, sum(sizes.values()), sizes))
 
     def _sizes(self, n: int) -> dict[str, int]:
         """Return sizes of the roles at which ``n`` clients send."""

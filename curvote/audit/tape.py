@@ -65,6 +65,10 @@ class Given:
         """How many answers were not used."""
         return len(self._left)
 
+    def skip(self, n: int) -> None:
+        """Leave out the next ``n`` answers, which were for something else."""
+        del self._left[:n]
+
     def words(self, n: int) -> Words:
         """Return the next answer as ``n`` words; one of another length: Mismatch."""
         while self._left and not self._left[0]:  # that nothing was asked tells nothing

@@ -16,6 +16,7 @@ from curvote.audit import (
     exact,
     independence,
     interior,
+    ladder,
     lags,
     law,
     metamorphic,
@@ -25,6 +26,7 @@ from curvote.audit import (
     support,
     work,
 )
+from curvote.audit.ladder import Ladder
 from curvote.audit.leaving import Release
 from curvote.audit.reruns import Memo
 from curvote.audit.row import BROKEN, Finding, Row, ratio_text
@@ -42,7 +44,7 @@ ALPHA = 1e-8
 MOST_PAIRS = 6
 
 
-Audited = Subject | Memo | Release
+Audited = Subject | Memo | Release | Ladder
 
 
 class _Found(NamedTuple):
@@ -73,7 +75,9 @@ def spread(
 
 def examine(subject: Audited, samples: int, seed: int) -> Row:
     """Return the row of one subject."""
-    if isinstance(subject, Memo):
+    if isinstance(subject, Ladder):
+        found = _Found(ladder.every(subject, samples, seed))
+    elif isinstance(subject, Memo):
         release = subject.release(seed)
         found = _Found([reruns.check(release, subject.truth, subject.budget)])
     elif isinstance(subject, Release):
@@ -81,7 +85,7 @@ def examine(subject: Audited, samples: int, seed: int) -> Row:
             found = _Found(release_checks.every(subject, samples, seed))
     else:
         found = _examined(subject, samples, seed)
-    return _row(subject, found)
+    return _row(subject, found, seed)
 
 
 def _examined(subject: Subject, samples: int, seed: int) -> _Found:
@@ -152,7 +156,7 @@ def drawn(subject: Subject, samples: int, seed: int) -> list[Pair]:
     return [Pair.of(subject, *pair) for pair in pairs]
 
 
-def _row(subject: Audited, found: _Found) -> Row:
+def _row(subject: Audited, found: _Found, seed: int) -> Row:
     caught = tuple(f.check for f in found.findings if f.why is not None)
     verdicts = ("caught", "missed")
     if not subject.name.startswith(BROKEN):
@@ -170,4 +174,5 @@ def _row(subject: Audited, found: _Found) -> Row:
         verdict=verdicts[0] if caught else verdicts[1],
         checks={f.check: str(f) for f in found.findings},
         caught_by=caught,
+        seed=seed,
     )

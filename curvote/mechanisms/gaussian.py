@@ -53,7 +53,7 @@ class Gaussian(VectorMechanism):
         return self.noise.delta_at(epsilon)
 
     def worst_log_ratio(self) -> float:
-        """Return the least epsilon' with (epsilon', ``delta``), at most epsilon.
+        """Return the least epsilon' with (epsilon', ``delta``), of the law drawn from.
 
         The loss itself is unbounded: ``log_ratio`` exceeds it with small probability.
         """

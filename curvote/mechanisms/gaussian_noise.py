@@ -166,11 +166,14 @@ class GaussianNoise:
         return min(delta_bound(epsilon, self._deviation), 1.0)
 
     def worst_log_ratio(self) -> float:
-        """Return the least epsilon' with (epsilon', ``delta``), at most epsilon.
+        """Return the least epsilon' with (epsilon', ``delta``), of the law drawn from.
 
-        The loss itself is unbounded: ``log_ratio`` exceeds it with small probability.
+        Nothing holds it to ``epsilon``: too small a sigma shows. A calibrated one stays
+        below, as ``calibrate`` rounds ln sigma up by 2e-12, and the root found here is
+        within 1e-14 of itself. The loss itself is unbounded: ``log_ratio`` exceeds it
+        with small probability.
         """
-        return min(least_epsilon(self._deviation, self.delta), self.epsilon)
+        return least_epsilon(self._deviation, self.delta)
 
     def add(self, steps: Steps, entropy: Entropy) -> Steps:
         """Return ``steps`` with independent noise on each, cut at 2^53."""

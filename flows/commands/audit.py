@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -36,7 +37,10 @@ Epsilons = Annotated[
     list[float] | None, typer.Option("--epsilon", help="Levels of shipped ones.")
 ]
 Samples = Annotated[int, typer.Option(min=1000, help="Draws for each input tried.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the draws.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Seed of draws and of what is tried (default: drawn)."),
+]
 Out = Annotated[Path | None, typer.Option(help="Folder of audit.json and the figure.")]
 COLUMNS = ("mechanism", "claimed", "exact", "proved", "verdict", "why")
 
@@ -46,7 +50,7 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     pipeline: PipelineOption = None,
     epsilon: Epsilons = None,
     samples: Samples = 300_000,
-    seed: Seed = 20240801,
+    seed: Seed = None,
     workers: Workers = None,
     out: Out = None,
     as_json: Json = False,
@@ -56,9 +60,10 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
     from curvote.audit import choice, figure
     from curvote.audit.verdict import spread
 
+    seed = secrets.randbelow(1 << 32) if seed is None else seed
     folder = out or _folder(project, pipeline)
     named = names or not pipeline
-    asked = choice.jobs(names or [], epsilon or [], samples) if named else []
+    asked = choice.jobs(names or [], epsilon or [], samples, seed) if named else []
     sent = _sent(find_project(project), pipeline) if pipeline else []
     told: list[tuple[Audited, int]] = [(subject, samples) for subject in sent]
     told += asked
@@ -74,7 +79,8 @@ def audit(  # noqa: PLR0917 - the options of a command are its arguments
         say_json([row.to_json() for row in rows])
     else:
         say_rows([_line(row) for row in rows], COLUMNS, as_json=False)
-        typer.echo(f"\nWritten: {', '.join(map(str, written))}\n{_total(rows)}")
+        typer.echo(f"\nWritten: {', '.join(map(str, written))}")
+        typer.echo(f"--seed {seed} repeats it\n{_total(rows)}")
     if not all(row.good for row in rows):
         raise typer.Exit(1)
 

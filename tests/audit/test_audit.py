@@ -28,7 +28,7 @@ from curvote.run.project import Project
 from tests.noise import SEED
 
 KEYS = {"mechanism", "params", "claimed", "exact", "exact_ratio", "lower_bound"}
-KEYS |= {"confidence", "verdict", "delta", "checks", "caught_by"}
+KEYS |= {"confidence", "verdict", "delta", "checks", "caught_by", "seed"}
 
 
 @pytest.mark.parametrize("alpha", [1e-9, 1e-3, 0.2])

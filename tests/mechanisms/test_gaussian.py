@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from curvote.audit import run, shipped
 from curvote.entropy import SeededEntropy
 from curvote.errors import InternalError, UserError
 from curvote.mechanisms import discrete_gaussian, gaussian_noise, make
@@ -127,6 +128,19 @@ def test_calibration(epsilon, delta, d):
     assert 0 <= 1 - analytic_delta(epsilon, ratio) / delta < 1e-6
     assert mechanism.delta_at(epsilon) <= delta
     assert epsilon * (1 - 1e-6) <= mechanism.worst_log_ratio() <= epsilon
+
+
+@pytest.mark.parametrize("share", [0.5, 0.99, 1 - 1e-9])
+def test_too_little_noise_is_declared_and_caught(monkeypatch, share):
+    """A sigma below the calibrated one shows in the loss, and the audit refuses it."""
+    calibrate = gaussian_noise.calibrate
+    monkeypatch.setattr(
+        gaussian_noise, "calibrate", lambda *claim: share * calibrate(*claim)
+    )
+    assert make("gaussian", epsilon=1, delta=1e-5, d=3).worst_log_ratio() > 1
+    for name in ("gaussian", "transfer.moments", "transfer.kernel"):
+        (row,) = run(shipped(name, 2.0), samples=0)
+        assert "exact" in row.caught_by, (name, row.checks)
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 0.5, 1])

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from curvote.audit.broken import (
     cells,
     choices,
+    commands,
     gradients,
     labels,
     messages,
@@ -142,12 +143,14 @@ TWINS: Mapping[str, Callable[[float], Broken]] = {
     "labels_one_bit_counted": partial(_twin, labels.OneBitCounted, n_classes=4),
     "labels_code_each_epoch": partial(_code, labels.CodeEachEpoch(), "labels"),
     "labels_prior_from_labels": partial(_code, labels.PriorFromLabels(), "labels_two"),
+    "labels_nudged_prior": partial(_code, labels.NudgedPrior(), "labels_two"),
     "labels_both_rounds": partial(_code, labels.BothRounds(), "labels_two"),
     "labels_label_in_features": partial(_code, labels.LabelInFeatures(), "labels"),
     "large_share_not_split": partial(_sent, messages.LargeShareNotSplit(), "mrma"),
     **cells.twins(),
     **tables.twins(),
     **servers.twins(),
+    **commands.twins(),
 }
 
 

@@ -39,8 +39,12 @@ def names() -> list[str]:
 
 
 def task(name: str, level: Level, **more: Any) -> Task:
-    """Return the task of ``transfer.NAME`` for one server; ``more`` are parameters."""
-    key = name.rpartition(".")[2]
+    """Return the task of ``transfer.NAME`` for one server; ``more`` are parameters.
+
+    ``NAME@K`` is about so many classes, 2 without.
+    """
+    key, _, count = name.rpartition(".")[2].partition("@")
+    classes = Classes(map(str, range(int(count)))) if count else CLASSES
     params = {**_STATED.get(key, {}), **more}
     kind = key if key in FORMS else key.partition("_")[0]
-    return Task(FEATURES, CLASSES, {SERVER: level}, kind, params)
+    return Task(FEATURES, classes, {SERVER: level}, kind, params)

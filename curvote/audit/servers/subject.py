@@ -118,14 +118,14 @@ class TableSubject(SentSubject):
         """Return where some numbers, and the whole, lie in the declared noise's law."""
         sums = np.stack([self.message.sums(self.task, known) for known in many])
         sigma = [self.message.noise(self.task, len(k.z)).sigma for k in many]
-        return _residuals(outputs["values"] - sums, np.array(sigma)[:, None], rng)
+        return of_noise(outputs["values"] - sums, np.array(sigma)[:, None], rng)
 
     def law_gap(self, x: Known, outputs: Columns, alpha: float) -> str | None:
         """Compare the noise with the declared law, and a release's numbers in pairs."""
         rng = np.random.default_rng(0)
         sigma = np.array([[self.message.noise(self.task, len(x.z)).sigma]])
         noise = outputs["values"] - self.message.sums(self.task, x)
-        found = _residuals(noise, sigma, rng)
+        found = of_noise(noise, sigma, rng)
         gap = interior.excess(found, alpha)
         return gap or lags.check(found[:SHARED, :-1]).why
 
@@ -249,7 +249,7 @@ def _first(known: Known, label: float) -> FloatArray:
     return np.append(label, known.labels[1:])
 
 
-def _residuals(
+def of_noise(
     noise: NDArray[np.int64], sigma: FloatArray, rng: np.random.Generator
 ) -> FloatArray:
     """Return the uniform place of some numbers' noise, and of its whole length."""

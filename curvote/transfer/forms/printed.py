@@ -12,11 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from curvote.mechanisms.discrete_gaussian import DiscreteGaussian
-from curvote.mechanisms.gaussian_noise import (
-    GaussianNoise,
-    least_epsilon,
-    loss_deviation,
-)
+from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.privacy import Budget
 from curvote.transfer.forms.kernel import Kernel
 
@@ -39,11 +35,6 @@ class PrintedNoise(GaussianNoise):
         delta, epsilon = self.delta / self.parts, self.epsilon / self.parts
         sigma = self.unit * math.sqrt(2 * math.log(2 / delta)) / epsilon
         object.__setattr__(self, "law", DiscreteGaussian(0.5 / sigma**2))
-
-    def worst_log_ratio(self) -> float:
-        """Return the least epsilon' with (epsilon', ``delta``): it may be above."""
-        deviation = loss_deviation(self.sigma, self.sensitivity)
-        return least_epsilon(deviation, self.delta)
 
 
 class Printed(Kernel):
