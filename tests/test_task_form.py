@@ -280,7 +280,7 @@ def leaves(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def changes(value: Any) -> list[Any]:
-    """Return what a leaf may be changed to: near it, or the same in another spelling."""
+    """Return what a leaf may become: something near, or the same spelled otherwise."""
     if value is None or isinstance(value, bool):
         return [not value, 0]
     if isinstance(value, int | float):

@@ -55,7 +55,8 @@ class Database:
         if named and not named.startswith("sqlite"):
             return None
         _, found, path = named.partition(":///")
-        return Path(path.partition("?")[0]) if found else project.state / self.place
+        file = path.partition("?")[0].removeprefix("file:")  # SQLite's own addresses
+        return Path(file) if found else project.state / self.place
 
     def problem(self, project: Project) -> str | None:
         """Say what is wrong with the file; None: nothing, or there is none."""

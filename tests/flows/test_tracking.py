@@ -250,6 +250,7 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     monkeypatch.setattr(results, "final_model", lambda *_: a_classifier())
     history.save(project, make_record("missed", pipeline="missed"))
     database = project.state / "mlflow.db"
+    monkeypatch.chdir(project.root)
     uri = f"sqlite:///file:{database}?mode=ro&uri=true"
     with monkeypatch.context() as readonly:
         readonly.setenv("MLFLOW_TRACKING_URI", uri)
@@ -261,6 +262,7 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     assert capsys.readouterr().err == ""
     assert history.load_all(project, "missed")[0].mlflow_run
     assert len(runs_of(name="missed")) == 1 + len(EPSILONS)
+    assert not (project.root / "file:").exists()
 
 
 def test_runs_of_a_killed_process_are_marked_as_killed(project: Project) -> None:

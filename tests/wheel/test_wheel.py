@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 from tests.house import ROOT
 from tests.wheel.building import wheel
 
-BASE = {"cryptography", "numpy", "platformdirs", "pydantic", "typer"}
+BASE = {"cryptography", "numpy", "platformdirs", "pydantic", "ruamel.yaml", "typer"}
 EXTRAS = {"client", "laws", "method", "pipeline", "tracking", "all"}
 # Where the name that is imported is not that of the distribution.
 NAMES = {"sklearn": "scikit-learn", "skfda": "scikit-fda", "ruamel": "ruamel-yaml"}
@@ -89,7 +89,7 @@ def test_what_it_brings_along_is_the_repositorys(
 
 
 def test_the_base_is_the_client(unpacked: Path) -> None:
-    """Five small packages; the extras are named as the README names them."""
+    """Six small packages; the extras are named as the README names them."""
     assert _required(unpacked, "") == BASE
     assert set(_metadata(unpacked).get_all("Provides-Extra", [])) >= EXTRAS
     assert _required(unpacked, "client") == set()

@@ -78,12 +78,12 @@ def test_an_ordinary_export_names_the_same_people(town: Project, spelling: str) 
 
 
 def test_two_spellings_of_one_id_in_a_file_are_an_error(town: Project) -> None:
-    """Told plainly, with the row: one person must not stand in a table twice."""
+    """Told plainly, with its line: one person must not stand in a table twice."""
     path = town.root / "people.csv"
     path.write_text(path.read_text().replace("\n1001,", "\n1000.0,"))
     said = refused(town)
     assert "person repeats an earlier one (spaces around an id" in said
-    assert "row 2 '1000.0'" in said
+    assert "line 3 '1000.0'" in said
 
 
 @pytest.mark.parametrize(
