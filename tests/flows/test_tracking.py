@@ -262,7 +262,8 @@ def test_a_database_that_cannot_be_written_is_a_warning(
     assert capsys.readouterr().err == ""
     assert history.load_all(project, "missed")[0].mlflow_run
     assert len(runs_of(name="missed")) == 1 + len(EPSILONS)
-    assert not (project.root / "file:").exists()
+    left = (project.root / "file:").rglob("*")  # MLflow itself makes a folder there
+    assert not [path for path in left if path.is_file()]
 
 
 def test_runs_of_a_killed_process_are_marked_as_killed(project: Project) -> None:
