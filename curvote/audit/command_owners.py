@@ -41,6 +41,8 @@ from curvote.validate import FloatArray
 RUNS = 20
 # Labels of a registry: one, a few, and more than go through a step together.
 REGISTRY = (1, 17, BATCH + 3)
+# So many more records have names than are asked about: a fault may ask for a name.
+NAMES = 10
 # Records of a hospital: a delta of n^-2 promises nothing to one.
 HOSPITAL = (3, 17)
 
@@ -85,16 +87,17 @@ class LabelRelease(CommandRelease):
         k = len(self.task.classes)
         labels = rng.integers(k, size=n).astype(np.float64)
         labels[:2] = [k - 1.0, 0.0][:n]
-        return People(np.empty((n, 0)), labels)
+        records = rng.permutation(max(self.sizes) + NAMES)[:n]
+        return People(np.empty((n, 0)), labels, records)
 
     @cached_property
     def _invitations(self) -> list[Invitation]:
-        names = [f"record {i}" for i in range(max(self.sizes))]
+        names = [f"record {i}" for i in range(max(self.sizes) + NAMES)]
         return issue_each(self.task, names, server().fingerprint)
 
     def invited(self, people: People) -> list[Invitation]:
-        """Return the invitations of the first records."""
-        return self._invitations[: len(people)]
+        """Return the invitations of their records."""
+        return [self._invitations[record] for record in people.judge]
 
     @property
     def _registry(self) -> bool:

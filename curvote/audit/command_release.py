@@ -139,19 +139,24 @@ class CommandRelease(Release):
         share: float = 1.0,
         stranger: bool = False,
         more: Sequence[str] = (),
+        anew: bool = False,
     ) -> list[Left]:
-        invited = self.invited(people[0])
-        if stranger:
-            invited = [replace(each, task="0" * 64) for each in invited]
-        found = []
+        found: list[Left] = []
         with TemporaryDirectory() as name:
             folder = Path(name)
             stated = [*self.task.classes, *more]
             self._consent(folder, len(people[0]), share, stated)
+            invited = self.invited(people[0])
+            if stranger:
+                invited = [replace(each, task="0" * 64) for each in invited]
             for those, tape in zip(people, tapes, strict=True):
+                outbox, words = OUTBOX, []
+                if anew and found:  # invited once more, with an outbox of its own
+                    invited = replace(self).invited(people[0])
+                    outbox, words = f"{OUTBOX} {len(found)}", ["--new-release"]
                 planted = self.plant(self, those) if self.plant else None
                 heard = harness(
-                    argv=self._argv(folder, those, invited),
+                    argv=[*self._argv(folder, those, invited, outbox), *words],
                     folder=name,
                     seed=tape.seed,
                     word=tape.word,
@@ -159,7 +164,7 @@ class CommandRelease(Release):
                     child=child,
                     planted=planted,
                 )
-                found.append(self._left(heard, folder, invited))
+                found.append(self._left(heard, folder, invited, outbox))
         return found
 
     def _consent(
@@ -167,7 +172,7 @@ class CommandRelease(Release):
     ) -> None:
         """Set the cap, what a ``share`` of one release costs each, and the form."""
         budget = self.task.spends(n)
-        cap = Budget(share * budget.epsilon, budget.delta)
+        cap = Budget(share * budget.epsilon, max(1, share) * budget.delta)
         with Ledger(folder / "ledger.sqlite") as ledger:
             ledger.set_up(POPULATION, cap)
             if stated := self.form(classes):
@@ -179,7 +184,11 @@ class CommandRelease(Release):
         return None
 
     def _argv(
-        self, folder: Path, people: People, invited: Sequence[Invitation]
+        self,
+        folder: Path,
+        people: People,
+        invited: Sequence[Invitation],
+        outbox: str,
     ) -> list[str]:
         """Write the owner's files into ``folder`` and return the command's words."""
         document = {"task": self.task.to_json(), "seal_to": None}
@@ -190,16 +199,20 @@ class CommandRelease(Release):
         given = {option: str(folder / name) for option, (name, _) in files.items()}
         given |= self.options(people)
         given |= {"ledger": str(folder / "ledger.sqlite")}
-        given |= {"outbox": str(folder / OUTBOX)}
+        given |= {"outbox": str(folder / outbox)}
         words = [f"--{option}={value}" for option, value in given.items()]
         return ["client", self.command, "--yes", *words]
 
     def _left(
-        self, heard: dict[str, Any], folder: Path, invited: Sequence[Invitation]
+        self,
+        heard: dict[str, Any],
+        folder: Path,
+        invited: Sequence[Invitation],
+        outbox: str,
     ) -> Left:
         sent = {
             path.name: path.read_bytes()
-            for path in sorted((folder / OUTBOX).rglob("*"))
+            for path in sorted((folder / outbox).rglob("*"))
             if path.is_file() and path.stat().st_size
         }
         facts: dict[str, Any] = {

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from curvote.validate import FloatArray
 class People:
     """Clients with their own curves (n, T) and labels (n,), places of classes.
 
-    ``judge`` (n,) is the candidate each was asked about, where one is up for a vote.
+    ``judge`` (n,) is what each was asked about: the candidate that is up for a vote, or
+    the number of a public record.
     """
 
     curves: FloatArray
@@ -135,12 +136,18 @@ def people_of(release: Release, n: int, seed: int) -> People:
     return release.people(n, np.random.default_rng([seed, n]))
 
 
-def drawn_from(
-    release: Release, people: People, left: Left
-) -> tuple[Columns, list[bytes]] | None:
-    """Return the table before its rows were put in order, and the answers left over.
+class Drawn(NamedTuple):
+    """The table before its rows were put in order; answers before it, and after."""
 
-    None: no run of answers, used whole and once, leads to what left.
+    table: Columns
+    before: list[bytes]
+    after: list[bytes]
+
+
+def drawn_from(release: Release, people: People, left: Left) -> Drawn | None:
+    """Return what a run of answers, used whole and once, leads to: what left.
+
+    None: no run does.
     """
     for start in range(len(left.asked)):
         entropy = Given(left.asked[start:])
@@ -149,7 +156,8 @@ def drawn_from(
         except (Mismatch, UserError):
             continue
         if as_set(table) == as_set(left.rows):
-            return table, left.asked[len(left.asked) - entropy.left :]
+            end = len(left.asked) - entropy.left
+            return Drawn(table, left.asked[:start], left.asked[end:])
     return None
 
 

@@ -32,6 +32,8 @@ FILES = 300  # where each is a file of its own
 # Draws in which a number must move, and kinds of clients where one releases alone.
 MOST_DRAWS = 5000
 KINDS = 8
+# One draw in ten that is rejected is seen in so many calls with a chance of 95 %.
+CALLS = 30
 # What a message says that is no noise: who sends it, about what, how many, and the
 # question that it answers, of which there may be one.
 PUBLIC = {"record", "server", "n", "learner", "question"}
@@ -94,7 +96,26 @@ def words(release: Release, seed: int) -> str | None:
                 f"{n} clients: the bytes are not those that the message draws from"
                 " the words of the operating system, 64 bits each"
             )
-    return _deciding(release, seed)
+    return _deciding(release, seed) or _thrown_away(release, seed)
+
+
+def _thrown_away(release: Release, seed: int) -> str | None:
+    """Say whether more words are asked for at times: a draw may have been rejected.
+
+    What then leaves is drawn from the last ones, as if there had been no other.
+    """
+    if not isinstance(release, CommandRelease):
+        return None
+    rng, n = np.random.default_rng([seed, 3]), release.sizes[0]
+    beside = set()
+    for at in range(CALLS):
+        people = _mixed(release, n, rng)
+        left = release.leave(people, Tape(seed + at))
+        found = drawn_from(release, people, left)
+        if found is None:
+            return f"{n} clients: the bytes are not drawn from the system's words"
+        beside.add(tuple(map(len, [*found.before, *found.after])))
+    return None if len(beside) == 1 else "words are drawn at times, and thrown away"
 
 
 def _deciding(release: Release, seed: int) -> str | None:
@@ -178,7 +199,10 @@ def envelope(release: CommandRelease, seed: int) -> str | None:
 
 
 def again(release: CommandRelease, seed: int) -> str | None:
-    """Ask whether a second call, of another record too, leaves every byte as it was."""
+    """Ask whether a second call, of another record too, leaves every byte as it was.
+
+    And whether one that asks for a new release draws its own noise.
+    """
     for name, one, other in release.neighbours()[:2]:
         first, *more = release.calls(
             [one, one, other], [Tape(seed + i) for i in range(3)]
@@ -187,6 +211,10 @@ def again(release: CommandRelease, seed: int) -> str | None:
             return f"{name}: a second call changes what lies in the outbox"
         if more[0].facts["exit code"] or more[1].facts["exit code"]:
             return f"{name}: a second call is refused"
+    name, one, _ = release.neighbours()[0]
+    _, anew = release.calls([one, one], [Tape(seed), Tape(seed)], anew=True, share=2)
+    if anew.facts["exit code"] or drawn_from(release, one, anew) is None:
+        return "a new release does not draw anew from the system's words"
     return None
 
 

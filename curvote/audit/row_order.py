@@ -34,7 +34,7 @@ def _guessed(release: Release, n: int, seed: int) -> str | None:
     """Say whether the order was drawn from fewer bits than tell n! orders apart."""
     people = people_of(release, n, seed)
     found = drawn_from(release, people, release.leave(people, Tape(seed)))
-    bits = 8 * len(b"".join(found[1])) if found else 0
+    bits = 8 * len(b"".join(found.after)) if found else 0
     due = math.lgamma(n + 1) / math.log(2)
     return (
         None if bits >= due else f"the order is drawn from {bits} bits, not {due:.0f}"
@@ -50,7 +50,7 @@ def placed(release: Release, people: People, seed: int) -> tuple[FloatArray, Lef
     if not release.shuffled:
         rows = len(next(iter(left.rows.values())))
         return np.arange(rows, dtype=np.float64), left
-    before, after = (matrix(table) for table in (found[0], left.rows))
+    before, after = (matrix(table) for table in (found.table, left.rows))
     # Equal rows may be anybody's of those who sent them.
     ties = np.random.default_rng(seed).permutation(len(people))
     ranks = [np.lexsort((ties, *before.T)), np.lexsort(after.T)]

@@ -12,13 +12,13 @@ import pytest
 
 from curvote.client.record import Given, read_values
 from curvote.errors import UserError
-from curvote.protocols.answering import known
+from curvote.protocols.answering import answer, known
 from curvote.representation.basis import projection
 from curvote.representation.encoding import Encoding
 from curvote.server.admission import Refused
 from tests.browser.script import needs_node, run
 from tests.browser.tasks import TASKS, Server, signed
-from tests.vectors.envelope import curve
+from tests.vectors.envelope import Recorded, curve
 
 ANSWER = """
 const signed = await opened(given.line);
@@ -60,17 +60,21 @@ def test_it_sees_curves_as_the_reference_does(tmp_path: Path) -> None:
         task = replace(TASKS["report"], encoding=Encoding(basis, "tanh", constants))
         for each in _odd(rng.normal(size=points)):
             told = known(task, Given(each, 0), None)
-            cases.append((task, each, told))
+            sent = answer(task, Given(each, 0), None, source := Recorded(len(cases)))
+            words = [f"{word:016x}" for word in source.taken]
+            cases.append((task, each, told, sent, words))
     code = """
-    return Promise.all(given.map(async ([line, values]) => {
+    return Promise.all(given.map(async ([line, values, words]) => {
       const { task } = await opened(line);
       admit(task);
       const far = { inf: Infinity, "-inf": -Infinity, nan: NaN };
-      return encoded(task.encoding, values.map((x) => far[x] ?? x));
+      const curve = values.map((x) => far[x] ?? x);
+      const sent = message(task, null, curve, 0, tape(words));
+      return { ...encoded(task.encoding, curve), sent };
     }));
     """
-    given = [[signed(t.to_json()), _named(values)] for t, values, _ in cases]
-    for told, (_, values, wanted) in zip(
+    given = [[signed(t.to_json()), _named(v), words] for t, v, *_, words in cases]
+    for told, (_, values, wanted, sent, _) in zip(
         run(tmp_path, code, given), cases, strict=True
     ):
         # Where values of 1e12 cancel, what is left is rounding.
@@ -80,6 +84,10 @@ def test_it_sees_curves_as_the_reference_does(tmp_path: Path) -> None:
         pair = told["coefficients"], wanted.coefficients[0]
         assert np.allclose(*pair, rtol=1e-12, atol=near)
         assert np.allclose(told["z"], wanted.z[0], rtol=1e-12, atol=near / wide)
+        assert told["sent"]["label"] == sent["label"]
+        # Steps of 2^-20: what rounds to another is one step away.
+        step = near / wide + 2**-19
+        assert np.allclose(told["sent"]["z"], sent["z"], rtol=1e-12, atol=step)
 
 
 @needs_node

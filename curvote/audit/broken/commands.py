@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from typing import Any
 from unittest import mock
 
@@ -36,8 +37,10 @@ FEW = {"labels": (1, 5)}
 
 @contextmanager
 def plant(name: str, seed: int) -> Iterator[None]:
-    """Let the fault stand in the client's modules."""
-    with _FAULTS[name](seed):
+    """Let the fault stand in the client's modules; ``module:name`` is another's."""
+    module, _, fault = name.rpartition(":")
+    faults = vars(import_module(module)) if module else _FAULTS
+    with faults[fault](seed):
         yield
 
 
