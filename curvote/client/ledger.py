@@ -7,9 +7,17 @@ when it was published, cancelled if its noise never left, and spent if nobody kn
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import suppress
 from pathlib import Path
 
-from curvote.client import ledger_chain, ledger_rows, ledger_told
+from curvote.client import (
+    ledger_chain,
+    ledger_problems,
+    ledger_rows,
+    ledger_stamp,
+    ledger_told,
+)
 from curvote.client.ledger_amounts import Amount
 from curvote.client.ledger_cohort import Clients, Cohort
 from curvote.client.ledger_counting import Release
@@ -23,6 +31,7 @@ from curvote.client.ledger_entries import (
     total,
 )
 from curvote.client.ledger_reading import LedgerReader
+from curvote.client.ledger_schema import LEDGER
 from curvote.durable import journals
 from curvote.errors import InternalError, UserError
 from curvote.privacy import Budget
@@ -42,6 +51,23 @@ class Ledger(LedgerReader):
     `curvote.identifier.normal` spells it: 7, " 7" and "7.0" are one client, "07" is
     another. The same person in two populations is two clients.
     """
+
+    # SQLite's number of others' writes when all entries were last found to add up.
+    _added_up: int | None = None
+
+    def close(self) -> None:
+        """Close the file, and write down that its entries add up, if they were seen to.
+
+        Closing twice is no error.
+        """
+        top = None
+        with suppress(sqlite3.Error):  # it is closed already
+            if self._added_up == self._writes_of_others():
+                top = ledger_chain.top(self._db)
+        super().close()
+        if top is not None:
+            with suppress(OSError):
+                ledger_stamp.keep_added_up(self.path, top)
 
     def set_up(self, population: str, cap: Budget) -> None:
         """Set the cap of a population for ever: the most that a client may spend in it.
@@ -115,14 +141,16 @@ class Ledger(LedgerReader):
         epsilon and delta each (sequential composition), exact up to 1e-10 and 1e-18,
         and within ``limit``, which can only be the lower
         of the two. Otherwise, without a cap (`set_up`), and for ids that are empty or
-        repeated: UserError. ``facts`` are small and public. A cancelled release may be
-        reserved again; one that counts is an InternalError.
+        repeated: UserError; so is a ledger whose entries do not add up to its totals,
+        as they are changed by nobody but who reserves. ``facts`` are small and public.
+        A cancelled release may be reserved again; one that counts is an InternalError.
         """
         if not population or not release:
             raise UserError("a release needs a name and a population; one is empty.")
         cohort = Cohort(clients)
         need = Amount.of(budget)
         with self._transaction("IMMEDIATE"):
+            self._refuse_disagreements()
             cap = self._known_cap(population)
             cap = cap.least(Amount.of(limit)) if limit else cap
             found = self.entry(release)
@@ -160,6 +188,25 @@ class Ledger(LedgerReader):
         """
         with self._transaction("IMMEDIATE"):
             self._settle(release, SPENT, reason=reason)
+
+    def _refuse_disagreements(self) -> None:
+        """Add all up again, unless that was done and nobody else has written since."""
+        writes = self._writes_of_others()
+        if self._added_up == writes:
+            return
+        first = self._added_up is None
+        if not (first and ledger_stamp.is_added_up(self._db, self.path)):
+            found = ledger_problems.disagreements(self._db)
+            if found:
+                raise UserError(
+                    f"the ledger {self.path} is not what was entered: {found[0]}."
+                    " Nothing was reserved; `curvote ledger check` says all."
+                    f" {LEDGER.way_out}."
+                )
+        self._added_up = writes
+
+    def _writes_of_others(self) -> int:
+        return int(self._db.execute("PRAGMA data_version").fetchone()[0])
 
     def _known_cap(self, population: str) -> Amount:
         cap = ledger_rows.cap(self._db, population)

@@ -20,9 +20,11 @@ def problems(db: sqlite3.Connection) -> list[str]:
 
     What SQLite itself finds comes alone: nothing else can be trusted then.
     """
-    found = [*_integrity(db), *_dangling(db)]
-    if found:
-        return found
+    return [*_integrity(db), *_dangling(db)] or disagreements(db)
+
+
+def disagreements(db: sqlite3.Connection) -> list[str]:
+    """Return where entries, totals and chain do not agree, a line each."""
     sums = [*_members(db), *_strangers(db), *_sums(db)]
     return [*sums, *ledger_chain.problems(db)]
 

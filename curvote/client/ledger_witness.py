@@ -45,6 +45,16 @@ class Witness:
         with self._errors():
             return list(self._read(self.path.read_bytes())) if self.exists() else []
 
+    def torn(self) -> int:
+        """Return how many lines cannot be read: half-written ones, or altered ones.
+
+        What the first told of, the next process tells again; of others nobody knows.
+        """
+        with self._errors():
+            data = self.path.read_bytes() if self.exists() else b""
+            whole = sum(1 for _ in self._read(data))
+        return sum(1 for text in data.split(b"\n") if text.strip()) - whole
+
     def exists(self) -> bool:
         """Say whether there is anything of that name."""
         return os.path.lexists(self.path)

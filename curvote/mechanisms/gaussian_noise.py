@@ -169,8 +169,8 @@ class GaussianNoise:
         """Return the least epsilon' with (epsilon', ``delta``), of the law drawn from.
 
         Nothing holds it to ``epsilon``: too small a sigma shows. A calibrated one stays
-        below, as ``calibrate`` rounds ln sigma up by 2e-12, and the root found here is
-        within 1e-14 of itself. The loss itself is unbounded: ``log_ratio`` exceeds it
+        below, as ``calibrate`` rounds ln sigma up by 2e-12, but for the 1e-14 to which
+        the root is found here. The loss itself is unbounded: ``log_ratio`` exceeds it
         with small probability.
         """
         return least_epsilon(self._deviation, self.delta)

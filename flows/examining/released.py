@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from curvote.client.ledger import existing
+from curvote.client.ledger_witness import Witness
 from curvote.flows.examining.finding import Finding, short
 from curvote.flows.examining.stored import going_on
 from curvote.run.config.file import PipelinesFile
@@ -56,6 +57,13 @@ def witness(project: Project) -> Iterator[Finding]:
             yield Finding("witness", "failed", words, fix)
         else:
             yield Finding("witness", "ok", f"{path} can be appended to")
+            if torn := Witness(path).torn():
+                words = f"{path}: lines cannot be read: {torn}"
+                fix = (
+                    "nothing, if a process was killed while it wrote: the next told the"
+                    " same again. Else somebody has altered it: ask who may write to it"
+                )
+                yield Finding("witness", "warning", words, fix)
 
 
 def intake(project: Project) -> Iterator[Finding]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from curvote.client import ledger_stamp
+from curvote.client import ledger_problems, ledger_stamp
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from tests.ledgers import filled, reserve
@@ -124,3 +125,72 @@ def test_a_ledger_that_was_just_written_has_none_yet(
     for _ in range(2):
         Ledger(path).close()
     assert len(checks) == 2
+
+
+# ------------------------------------------------------------------ entries and totals
+@pytest.fixture
+def sums(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Return a number for each time that all entries are added up again."""
+    found: list[int] = []
+    honest = ledger_problems.disagreements
+
+    def counting(db: sqlite3.Connection) -> list[str]:
+        found.append(1)
+        return honest(db)
+
+    monkeypatch.setattr(ledger_problems, "disagreements", counting)
+    monkeypatch.setattr(ledger_stamp, "SMALLEST_SUMS", 0)
+    return found
+
+
+def set_back(path: Path) -> None:
+    """Give everybody the total that they began with, as no release does."""
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE clients SET total = 1")
+    db.close()
+
+
+def test_entries_are_added_up_once_until_somebody_else_writes(
+    path: Path, sums: list[int]
+) -> None:
+    """By the first reservation; then by nobody, as long as one writes after another."""
+    for name in ("a", "b"):
+        with Ledger(path) as ledger:
+            reserve(ledger, name, ["x"])
+            reserve(ledger, name * 2, ["x"])
+            ledger.confirm(name, place="here", digest="00")
+    assert len(sums) == 1
+    with Ledger(path) as ledger, Ledger(path) as other:
+        reserve(ledger, "c", ["x"])
+        reserve(other, "d", ["x"])
+        reserve(ledger, "e", ["x"])
+    assert len(sums) == 3
+    assert Ledger(path).problems() == []
+
+
+@pytest.mark.parametrize("when", ["before", "between", "within"])
+def test_totals_that_were_set_back_are_refused(
+    path: Path, sums: list[int], when: str
+) -> None:
+    """Before a session, after one that added up, and in the middle of one."""
+    with Ledger(path) as ledger:
+        if when == "within":
+            reserve(ledger, "a", ["x"])
+            set_back(path)
+        if when == "between":
+            reserve(ledger, "a", ["x"])
+    if when != "within":
+        set_back(path)
+    with Ledger(path) as again, pytest.raises(UserError, match="not what was entered"):
+        reserve(again, "b", ["x"])
+    assert sums
+    assert Ledger(path).entry("b") is None
+
+
+def test_a_session_goes_on_no_further_than_somebody_elses_write(path: Path) -> None:
+    """The next reservation sees it, without closing anything."""
+    with Ledger(path) as ledger:
+        reserve(ledger, "a", ["x"])
+        set_back(path)
+        with pytest.raises(UserError, match="not what was entered"):
+            reserve(ledger, "b", ["x"])

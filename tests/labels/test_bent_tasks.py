@@ -72,7 +72,7 @@ def test_a_bent_task_is_refused_or_hides_every_label() -> None:
 
 @pytest.mark.parametrize("encoder", SENT)
 @pytest.mark.parametrize("n_classes", [2, 3, 1024])
-@pytest.mark.parametrize("epsilon", [0.01, 1, 10])
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 10.0])
 def test_every_encoder_answers_in_one_form(
     encoder: str, n_classes: int, epsilon: float
 ) -> None:

@@ -187,7 +187,7 @@ def test_a_round_may_be_sealed_and_wait_for_fewer(
         ({"labels": {"rounds": 2}}, "studies only"),
         ({"labels": {"encoder": "rr_with_prior"}}, "rounds: 2"),
         ({"epsilon": [1, 2]}, "exactly one"),
-        ({"intake": None}, "envelopes bring messages"),
+        ({"intake": None}, "write intake: {}"),
     ],
 )
 def test_what_cannot_be_asked_by_envelope_is_said_before(

@@ -249,7 +249,8 @@ def test_epsilon_out_of_range(name, bad):
 def test_extreme_epsilon(name, epsilon):
     """From the smallest epsilon to absurd ones the loss stays below the claim."""
     mechanism = build(name, epsilon)
-    assert 0.99 * min(epsilon, 44) <= mechanism.worst_log_ratio() <= epsilon
+    # A Gaussian's is the root of an equation, found to 1e-14.
+    assert 0.99 * min(epsilon, 44) <= mechanism.worst_log_ratio() <= epsilon + 1e-14
     given = records(mechanism)
     assert np.isfinite(mechanism.randomize(given, SeededEntropy(SEED))).all()
     assert np.isfinite(mechanism.variance(given)).all()

@@ -132,7 +132,8 @@ def test_final_models_err_as_was_scored(
     shipped: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of every system that has one; the demo's stands in MLflow's tracking store."""
-    record = plain.run(shipped, "demo", "replicates=2", "epsilon=[2]", "learners=[cg]")
+    few = ["replicates=2", "epsilon=[2]", "learners=[cg]", "protocols=[mrma]"]
+    record = plain.run(shipped, "demo", *few)
     (view,) = views(shipped, record)
     repair(shipped)
     client = connect(shipped)

@@ -19,7 +19,7 @@ SHOWN = {
     "table-2": ("voting", "1000"),
     "table-a1": ("logistic", "dwd", "max_abs 6", "initial"),
     "figure-1": ("weight omega, epsilon 0.01", "g(z0), from reports and by theory"),
-    "figure-2": ("logistic", "cg", "best single", "majority"),
+    "figure-2": ("logistic", "cg", "best single", "majority (nothing learnt)"),
     "figure-3": ("splitting clients", "splitting the budget", "each server alone"),
     "figure-4": ("svm", "MRMA"),
     "figure-5": ("dwd", "all data"),

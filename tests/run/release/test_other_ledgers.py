@@ -5,6 +5,8 @@ Each attack gave 300 clients a second release before (issue 12, findings 7 and 8
 
 from __future__ import annotations
 
+import sqlite3
+
 import pytest
 
 from curvote.client.ledger import Ledger
@@ -67,6 +69,24 @@ def test_an_old_a_lost_a_renamed_and_a_respelt_account_are_refused(
         assert "140 of its 140 known clients are not in the source" in said
         assert "write them as before" in said
         assert "--new-people" in said
+
+
+@pytest.mark.parametrize(
+    "altered",
+    [
+        "UPDATE clients SET total = 1",
+        "UPDATE totals SET epsilon = '0.1' WHERE id = (SELECT max(id) FROM totals)",
+        "DELETE FROM members; DELETE FROM releases; UPDATE clients SET total = 1",
+        "UPDATE caps SET epsilon = '1000'",
+    ],
+)
+def test_an_altered_account_is_no_new_budget(town: Project, altered: str) -> None:
+    """Totals set back, releases taken out, a cap raised: by hand, in one statement."""
+    db = sqlite3.connect(town.ledger)
+    db.executescript(altered)
+    db.close()
+    said = refused(town, new_release=True)
+    assert "not what was entered" in said or "is not in the ledger" in said
 
 
 @pytest.mark.parametrize("spelling", ["{}.0", " {}", "{} ", "{}.00", "\u00a0{}"])

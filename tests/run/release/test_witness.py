@@ -12,6 +12,7 @@ import pytest
 
 from curvote.client.ledger import Ledger
 from curvote.client.ledger_witness import Witness
+from curvote.flows.examining import released
 from curvote.run.project import Project
 from curvote.run.release import ledger_check
 from tests import plain
@@ -132,6 +133,12 @@ def test_a_witness_may_be_named_later_or_anew(project: Project, tmp_path: Path) 
     with Ledger(project.ledger) as ledger:
         heads = {m.head for m in ledger.movements()}
     assert {line["head"] for line in Witness(path).lines()} == heads
+    assert Witness(path).torn() == 1
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text(lines[0].replace('"head"', '"haed"') + "".join(lines[1:]))
+    assert Witness(path).torn() == 2
+    (_, found) = released.witness(project)
+    assert (found.status, found.found[-23:]) == ("warning", "lines cannot be read: 2")
 
 
 def town(**changes: Any) -> Mapping[str, Any]:
