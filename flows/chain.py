@@ -12,6 +12,7 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
 from curvote.errors import UserError
+from curvote.flows.answering.answer import ask
 from curvote.flows.environment import is_alive, process_tag
 from curvote.flows.notices import notify
 from curvote.flows.output import lines
@@ -21,6 +22,7 @@ from curvote.flows.output.display import (
     tell_own,
     tell_published,
     tell_raw,
+    tell_spending,
 )
 from curvote.flows.server.flow_runs import mark_alive
 from curvote.reproduce.lookup import file_of
@@ -44,7 +46,8 @@ RUNNER = cast("TaskRunner[PrefectFuture[Any]]", ThreadPoolTaskRunner(max_workers
 class Asked:
     """What the user asked for beside the pipeline.
 
-    ``engine`` or ``workers`` None: what `runtime` of the project says.
+    ``engine`` or ``workers`` None: what `runtime` of the project says. ``ask`` asks
+    somebody before the first release about their people.
     """
 
     overrides: Sequence[str] = ()
@@ -58,6 +61,7 @@ class Asked:
     engine: str | None = None
     workers: int | None = None
     block: int | None = None
+    ask: bool = False
 
 
 @flow(
@@ -104,6 +108,8 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     tell_raw(plan)
     tell_own(project, plan)
     tell_choices(plan)
+    if tell_spending(project, plan) and asked.ask:
+        ask("Is it released about these people, for the first time?", yes=False)
     record = history.begin(project, plan.configured, plan.steps, process_tag())
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
     try:

@@ -63,6 +63,7 @@ NewRelease = Annotated[
     bool, typer.Option("--new-release", help="Production: release again; spends again.")
 ]
 NewPeople = Annotated[bool, typer.Option("--new-people", help="They are others.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before a release.")]
 Block = Annotated[int | None, typer.Option(min=1, help="Replicates done at once.")]
 
 
@@ -83,6 +84,7 @@ def run(
     overrides: Set = [],  # noqa: B006 - typer copies the default
     new_release: NewRelease = False,
     new_people: NewPeople = False,
+    yes: Yes = False,
     replicates: Replicates = None,
     seed: Seed = None,
     engine: EngineName = None,
@@ -103,6 +105,7 @@ def run(
         overrides=overrides,
         new_release=new_release,
         new_people=new_people,
+        ask=sys.stdin.isatty() and not yes,
         replicates=replicates,
         seed=seed,
         engine=engine,

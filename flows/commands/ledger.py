@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -79,10 +79,11 @@ def show(
 def check(project: ProjectOption = None, ledger: LedgerOption = None) -> None:
     """Check the ledger and that the store holds no other release; exit 1 if not so.
 
-    A ledger named by --ledger is checked alone.
+    A ledger named by --ledger is checked alone; so is your own, outside of a project.
     """
     from curvote.run.release import ledger_check
 
+    ledger = _own(project, ledger)
     with _opened(project, ledger) or nullcontext() as book:
         if ledger is None:
             found = ledger_check.problems(find_project(project))
@@ -183,10 +184,28 @@ def _on_terminal() -> bool:
     return sys.stdin.isatty()
 
 
+def _own(project: Path | None, path: Path | None) -> Path | None:
+    """Return the ledger that was named, or outside of a project the user's own one."""
+    from curvote.client import places
+
+    with suppress(UserError):
+        find_project(project)
+        return path
+    own = places.ledger()
+    if path or project or not own.exists():
+        return path
+    typer.echo(f"no project here: your own ledger, {own}", err=True)
+    return own
+
+
 def _opened(project: Path | None, path: Path | None) -> Ledger | None:
-    """Open the ledger that is meant; None if the project has released nothing yet."""
+    """Open the ledger that is meant; None if the project has released nothing yet.
+
+    Outside of a project that is the user's own, of `curvote client`.
+    """
     from curvote.client.ledger import existing
 
+    path = _own(project, path)
     found = existing(path or find_project(project).ledger)
     if path and found is None:
         raise UserError(f"--ledger {path}: there is no such file.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,8 +17,12 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from curvote.client.ledger import existing
+from curvote.client.ledger_amounts import Amount
 from curvote.flows.output import lines
 from curvote.flows.output.pace import Pace
+from curvote.privacy import Budget
+from curvote.protocols.stages import released
 from curvote.run.config.parts import reasons
 from curvote.run.config.source import Raw
 from curvote.run.own_data import examined
@@ -149,6 +153,33 @@ def tell_choices(plan: Plan) -> None:
     """Say what was taken where the choice was left open, and why."""
     for line in reasons(plan.configured.values()):
         lines.say(line)
+
+
+def tell_spending(project: Project, plan: Plan) -> bool:
+    """Say who is about to spend how much, and of which cap.
+
+    Return whether it is the first that is released about these people. What comes by
+    envelope is drawn, and agreed to, by its owners.
+    """
+    steps = [s for s in plan.to_run() if s.release and not s.release.by_envelope]
+    if not steps:
+        return False
+    about = steps[0].components["release"]
+    people, cap = about["population"], Budget(**about["cap"])
+    spent = Amount()
+    with existing(project.ledger) or nullcontext() as ledger:
+        if ledger:
+            spent = ledger.worst(people)
+    lines.say(
+        f"releases about population {people}: cap {cap} for each client, the largest"
+        f" total so far {spent}"
+    )
+    for step in steps:
+        message = released.message(step.params)
+        n = message.senders.count(step.params["clients"])
+        words = f"epsilon {step.params['epsilon']:g} of each {message.who} ({n})"
+        lines.say(f"  {step.stage.name}: {words}")
+    return spent == Amount()
 
 
 def tell_published(published: Iterator[Published]) -> None:

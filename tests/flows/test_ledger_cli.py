@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+from curvote.client import places
 from curvote.client.ledger import Ledger
 from curvote.errors import UserError
 from curvote.flows.commands.ledger import app
@@ -261,3 +262,26 @@ def test_export_to_standard_output_and_of_a_ledger_of_its_own(tmp_path: Path) ->
         spent[row["client"]] = spent.get(row["client"], 0) + counted * row["epsilon"]
     sums = {client: epsilon for client, epsilon, _ in says(path)[1]}
     assert {c: round(e, 9) for c, e in spent.items() if e} == sums
+
+
+def test_outside_of_a_project_it_is_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What `curvote client` wrote is shown and checked; in a project, the project's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    told = CliRunner().invoke(app, ["show"])
+    assert isinstance(told.exception, UserError)  # there is none: no project here
+    own = filled(places.ledger())
+    told = CliRunner().invoke(app, ["show", "--json"])
+    assert [row["release"] for row in json.loads(told.stdout)] == [
+        "r0",
+        "r1",
+        "r2",
+        "r3",
+    ]
+    assert str(own) in told.stderr
+    assert "sound: 3 releases" in CliRunner().invoke(app, ["check"]).stdout
+    Path("pipelines.yaml").touch()
+    assert "nothing was released" in CliRunner().invoke(app, ["show"]).stdout

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from io import StringIO
+from pathlib import Path
+
 import pytest
 
 from curvote.chain.lookup import system
 from curvote.chain.registry import SYSTEMS
 from curvote.chain.stage import Stage
+from curvote.errors import UserError
+from curvote.flows.chain import Asked, perform
+from curvote.flows.output.display import tell_spending
+from curvote.run import history
+from curvote.run.planner import make_plan
 from curvote.tasks.stages import HOURS, task_of
+from tests import town
 
 
 @pytest.mark.parametrize("name", SYSTEMS)
@@ -35,3 +44,27 @@ def test_the_common_chain_keeps_its_limits() -> None:
     assert limits["privatize"] == limits["evaluate"] == 7200
     assert limits["train"] == 14400
     assert limits["ingest"] == limits["report"] == 3600
+
+
+def test_the_first_release_about_people_is_agreed_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Who spends how much is said before; a terminal is asked, a schedule is not."""
+    project = town.write(tmp_path)
+    town.export(tmp_path, str)
+    nobody = StringIO("n\n")
+    monkeypatch.setattr(nobody, "isatty", lambda: True)
+    monkeypatch.setattr("sys.stdin", nobody)
+    with pytest.raises(UserError, match="not agreed to"):
+        perform(town.NAME, str(tmp_path), Asked(ask=True))
+    assert not project.ledger.exists()
+    assert not history.load_all(project)
+    plan = town.run(project)
+    capsys.readouterr()
+    assert not tell_spending(project, plan)  # all is released by now, and reused
+    again = make_plan(project, plan.configured, new_release=True)
+    assert not tell_spending(project, again)  # the second time nobody is asked
+    said = capsys.readouterr().err
+    assert "the largest total so far epsilon 8" in said
+    assert "privatize: epsilon 8 of each training client (60)" in said
+    assert "evaluate: epsilon 8 of each evaluation client (80)" in said
