@@ -1,11 +1,14 @@
 """Whether `curvote serve` does its work, asked from outside, in a moment.
 
-Neither Prefect nor its server is needed: serve leaves every few seconds how it stands.
+Neither Prefect nor its server is needed: serve leaves every few seconds how it stands,
+and which firings of each schedule came due. A pipeline is judged by these: it must have
+succeeded since the last but one. So a schedule that rests at night, over a weekend or
+most of the week is not late while it rests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -17,16 +20,16 @@ from curvote.flows.serving.heartbeat import Heartbeat
 from curvote.run import history, records
 from curvote.run.project import Project
 
-# Without an age that is given: how many of its periods a pipeline may be late.
-_PERIODS = 2
+# A run is given so long after its firing, or until the next one where that is sooner.
 _MARGIN = timedelta(minutes=15)
+_BAD = ("failed", "killed", "interrupted")
 
 
 def health(project: Project, max_age: timedelta | None = None) -> list[dict[str, Any]]:
     """Return ``{check, status, found, fix}`` for serve, schedules and each pipeline.
 
-    ``max_age`` is how old the last success of a pipeline may be; by default two of its
-    periods and a quarter of an hour.
+    ``max_age`` is how old the last success of a pipeline may be; by default its last
+    two firings must not both have gone by without one.
     """
     beat = heartbeat.last(project)
     return [asdict(each) for each in _checks(project, beat, max_age)]
@@ -53,17 +56,50 @@ def _pipeline(
     project: Project, beat: Heartbeat, name: str, max_age: timedelta | None
 ) -> Finding:
     """Look at a pipeline's last success; before the first, serve's start counts."""
-    allowed = max_age or _allowed(beat.next[name])
-    success = last_success(project, name)
-    since = success or datetime.fromisoformat(beat.started)
-    age = datetime.now(UTC) - since
-    said = "has not succeeded yet" if success is None else f"succeeded {_ago(age)} ago"
-    if age <= allowed:
+    success, now = last_success(project, name), datetime.now(UTC)
+    age = now - (success or datetime.fromisoformat(beat.started))
+    said = f"succeeded {_ago(age)} ago" if success else "has not succeeded yet"
+    if max_age is not None:
+        late = f", over {_ago(max_age)}" if age > max_age else ""
+    else:
+        due = [datetime.fromisoformat(date) for date in beat.due.get(name, [])]
+        latest = history.latest(project, name)
+        if latest and latest.status == "running":  # was it late when that began?
+            now = datetime.fromisoformat(latest.started)
+        tried = latest is not None and latest.status in _BAD
+        late = overdue(due, success, now, tried=tried)
+    if not late:
         return Finding(name, "ok", said)
-    words = f"{said}, over {_ago(allowed)}"
-    if success is None:
-        words = f"{said}, served for {_ago(age)}"
+    words = said + late
     return Finding(name, "failed", words, f"see `curvote status`, `curvote run {name}`")
+
+
+def overdue(
+    due: Sequence[datetime],
+    success: datetime | None,
+    now: datetime,
+    *,
+    tried: bool = False,
+) -> str:
+    """Return what to say of a pipeline that is late; "" where it is not.
+
+    ``due`` are its latest firings, oldest first, ``success`` when it last ended well;
+    ``tried`` says that its latest run has failed: where none ever ended well, one such
+    is enough.
+    """
+    over = [at for at, after in _margins(due) if at + after <= now]
+    needed = 1 if success is None and tried else 2
+    if len(over) < needed or (success is not None and success >= over[-2]):
+        return ""
+    firings = " and ".join(f"{at:%Y-%m-%d %H:%M}" for at in over[-needed:])
+    return f"; it was due at {firings} UTC"
+
+
+def _margins(due: Sequence[datetime]) -> Iterator[tuple[datetime, timedelta]]:
+    """Yield each firing and how long its run is given."""
+    gaps = [b - a for a, b in pairwise(due)] or [_MARGIN]
+    for at, gap in zip(due, [gaps[0], *gaps], strict=False):
+        yield at, min(gap, _MARGIN)
 
 
 def last_success(project: Project, name: str) -> datetime | None:
@@ -73,13 +109,6 @@ def last_success(project: Project, name: str) -> datetime | None:
         if record is not None and record.finished:
             return datetime.fromisoformat(record.finished)
     return None
-
-
-def _allowed(firings: list[str]) -> timedelta:
-    """Return how long two periods are, by the longest of the next few."""
-    dates = [datetime.fromisoformat(date) for date in firings]
-    gaps = [b - a for a, b in pairwise(dates)]
-    return _PERIODS * max(gaps, default=timedelta(days=366)) + _MARGIN
 
 
 def _ago(span: timedelta) -> str:

@@ -22,7 +22,7 @@ from curvote.flows.server.launch import Launch
 from curvote.flows.server.state import DATABASE, READY, ask
 from curvote.flows.serving import heartbeat, systemd
 from curvote.flows.serving.children import Child
-from curvote.flows.serving.firing import firings
+from curvote.flows.serving.firing import Due, firings
 from curvote.flows.serving.heartbeat import Heartbeat
 from curvote.flows.serving.runner_process import Order
 from curvote.flows.serving.told import Told
@@ -81,6 +81,7 @@ class Supervisor:
     _beaten: float = 0.0
     _offset: float = 0.0
     _begun: str = ""
+    _due: Due = field(default_factory=Due)
 
     def run(self) -> None:
         """Watch until `stop` is called, which a signal may do."""
@@ -172,6 +173,7 @@ class Supervisor:
         self._state = state
         if state == READY and before != READY:
             self.told.say("Prefect's server answers again; schedules go on")
+            self._due.forget()
             self._renew()
         elif state != before:
             self.told.say(f"{self.trouble}; schedules wait until it does", "warning")
@@ -237,6 +239,7 @@ class Supervisor:
                 f"the clock has moved by {jump:+.0f} s; schedules are taken up anew",
                 "warning",
             )
+            self._due.forget()
             self._renew()
 
     def _watch_file(self) -> None:
@@ -267,6 +270,7 @@ class Supervisor:
         now = time.monotonic()
         if now - self._beaten < _BEAT_EVERY:
             return
+        self._due.look(self.schedules, self._now())
         systemd.notify(f"STATUS={self._status()}")
         self.heartbeat().write(self.project)
         self._beaten = now
@@ -286,6 +290,7 @@ class Supervisor:
                 name: [d.isoformat() for d in firings(s, after=now, count=_NEXT)]
                 for name, s in self.schedules.items()
             },
+            due=self._due.told(),
         )
 
     def _status(self) -> str:

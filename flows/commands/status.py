@@ -127,6 +127,7 @@ def health(
 def _span(text: str) -> timedelta:
     units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
     number, unit = text[:-1], text[-1:]
-    if unit not in units or not number.isdecimal() or len(number) > 6:
+    digits = number.isdecimal() and len(number) <= 6
+    if unit not in units or not digits or not int(number):
         raise UserError(f"--max-age {text!r}: write it as 90m, 2h or 7d.")
     return timedelta(**{units[unit]: int(number)})

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Intervals count from here, so that a restart does not put the next run off.
 _ANCHOR = datetime(2020, 1, 1, tzinfo=UTC)
+# Of the firings that came due: two to judge by, and what is not over yet.
+_LATEST = 4
 Settings = Mapping[str, Any]
 
 
@@ -59,7 +61,8 @@ def firings(
         made = schedules.IntervalSchedule.model_validate(each)
     more = None if count is None else count + 1
     dates = _given(made.get_dates(n=more, start=after, end=until))
-    return [date.astimezone(UTC) for date in dates if date > after][:count]
+    plain = (datetime.fromtimestamp(date.timestamp(), UTC) for date in dates)
+    return [date for date in plain if date > after][:count]
 
 
 def _given(dates: Any) -> list[datetime]:
@@ -69,6 +72,36 @@ def _given(dates: Any) -> list[datetime]:
     except StopIteration as done:
         return list(done.value)
     raise RuntimeError("a schedule waits for something")
+
+
+class Due:
+    """The latest firings of schedules, as they come while somebody looks.
+
+    A schedule counts from when it was first seen: what it would have done before is
+    nobody's fault.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, tuple[Settings, datetime, list[datetime]]] = {}
+
+    def look(self, schedules: Mapping[str, Settings], now: datetime) -> None:
+        """Note what has come due since the last time; what is new begins now."""
+        for name in self._of.keys() - schedules.keys():
+            del self._of[name]
+        for name, settings in schedules.items():
+            known, since, latest = self._of.get(name, (None, now, []))
+            if known != settings or since > now:
+                known, since, latest = settings, now, []
+            more = firings(settings, after=since, until=now) if since < now else []
+            self._of[name] = (settings, now, [*latest, *more][-_LATEST:])
+
+    def forget(self) -> None:
+        """Begin anew: nothing could run for a while."""
+        self._of.clear()
+
+    def told(self) -> dict[str, list[str]]:
+        """Return the latest firings of each schedule, oldest first."""
+        return {name: [d.isoformat() for d in o[2]] for name, o in self._of.items()}
 
 
 def check(schedules: Mapping[str, Settings]) -> None:

@@ -21,7 +21,8 @@ class Heartbeat:
 
     ``beat`` is of the clock that nobody sets (since the machine started), the others
     are dates. ``good`` is when schedules were last known to fire, ``trouble`` why they
-    do not, empty where they do; ``next`` names each pipeline's next firings.
+    do not, empty where they do; ``next`` names each pipeline's next firings, ``due``
+    the latest that came while it was served.
     """
 
     process: str
@@ -32,6 +33,7 @@ class Heartbeat:
     trouble: str = ""
     schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
     next: dict[str, list[str]] = field(default_factory=dict)
+    due: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def is_alive(self) -> bool:

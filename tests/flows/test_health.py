@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from bisect import bisect_right
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -14,10 +15,12 @@ import pytest
 from typer.testing import CliRunner
 
 from curvote.durable import owner_folder
+from curvote.errors import UserError
 from curvote.flows.cli import app
 from curvote.flows.environment import process_tag
-from curvote.flows.health import health
-from curvote.flows.serving import heartbeat
+from curvote.flows.health import health, overdue
+from curvote.flows.serving import firing, heartbeat
+from curvote.flows.serving.firing import Due, firings
 from curvote.flows.serving.heartbeat import STALE, Heartbeat
 from curvote.run import history
 from curvote.run.project import Project
@@ -28,15 +31,20 @@ HOUR = timedelta(hours=1)
 
 
 def beat(project: Project, *, served: timedelta, **changes: object) -> Heartbeat:
-    """Leave what a `serve` leaves that has served ``tiny`` every hour for a time."""
-    now = datetime.now(UTC)
+    """Leave what a `serve` leaves that has served ``tiny`` every hour for a time.
+
+    The latest firing was half an hour ago.
+    """
+    now = datetime.now(UTC) - HOUR / 2
     hours = [(now + number * HOUR).isoformat() for number in range(1, 6)]
+    gone = [now - number * HOUR for number in range(min(4, int(served / HOUR + 0.5)))]
     made = Heartbeat(
         process=process_tag(),
         url="http://127.0.0.1:9/api",
         started=(now - served).isoformat(timespec="seconds"),
         beat=time.monotonic(),
         next={"tiny": hours},
+        due={"tiny": [at.isoformat() for at in gone[::-1]]},
     )
     found = replace(made, **changes)
     owner_folder(project.state)
@@ -83,11 +91,11 @@ def test_schedules_that_do_not_fire_are_no_health(project: Project) -> None:
 
 
 def test_a_success_that_is_too_old_is_named(done: Project) -> None:
-    """By the age that is given, or by two periods; serve's start counts before it."""
+    """By the age that is given, or by two firings; serve's start counts before it."""
     (record,) = history.load_all(done)
     beat(done, served=9 * HOUR)
     assert statuses(done)["tiny"] == "ok"
-    for hours, expected in ((1.9, "ok"), (3.0, "failed")):
+    for hours, expected in ((1.4, "ok"), (1.6, "failed")):
         ended = datetime.now(UTC) - hours * HOUR
         history.save(done, replace(record, finished=ended.isoformat()))
         assert statuses(done)["tiny"] == expected
@@ -177,3 +185,131 @@ def test_a_schedule_that_never_fires_is_refused(
     done = CliRunner().invoke(app, ["serve", "--check", "--project", str(root)])
     assert said in str(done.exception)
     assert str(done.exception).startswith("odd: ")
+
+
+# ------------------------------------------------------------------------- a whole year
+BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
+YEARS = {
+    "nights": {"cron": "0 22-23,0-5 * * *", "timezone": "Europe/Berlin"},
+    "weekdays": {"cron": "0 8-17 * * 1-5", "timezone": "America/New_York"},
+    "weekends": {"cron": "30 6 * * 6,0"},
+    "two hours a week": {"cron": "*/30 9-10 * * 2", "timezone": "Asia/Tokyo"},
+    "month ends": {"cron": "0 3 L * *"},
+    "six hours": {"interval": 21_600.0},
+}
+RUNS_FOR = timedelta(minutes=5)
+
+
+def the_year(schedule: dict[str, object]) -> list[datetime]:
+    """Return all firings of a year."""
+    found: list[datetime] = []
+    while more := firings(
+        schedule, after=found[-1] if found else BEGUN, until=BEGUN + timedelta(days=365)
+    ):
+        found += more
+    return found
+
+
+@pytest.mark.parametrize("name", YEARS)
+def test_a_year_of_firings_gives_no_false_alarm(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rests at night, over weekends, most of the week; a fault is told of in time.
+
+    In time: before the second firing after the first that failed is over. One failure
+    that the next firing makes good is none; nor is the rest after it.
+    """
+    schedule, due = YEARS[name], Due()
+    every = the_year(schedule)
+    due.look({name: schedule}, BEGUN)
+    monkeypatch.setattr(  # the same, from the list: ten thousand looks in no time
+        firing,
+        "firings",
+        lambda _, after, until: every[
+            bisect_right(every, after) : bisect_right(every, until)
+        ],
+    )
+    n, success = len(every), None
+    broken = {n // 4: 1, 5 * n // 12: 3, 3 * n // 4: 2}  # from which firing, how many
+    failed = {first + i for first, count in broken.items() for i in range(count)}
+    alarms: list[datetime] = []
+    for i, at in enumerate(every[:-1]):
+        pause = every[i + 1] - at
+        for after in (timedelta(seconds=1), RUNS_FOR, pause / 2, pause * 0.99):
+            now = at + after
+            due.look({name: schedule}, now)
+            if after >= RUNS_FOR and i not in failed:
+                success = at + RUNS_FOR
+            tried = i in failed and after >= RUNS_FOR
+            latest = [datetime.fromisoformat(date) for date in due.told()[name]]
+            if overdue(latest, success, now, tried=tried):
+                alarms.append(now)
+    for first, count in broken.items():
+        begun, ended = every[first], every[first + count] + RUNS_FOR
+        mine = [now for now in alarms if begun <= now <= ended]
+        assert bool(mine) == (count > 1)
+        assert not mine or mine[0] < every[first + 2]
+        alarms = [now for now in alarms if now not in mine]
+    assert alarms == []
+
+
+@pytest.mark.parametrize("name", YEARS)
+def test_what_never_succeeded_is_told_of_at_once(name: str) -> None:
+    """Failed at its first firing, however long the next one is away."""
+    schedule, due = YEARS[name], Due()
+    first, second, *_ = the_year(schedule)
+    due.look({name: schedule}, BEGUN)
+    for now, expected in ((first, False), (first + (second - first) * 0.99, True)):
+        due.look({name: schedule}, now)
+        latest = [datetime.fromisoformat(date) for date in due.told()[name]]
+        assert bool(overdue(latest, None, now, tried=True)) is expected
+    assert not overdue([first], None, second, tried=False)
+
+
+def test_what_could_not_fire_is_nobodys_fault() -> None:
+    """A schedule that is new or changed, or a machine that slept, counts from then."""
+    due, hourly = Due(), {"interval": 3600.0}
+    day = timedelta(days=1)
+    due.look({"a": hourly}, BEGUN)
+    due.look({"a": hourly}, BEGUN + day)
+    assert len(due.told()["a"]) == 4
+    due.look({"a": hourly, "b": hourly}, BEGUN + 2 * day)
+    assert due.told()["b"] == []
+    due.look({"a": {"interval": 1800.0}}, BEGUN + 3 * day)
+    assert due.told() == {"a": []}
+    due.look({"a": {"interval": 1800.0}}, BEGUN + 4 * day)
+    due.look({"a": {"interval": 1800.0}}, BEGUN + 3 * day)  # the clock was set back
+    assert due.told() == {"a": []}
+    due.look({"a": {"interval": 1800.0}}, BEGUN + 4 * day)
+    due.forget()
+    due.look({"a": {"interval": 1800.0}}, BEGUN + 5 * day)
+    assert due.told() == {"a": []}
+
+
+def test_a_run_under_way_is_given_its_time(done: Project) -> None:
+    """One that takes longer than a period is not late while it runs."""
+    (record,) = history.load_all(done)
+    beat(done, served=9 * HOUR)
+    ended = (datetime.now(UTC) - 1.6 * HOUR).isoformat()
+    history.save(done, replace(record, finished=ended))
+    assert statuses(done)["tiny"] == "failed"
+    begun = (datetime.now(UTC) - 1.5 * HOUR).isoformat()
+    history.save(
+        done,
+        replace(
+            record,
+            id="later",
+            sequence=0,
+            started=begun,
+            finished=None,
+            status="running",
+        ),
+    )
+    assert statuses(done)["tiny"] == "ok"
+
+
+def test_no_age_is_no_age(project: Project) -> None:
+    """`--max-age 0m` was ignored."""
+    asked = ["health", "--max-age", "0m", "--project", str(project.root)]
+    told = CliRunner().invoke(app, asked)
+    assert isinstance(told.exception, UserError)
