@@ -14,7 +14,7 @@ from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from curvote.errors import UserError
 from curvote.flows.answering.answer import ask
 from curvote.flows.environment import is_alive, process_tag
-from curvote.flows.notices import notify
+from curvote.flows.notices import notify_again
 from curvote.flows.output import lines
 from curvote.flows.output.display import (
     display,
@@ -26,7 +26,7 @@ from curvote.flows.output.display import (
 )
 from curvote.flows.server.flow_runs import mark_alive
 from curvote.reproduce.lookup import file_of
-from curvote.run import history
+from curvote.run import history, records
 from curvote.run.config.file import PipelinesFile
 from curvote.run.engines import Engine, engine_of
 from curvote.run.history import RunRecord
@@ -111,6 +111,7 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     if tell_spending(project, plan) and asked.ask:
         ask("Is it released about these people, for the first time?", yes=False)
     record = history.begin(project, plan.configured, plan.steps, process_tag())
+    history.hold(project, record.id)
     status, why = "interrupted", ""  # Ctrl-C, or Prefect's own way to end a process
     try:
         with lines.about(run=record.id):
@@ -122,7 +123,10 @@ def _recorded(project: Project, plan: Plan, asked: Asked) -> RunRecord:
     finally:
         history.finish(project, record, status, why)
     if status == "blocked":
-        notify(project, "blocked", record.pipeline, run=record.id)
+        other = ("completed", "partial", "failed", "interrupted", "killed")
+        now = records.in_a_row(project, record.pipeline, ["blocked"], other)
+        about, before = record.pipeline, now - 1
+        notify_again(project, "blocked", about, before, now, run=record.id)
     return record
 
 

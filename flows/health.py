@@ -48,7 +48,9 @@ def _checks(
         yield Finding("schedules", "failed", beat.trouble, way)
     else:
         yield Finding("schedules", "ok", ", ".join(beat.next))
-    for name in beat.next:
+    for name, why in beat.faulty.items():
+        yield Finding(name, "failed", why, f"`curvote plan {name}` says all")
+    for name in beat.next.keys() - beat.faulty.keys():
         yield _pipeline(project, beat, name, max_age)
 
 

@@ -36,7 +36,7 @@ def listed(project: Project, pipeline: str | None, last: int) -> list[dict[str, 
 
 def _row(project: Project, record: RunRecord) -> dict[str, Any]:
     before = records.before(project, record.id)
-    status = state_of(record, is_alive)
+    status = state_of(project, record, is_alive)
     return {
         "run": record.id,
         "pipeline": record.pipeline,

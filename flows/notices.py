@@ -53,6 +53,18 @@ def notify(project: Project, event: Event, pipeline: str, **facts: str | int) ->
             _apprise(urls, notice)
 
 
+def notify_again(
+    project: Project, event: Event, pipeline: str, before: int, now: int, **facts: str
+) -> None:
+    """Tell of what happens firing after firing: the first time, then ever more rarely.
+
+    ``now`` times it has happened in a row, ``before`` of them before this firing. It is
+    told whenever that reaches another power of two, with the count.
+    """
+    if now.bit_length() > before.bit_length():
+        notify(project, event, pipeline, count=now, **facts)
+
+
 @contextlib.contextmanager
 def telling(project: Project, pipeline: str) -> Iterator[None]:
     """Tell of a run that fails meanwhile; the error goes on."""

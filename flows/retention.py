@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from curvote.run.garbage import Limits, Pile
 from curvote.run.project import Project
 
 _DAY = 86_400.0
-_FIRINGS = 60  # of a cron line: weekdays, month ends and years' turns are among them
+_CYCLE = timedelta(days=9 * 366)  # a 29th of February may be eight years away
 
 
 def limits_of(project: Project, older: str | None = None) -> Limits:
@@ -55,23 +56,40 @@ def _longest_pause(schedule: Mapping[str, Any]) -> float:
     """Return the seconds between two firings, the most where they differ."""
     if schedule.get("interval") is not None:
         return float(schedule["interval"])
-    firings = list(_firings(schedule["cron"]))
-    pauses = (b - a for a, b in pairwise(firings))
-    return max(pauses, default=0.0)
+    return _cron_pause(schedule["cron"], schedule.get("timezone") or "UTC")
 
 
-def _firings(cron: str) -> Iterator[float]:
-    """Yield the next firings, in seconds; a line that is none is said by `serve`."""
-    from datetime import UTC, datetime
+def _cron_pause(line: str, zone: str) -> float:
+    """Return the longest pause of a cron line; one that is none is said by `serve`.
+
+    Days on which it fires follow from the last three fields, the times of a day from
+    the first two: so it is looked at day by day, over years.
+    """
+    from zoneinfo import ZoneInfo
 
     from cronsim import CronSim, CronSimError
 
+    start = datetime(2026, 1, 1, tzinfo=UTC)
     try:
-        found = CronSim(cron, datetime.now(UTC))
-        for _ in range(_FIRINGS):
-            yield next(found).timestamp()
-    except (CronSimError, StopIteration):
+        begun = start.astimezone(ZoneInfo(zone))
+        minute, hour, *days = line.split()
+        day = list(_until(CronSim(f"{minute} {hour} * * *", start), timedelta(days=1)))
+        dates = list(_until(CronSim(f"0 0 {' '.join(days)}", begun), _CYCLE))
+    except (CronSimError, ValueError, KeyError):
+        return 0.0
+    within = max((b - a for a, b in pairwise(day)), default=timedelta())
+    night = day[-1] - day[0] if day else timedelta()
+    gaps = (b.timestamp() - a.timestamp() for a, b in pairwise(dates))
+    return max(within.total_seconds(), max(gaps, default=0.0) - night.total_seconds())
+
+
+def _until(firings: Iterator[datetime], span: timedelta) -> Iterator[datetime]:
+    """Yield firings of a span that begins at the first one."""
+    first = next(firings, None)
+    if first is None:
         return
+    yield first
+    yield from takewhile(lambda at: at < first + span, firings)
 
 
 def collect(

@@ -26,7 +26,7 @@ from curvote.flows.serving.firing import Due, firings
 from curvote.flows.serving.heartbeat import Heartbeat
 from curvote.flows.serving.runner_process import Order
 from curvote.flows.serving.told import Told
-from curvote.flows.serving.watched_file import WatchedFile, read_schedules
+from curvote.flows.serving.watched_file import WatchedFile, read_schedules, sound
 from curvote.run.project import Project
 
 Schedules = dict[str, dict[str, Any]]
@@ -82,6 +82,7 @@ class Supervisor:
     _offset: float = 0.0
     _begun: str = ""
     _due: Due = field(default_factory=Due)
+    _faulty: dict[str, str] = field(default_factory=dict)
 
     def run(self) -> None:
         """Watch until `stop` is called, which a signal may do."""
@@ -223,6 +224,15 @@ class Supervisor:
         self._reported = time.monotonic()
         self.runner.tell(asdict(order))
 
+    def tell_faulty(self, faulty: dict[str, str]) -> None:
+        """Say once what is wrong with which pipeline; health says it again."""
+        for name, why in faulty.items():
+            if self._faulty.get(name) != why:
+                as_was = name in self.schedules
+                what = "its schedule stays as it was" if as_was else "nothing runs it"
+                self.told.say(f"{why}; {what}", "error", pipeline=name)
+        self._faulty = faulty
+
     def _renew(self) -> None:
         """Let the runner end when it is idle, to be started anew."""
         if self.runner.there() and not self._renewing:
@@ -247,13 +257,16 @@ class Supervisor:
         if not self._file.has_changed():
             return
         try:
-            schedules = read_schedules(self.project)
+            schedules, faulty = read_schedules(self.project)
         except UserError as error:
-            first = error.problems[0].message.splitlines()[0].rstrip(".")
-            more = len(error.problems) - 1
-            others = f" (and {more} more)" if more else ""
-            self.told.say(f"{first}{others}; the schedules stay as they were", "error")
+            said = error.problems[0].message.splitlines()[0].rstrip(".")
+            self.told.say(f"{said}; the schedules stay as they were", "error")
             return
+        schedules = sound(schedules, faulty)
+        # A schedule of which nobody can say what it has become stays.
+        kept = {name: self.schedules[name] for name in faulty if name in self.schedules}
+        schedules |= kept
+        self.tell_faulty(faulty)
         if schedules != self.schedules:
             self.schedules = schedules
             names = ", ".join(schedules) or "none"
@@ -291,6 +304,7 @@ class Supervisor:
                 for name, s in self.schedules.items()
             },
             due=self._due.told(),
+            faulty=self._faulty,
         )
 
     def _status(self) -> str:

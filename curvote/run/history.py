@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from curvote.chain.axis import Cell
+from curvote.durable import owner_folder
 from curvote.errors import UserError
 from curvote.run import records
 from curvote.run.config.file import Configured
@@ -16,6 +18,7 @@ from curvote.run.plan.step import Step
 from curvote.run.project import Project
 from curvote.run.record_index import forget
 
+_LOCKS: dict[str, IO[bytes]] = {}  # of the runs of this process, by their ids
 _MOST_BACK = 10**9  # runs; no project has more, and no database counts further
 
 
@@ -97,15 +100,51 @@ def finish(
 ) -> RunRecord:
     """Write down how a run ended, and why it failed or waits."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    return save(project, replace(record, status=status, finished=now, why=why))
+    done = save(project, replace(record, status=status, finished=now, why=why))
+    if lock := _LOCKS.pop(record.id, None):
+        Path(lock.name).unlink(missing_ok=True)
+        lock.close()
+    return done
 
 
 def end_killed(project: Project, is_alive: Callable[[str], bool]) -> None:
     """Write down which runs ended without a word: their process is gone."""
     for run, owner in records.running(project):
-        record = None if is_alive(owner) else load(project, run)
+        there = under_way(project, run, owner, is_alive)
+        record = None if there else load(project, run)
         if record and record.status == "running":
             finish(project, record, "killed", "its process was ended")
+
+
+def under_way(
+    project: Project, run: str, owner: str, is_alive: Callable[[str], bool]
+) -> bool:
+    """Say whether the process of a run is there: by its name, or by the lock it holds.
+
+    A process in another container has no name here, and its lock is the same.
+    """
+    if is_alive(owner):
+        return True
+    try:
+        with _lock(project, run).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def hold(project: Project, run: str) -> None:
+    """Hold the lock of a run until it has finished, or this process has ended."""
+    place = _lock(project, run)
+    owner_folder(place.parent)
+    lock = _LOCKS[run] = place.open("wb")
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _lock(project: Project, run: str) -> Path:
+    return project.state / "running" / run
 
 
 def save(project: Project, record: RunRecord) -> RunRecord:

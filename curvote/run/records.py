@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,21 @@ def before(project: Project, run: str) -> str | None:
         run,
     )
     return found[0] if found else None
+
+
+def in_a_row(
+    project: Project, pipeline: str, statuses: Sequence[str], until: Sequence[str]
+) -> int:
+    """Return how many runs ended in ``statuses`` since one that ended in ``until``."""
+    every = [*statuses, *until]
+    found = _rows(
+        project,
+        f"SELECT status FROM runs WHERE pipeline = ? AND status IN"  # noqa: S608 - marks
+        f" ({', '.join('?' * len(every))}) ORDER BY sequence DESC, id DESC",
+        pipeline,
+        *every,
+    )
+    return sum(1 for _ in takewhile(lambda row: row[0] in statuses, found))
 
 
 def blocked(project: Project, pipeline: str) -> list[str]:

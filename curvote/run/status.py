@@ -8,7 +8,7 @@ from typing import Any
 from curvote.run import records
 from curvote.run.config.about import ELSEWHERE, SCHEDULED, About, pipelines
 from curvote.run.config.file import PipelinesFile
-from curvote.run.history import RunRecord, latest, loaded
+from curvote.run.history import RunRecord, latest, loaded, under_way
 from curvote.run.project import Project
 from curvote.run.store.artifacts import artifact
 
@@ -31,10 +31,12 @@ def overview(
     return [_row(project, about, content, is_alive) for about in every.values()]
 
 
-def state_of(record: RunRecord, is_alive: IsAlive) -> str:
+def state_of(project: Project, record: RunRecord, is_alive: IsAlive) -> str:
     """Return how a run ended; one whose process is gone was killed, told or not."""
-    gone = record.status == "running" and not is_alive(record.owner)
-    return "killed" if gone else record.status
+    if record.status != "running":
+        return record.status
+    there = under_way(project, record.id, record.owner, is_alive)
+    return "running" if there else "killed"
 
 
 def _row(
@@ -51,7 +53,7 @@ def _row(
         "group": about.group,
         "description": about.description,
         "run": record.id if record else "",
-        "status": state_of(record, is_alive) if record else "never run",
+        "status": state_of(project, record, is_alive) if record else "never run",
         "why": record.why if record else "",
         "started": record.started if record else "",
         "last_success": _last_success(project, about.name) if scheduled else "",

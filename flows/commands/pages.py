@@ -32,21 +32,25 @@ def serve(
     project: ProjectOption = None,
 ) -> None:
     """Run the pipelines that carry a schedule, until Ctrl-C."""
+    from curvote.flows.serving.watched_file import read_schedules
     from curvote.run.config.file import PipelinesFile
 
     place = find_project(project)
-    schedules = PipelinesFile(place).schedules()
-    environment.prepare(place.root)
     if check:
+        schedules = PipelinesFile(place).schedules()
+        environment.prepare(place.root)
         _tell_next(schedules, as_json)
         return
+    schedules, faulty = read_schedules(place)
+    environment.prepare(place.root)
     if as_json:
         raise UserError("--json goes with --check; the log is JSON by --log-format.")
     from curvote.flows.output import lines
     from curvote.flows.serving.serve import serve as serve_schedules
 
     lines.use(log_format)
-    serve_schedules(place, schedules, port=port, metrics_port=metrics_port)
+    about = place, schedules
+    serve_schedules(*about, port=port, metrics_port=metrics_port, faulty=faulty)
 
 
 def _tell_next(schedules: dict[str, dict[str, Any]], as_json: bool) -> None:

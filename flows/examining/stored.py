@@ -13,19 +13,22 @@ from curvote.flows.examining.finding import Finding, short
 from curvote.run import history, places
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
+from curvote.run.status import state_of
 from curvote.run.store.artifacts import Artifact, folders, manifest_of
 
 
 def going_on(project: Project) -> list[RunRecord]:
     """Return the records of runs whose process lives."""
-    runs = history.load_all(project)
-    return [r for r in runs if r.status == "running" and is_alive(r.owner)]
+    return [r for r in _running(project) if state_of(project, r, is_alive) == "running"]
 
 
 def stale(project: Project) -> list[RunRecord]:
     """Return the records of runs whose process has gone without a word."""
-    runs = history.load_all(project)
-    return [r for r in runs if r.status == "running" and not is_alive(r.owner)]
+    return [r for r in _running(project) if state_of(project, r, is_alive) == "killed"]
+
+
+def _running(project: Project) -> list[RunRecord]:
+    return [r for r in history.load_all(project) if r.status == "running"]
 
 
 def runs(project: Project) -> Iterator[Finding]:

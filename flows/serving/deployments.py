@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from curvote.flows.serving.firing import firings, for_prefect
+from curvote.flows.serving.firing import between, firings, for_prefect
 
 if TYPE_CHECKING:
     from prefect import Flow
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _TAG = "curvote"
 _PAGE = 200  # more are not returned at once
+# Missed firings that are counted: of each minute those of two months, in 17 seconds.
+MOST = 100_000
 _SOON = timedelta(seconds=1)
 _HOUR = timedelta(hours=1)
 _WAITING = {"type": {"any_": ["SCHEDULED"]}}
@@ -76,10 +79,17 @@ def _withdraw(project: str, keep: Mapping[str, Any]) -> None:
 def missed(
     deployment: UUID, settings: Mapping[str, Any], since: str, until: datetime
 ) -> dict[str, Any] | None:
-    """Return ``{count, first, last}`` of the firings between that nothing ran."""
-    due = firings(settings, after=datetime.fromisoformat(since), until=until)
-    begun = {run.expected_start_time for run in _runs(deployment, due)}
-    left = [moment for moment in due if moment not in begun and moment < until]
+    """Return ``{count, first, last}`` of the firings between that nothing ran.
+
+    Of a schedule that fires so often that there are over ``MOST``, the latest are
+    counted: ``count`` is at least that then.
+    """
+    after = datetime.fromisoformat(since)
+    if settings.get("interval") is not None:
+        after = max(after, until - MOST * timedelta(seconds=settings["interval"]))
+    begun = {run.expected_start_time for run in _runs(deployment, after, until)}
+    due = between(settings, after, until)
+    left = deque((at for at in due if at not in begun and at < until), MOST)
     if not left:
         return None
     first, last = left[0].isoformat(), left[-1].isoformat()
@@ -120,20 +130,24 @@ def _first_waiting(deployment: UUID) -> datetime | None:
     return found[0].expected_start_time if found else None
 
 
-def _runs(deployment: UUID, due: Sequence[datetime]) -> list[FlowRun]:
-    """Return the runs of these moments that somebody has begun."""
+def _runs(deployment: UUID, after: datetime, until: datetime) -> Iterator[FlowRun]:
+    """Yield the runs that were due between and that somebody has begun."""
     from prefect.client.orchestration import get_client
     from prefect.client.schemas.sorting import FlowRunSort
 
-    if not due:
-        return []
-    window = {"after_": due[0] - _SOON, "before_": due[-1] + _SOON}
+    window = {"after_": after - _SOON, "before_": until + _SOON}
     wanted = _filter([deployment], expected_start_time=window)
     with get_client(sync_client=True) as client:
-        found = client.read_flow_runs(
-            flow_run_filter=wanted, sort=FlowRunSort.ID_DESC, limit=_PAGE
-        )
-    return [run for run in found if not _waits(run)]
+        for page in count():
+            found = client.read_flow_runs(
+                flow_run_filter=wanted,
+                sort=FlowRunSort.ID_DESC,
+                limit=_PAGE,
+                offset=page * _PAGE,
+            )
+            yield from (run for run in found if not _waits(run))
+            if len(found) < _PAGE:
+                return
 
 
 def _waits(run: FlowRun) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +72,13 @@ def _given(dates: Any) -> list[datetime]:
     except StopIteration as done:
         return list(done.value)
     raise RuntimeError("a schedule waits for something")
+
+
+def between(settings: Settings, after: datetime, until: datetime) -> Iterator[datetime]:
+    """Yield all firings after ``after`` until ``until``, however many they are."""
+    while found := firings(settings, after=after, until=until):
+        yield from found
+        after = found[-1]
 
 
 class Due:

@@ -22,7 +22,8 @@ class Heartbeat:
     ``beat`` is of the clock that nobody sets (since the machine started), the others
     are dates. ``good`` is when schedules were last known to fire, ``trouble`` why they
     do not, empty where they do; ``next`` names each pipeline's next firings, ``due``
-    the latest that came while it was served.
+    the latest that came while it was served; ``faulty`` says what is wrong with which
+    pipeline of the file.
     """
 
     process: str
@@ -34,6 +35,7 @@ class Heartbeat:
     schedules: dict[str, dict[str, Any]] = field(default_factory=dict)
     next: dict[str, list[str]] = field(default_factory=dict)
     due: dict[str, list[str]] = field(default_factory=dict)
+    faulty: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_alive(self) -> bool:

@@ -24,7 +24,7 @@ from curvote.flows.environment import (
     no_idle_workers,
     process_tag,
 )
-from curvote.flows.notices import notify
+from curvote.flows.notices import notify, notify_again
 from curvote.flows.output import lines
 from curvote.flows.retention import sweep
 from curvote.flows.tracking import log as tracking
@@ -36,6 +36,7 @@ from curvote.run.project import Project, find_project
 
 T = TypeVar("T")
 _ENDED_BADLY = ("failed", "interrupted", "killed")
+_ENDED_WELL = ("completed",)
 
 
 def _ended(flow: Any, flow_run: Any, state: Any) -> None:
@@ -50,13 +51,15 @@ def _ended(flow: Any, flow_run: Any, state: Any) -> None:
     if not _is_ours(place, pipeline):
         return
     begun = records.newest(place, pipeline, "running")
+    bad = _bad(place, pipeline)
     history.end_killed(place, is_alive)
     killed = [r for r in history.loaded(place, lambda: begun) if r.status == "killed"]
     ended = _said(killed[0]) if killed else "killed before its run began"
     facts = {"run": killed[0].id} if killed else {}
     text = f"{ended} ({state.message}); the next run goes on from what is stored"
     lines.say(text, "error", pipeline=pipeline, **facts)
-    notify(place, "failed", pipeline, **facts)
+    now = _bad(place, pipeline)
+    notify_again(place, "failed", pipeline, bad, max(now, bad + 1), **facts)
 
 
 @flow(
@@ -75,10 +78,11 @@ def scheduled(pipeline: str, project: str) -> State[None]:
     place = Project(Path(project))
     with lines.about(pipeline=pipeline), no_idle_workers():
         known = records.newest(place, pipeline) if _is_served(place) else []
+        bad = _bad(place, pipeline) if _is_served(place) else 0
         try:
             record = _done(place, pipeline)
         except Exception as error:  # noqa: BLE001 - said, in its record's words
-            return _failed(place, pipeline, error, known)
+            return _failed(place, pipeline, error, known, bad)
         text = _said(record)
         lines.say(text, run=record.id)
         if record.status == "blocked":
@@ -95,14 +99,14 @@ def _done(project: Project, pipeline: str) -> RunRecord:
     if not _is_served(project):
         served = os.environ.get(SERVED)
         raise UserError(f"{str(project.root)!r} is not served here; {served} is.")
-    bad = _ended_badly(project, pipeline)
+    bad = _bad(project, pipeline)
     schedule = _schedule(project, pipeline)
     run_id = _tried(schedule, lambda: _performed(project, pipeline))
     record = history.load(project, run_id)
     if record is None:
         raise InternalError(f"the record of run {run_id} is gone")
     if bad and record.status == "completed":
-        notify(project, "recovered", pipeline, run=run_id)
+        notify(project, "recovered", pipeline, run=run_id, count=bad)
     tracking.repair(project)
     sweep(project)
     return record
@@ -148,9 +152,12 @@ def _recorded(project: Project, pipeline: str, do: Callable[[], T]) -> T:
 
 
 def _failed(
-    project: Project, pipeline: str, error: Exception, known: list[str]
+    project: Project, pipeline: str, error: Exception, known: list[str], bad: int
 ) -> State[None]:
-    """Say why, once in each place; ``known`` is the run before, if there was one."""
+    """Say why, once in each place.
+
+    ``known`` is the run before, if there was one, ``bad`` how many had failed in a row.
+    """
     facts = {}
     text = f"failed: {reason(error)}"
     if _is_served(project):
@@ -162,7 +169,8 @@ def _failed(
     get_run_logger().error("%s%s", text, frames)
     logging.disable()  # Prefect would say it again
     if _is_ours(project, pipeline):
-        notify(project, "failed", pipeline, **facts)
+        now = max(_bad(project, pipeline), bad + 1)
+        notify_again(project, "failed", pipeline, bad, now, **facts)
     return Failed(message=text)
 
 
@@ -179,13 +187,9 @@ def _said(record: RunRecord) -> str:
     return f"{ended}: {record.why}" if record.why else ended
 
 
-def _ended_badly(project: Project, pipeline: str) -> bool:
-    """Say whether a pipeline has failed or been killed since its last success."""
-    statuses = ("completed", *_ENDED_BADLY)
-    last = [n for s in statuses for n in records.newest(project, pipeline, s)]
-    found = history.loaded(project, lambda: last)
-    latest = max(found, key=lambda record: (record.sequence, record.id), default=None)
-    return latest is not None and latest.status != "completed"
+def _bad(project: Project, pipeline: str) -> int:
+    """Return how often a pipeline has failed or been killed since its last success."""
+    return records.in_a_row(project, pipeline, _ENDED_BADLY, _ENDED_WELL)
 
 
 def _is_served(project: Project) -> bool:

@@ -13,14 +13,15 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, Any
 
-from curvote.errors import UserError
+from curvote.errors import Problem, UserError
 from curvote.flows.environment import SERVED, variable
 from curvote.flows.output import lines
 from curvote.flows.server.private import PrefectServer, served_by
 from curvote.flows.serving import systemd
 from curvote.flows.serving.children import Child, runner_of
-from curvote.flows.serving.firing import check, in_words
+from curvote.flows.serving.firing import in_words
 from curvote.flows.serving.told import Told
+from curvote.flows.serving.watched_file import sound
 from curvote.flows.supervisor import Schedules, Supervisor
 from curvote.run.config.runtime import seconds
 from curvote.run.project import Project
@@ -45,6 +46,7 @@ def serve(
     *,
     port: int,
     metrics_port: int | None = None,
+    faulty: dict[str, str] | None = None,
 ) -> None:
     """Run each pipeline of ``schedules`` when it is due, one at a time.
 
@@ -57,19 +59,24 @@ def serve(
         flow: ``module:name`` of a flow that takes ``pipeline`` and ``project``.
         port: of Prefect's pages on this machine; 0 takes any.
         metrics_port: of figures for Prometheus on this machine; None: nowhere.
+        faulty: what is wrong with pipelines that cannot be read; the others run.
 
     Raises:
         UserError: no pipeline has a schedule that can be, this project is served
             already, a port is taken, or Prefect's server cannot be started.
     """
-    _refuse_none(schedules)
+    faulty = dict(faulty or {})
+    _refuse_none(schedules, faulty)
     root = project.root.resolve()
     server = PrefectServer(root, port=port, kept=_kept(project))
     with _sole(server), server, variable(SERVED, str(root)):
-        check(schedules)  # imports Prefect, while the server starts
+        # Imports Prefect, while the server starts.
+        schedules = sound(schedules, faulty)
+        _refuse_none(schedules, faulty)
         told = _told(project, metrics_port)
         with _supervisor(project, schedules, flow, server, told) as supervisor:
             _announce(told, server, schedules)
+            supervisor.tell_faulty(faulty)
             _watch(supervisor)
 
 
@@ -179,7 +186,10 @@ def _announce(told: Told, server: PrefectServer, schedules: Schedules) -> None:
         told.say(in_words(settings), pipeline=name)
 
 
-def _refuse_none(schedules: Schedules) -> None:
+def _refuse_none(schedules: Schedules, faulty: dict[str, str]) -> None:
+    if not schedules and faulty:
+        words = (Problem(f"{name}: {why}.") for name, why in faulty.items())
+        raise UserError.several([*words])
     if not schedules:
         raise UserError(
             "No pipeline has a schedule; add one in pipelines.yaml, for example"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from curvote.errors import UserError
 from curvote.run.project import Project
 
 
@@ -37,11 +38,38 @@ class WatchedFile:
         return about.st_mtime_ns, about.st_size, about.st_ino
 
 
-def read_schedules(project: Project) -> dict[str, dict[str, Any]]:
-    """Return the schedules of a project's file; UserError: one cannot be."""
-    from curvote.flows.serving.firing import check
+Schedules = dict[str, dict[str, Any]]
+
+
+def read_schedules(project: Project) -> tuple[Schedules, dict[str, str]]:
+    """Return the schedules of a project's file, and what is wrong with which pipeline.
+
+    UserError: the file itself cannot be read.
+    """
     from curvote.run.config.file import PipelinesFile
 
-    schedules = PipelinesFile(project).schedules()
-    check(schedules)
-    return schedules
+    faulty: dict[str, UserError] = {}
+    schedules = PipelinesFile(project).schedules(faulty)
+    return schedules, {name: _first(error) for name, error in faulty.items()}
+
+
+def sound(schedules: Schedules, faulty: dict[str, str]) -> Schedules:
+    """Return the schedules that fire; the others are put among ``faulty``."""
+    from curvote.flows.serving.firing import check
+
+    found = {}
+    for name, settings in schedules.items():
+        try:
+            check({name: settings})
+        except UserError as error:
+            faulty[name] = _first(error)
+        else:
+            found[name] = settings
+    return found
+
+
+def _first(error: UserError) -> str:
+    """Return the first problem in one line, and how many more there are."""
+    first = error.problems[0].message.splitlines()[0].rstrip(".")
+    more = len(error.problems) - 1
+    return f"{first} (and {more} more)" if more else first

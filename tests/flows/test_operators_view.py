@@ -131,6 +131,34 @@ def test_a_failure_is_told_once_and_in_the_words_of_its_record(
     assert (told["event"], told["run"]) == ("failed", record.id)
 
 
+def test_a_failure_at_every_firing_is_told_ever_more_rarely(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At 1, 2, 4, 8 ... in a row, with the count; the first success says how many."""
+    project = project_of(tmp_path, retries=2, retry_delay=0)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(SERVED, str(tmp_path))
+    monkeypatch.setattr(scheduled.tracking, "repair", lambda _: None)
+    deaf(monkeypatch)
+    told = tmp_path / "told"
+    counts = []
+    for _ in range(20):  # of three tries each
+        failing(monkeypatch, *[GONE] * 3)
+        scheduled.scheduled.fn("tiny", str(tmp_path))
+        if told.exists():
+            counts.append(json.loads(told.read_text())["count"])
+            told.unlink()
+    assert counts == [3, 6, 9, 18, 33]
+    failing(monkeypatch)
+    scheduled._done(project, "tiny")
+    notice = json.loads(told.read_text())
+    assert (notice["event"], notice["count"]) == ("recovered", 60)
+    told.unlink()
+    failing(monkeypatch, *[GONE] * 3)
+    scheduled.scheduled.fn("tiny", str(tmp_path))
+    assert json.loads(told.read_text())["count"] == 3  # begun anew
+
+
 def test_cells_of_a_private_file_stay_on_its_owners_terminal() -> None:
     """Prefect keeps an error's text, a record its reason: neither quotes the file."""
     wrong = Violations(Path("people.csv"))

@@ -6,7 +6,9 @@ import errno
 
 import pytest
 
+from curvote.durable import owner_folder
 from curvote.flows import supervisor
+from curvote.flows.health import health
 from curvote.flows.output import lines
 from curvote.flows.server.state import DATABASE, READY
 from curvote.flows.serving import heartbeat
@@ -138,7 +140,7 @@ def test_an_edit_is_read_and_a_faulty_one_is_said(watched: Watched) -> None:
         project.pipelines_file.write_text(bad)
         watched.tick()
         watched.tick()
-        assert watched.said[-1].endswith("the schedules stay as they were")
+        assert "as it was" in watched.said[-1] or "as they were" in watched.said[-1]
         assert watched.said[-1].startswith("pipelines.yaml")
         assert watched.it.schedules == {"tiny": HOURLY}
     values = parsed(sound)
@@ -154,6 +156,27 @@ def test_an_edit_is_read_and_a_faulty_one_is_said(watched: Watched) -> None:
     watched.tick()
     assert watched.orders[-1]["forgiven"]
     assert watched.orders[-1]["schedules"].keys() == {"tiny", "other"}
+
+
+def test_a_faulty_pipeline_keeps_no_other_from_its_schedule(watched: Watched) -> None:
+    """It is said once, and by health until it is mended; the others are taken up."""
+    project = watched.it.project
+    values = parsed(project.pipelines_file.read_text())
+    values["pipelines"]["bad"] = plain.TINY | {"schedule": {"cron": "61 6 * * *"}}
+    values["pipelines"]["worse"] = {"source": {"name": "nothing"}}
+    values["pipelines"]["other"] = plain.TINY | {"schedule": {"cron": "0 6 * * *"}}
+    project.pipelines_file.write_text(as_yaml(values))
+    for _ in range(4):
+        watched.tick()
+    assert watched.it.schedules.keys() == {"tiny", "other"}
+    assert len([line for line in watched.said if "nothing runs it" in line]) == 2
+    owner_folder(project.state)
+    watched.it.heartbeat().write(project)
+    beat = heartbeat.last(project)
+    assert beat is not None
+    assert beat.faulty.keys() == {"bad", "worse"}
+    told = {row["check"]: row["status"] for row in health(project)}
+    assert [told["bad"], told["worse"]] == ["failed", "failed"]
 
 
 def test_what_another_serve_left_says_since_when(watched: Watched) -> None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
+import signal
 import sqlite3
+import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,9 +20,10 @@ from curvote.flows.retention import collect
 from curvote.run import history, record_index, records
 from curvote.run.garbage import Limits
 from curvote.run.project import Project
-from curvote.run.status import overview
+from curvote.run.status import overview, state_of
 from curvote.run.summary import summary
 from tests import plain
+from tests.processes import in_child
 from tests.tracked_run import make_record
 
 HOUR = timedelta(hours=1)
@@ -236,3 +240,34 @@ def test_processes_at_once_get_each_their_own_number(tmp_path: Path) -> None:
         process.join()
     found = history.load_all(Project(tmp_path))
     assert sorted(record.sequence for record in found) == list(range(1, 25))
+
+
+def test_a_run_of_another_container_is_under_way(project: Project) -> None:
+    """Its process has no name here; the lock that it holds is gone with it.
+
+    A child of its own holds it, as one process may not see its own lock.
+    """
+    run = saved(project, "z", status="running", owner="pid:4194305@1")
+    assert state_of(project, run, bool) == "running"
+    reading, writing = os.pipe()
+
+    def holds() -> None:
+        history.hold(project, run.id)
+        os.write(writing, b".")
+        time.sleep(60)
+
+    child = in_child(holds)
+    os.read(reading, 1)
+    assert state_of(project, run, no_name) == "running"
+    history.end_killed(project, no_name)
+    assert run in history.load_all(project)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    assert state_of(project, run, no_name) == "killed"
+    history.end_killed(project, no_name)
+    assert run not in history.load_all(project)
+
+
+def no_name(_: str) -> bool:
+    """Say that nobody here is called so."""
+    return False

@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 
 from curvote.errors import UserError
-from curvote.flows.retention import collect, limits_of
+from curvote.flows.retention import _longest_pause, collect, limits_of
 from curvote.run import history, records
+from curvote.run.config.file import PipelinesFile
+from curvote.run.config.yaml_lines import as_yaml
 from curvote.run.garbage import Limits, piles
 from curvote.run.project import Project
 from tests import plain, production
@@ -161,3 +163,32 @@ def test_a_span_that_is_none_is_refused(project: Project, span: str) -> None:
     """Under an hour it would take what is still in use."""
     with pytest.raises(UserError, match=f"--older {span}: "):
         limits_of(project, span)
+
+
+@pytest.mark.parametrize(
+    ("cron", "days"),
+    [
+        ("0 * * * *", 1 / 24),
+        ("30 6 * * *", 1),
+        ("*/30 9-10 * * 2", 7 - 1.5 / 24),
+        ("0 8-17 * * 1-5", 3 - 9 / 24),
+        ("0 3 1 * *", 31),
+        ("0 3 1 6 *", 366),
+        ("0 0 29 2 *", 4 * 365 + 1),
+    ],
+)
+def test_a_schedule_is_known_by_its_longest_pause(cron: str, days: float) -> None:
+    """However rarely that comes: in the next sixty firings it may not."""
+    assert _longest_pause({"cron": cron}) == pytest.approx(days * 86_400)
+    (berlin,) = {_longest_pause({"cron": cron, "timezone": "Europe/Berlin"})}
+    assert berlin - days * 86_400 in {0, 3600}  # clocks are put back
+
+
+def test_spans_beyond_all_dates_are_refused(project: Project) -> None:
+    """They were tracebacks."""
+    with pytest.raises(UserError, match="over a hundred years"):
+        limits_of(project, "99999999w")
+    text = as_yaml({"pipelines": {"t": plain.TINY | {"schedule": {"interval": 1e300}}}})
+    project.pipelines_file.write_text(text)
+    with pytest.raises(UserError, match=r"schedule\.interval"):
+        PipelinesFile(project).schedules()

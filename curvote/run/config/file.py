@@ -85,9 +85,19 @@ class PipelinesFile:
         except UserError as error:
             raise self.located(error) from None
 
-    def schedules(self) -> dict[str, Any]:
-        """Return when scheduled pipelines are due, not what they do when they fail."""
-        found = {name: self.configured(name).pipeline.schedule for name in self.names()}
+    def schedules(self, faulty: dict[str, UserError] | None = None) -> dict[str, Any]:
+        """Return when scheduled pipelines are due, not what they do when they fail.
+
+        One that cannot be read is a UserError, or is put among ``faulty``.
+        """
+        found: dict[str, schema.Schedule | None] = {}
+        for name in self.names():
+            try:
+                found[name] = self.configured(name).pipeline.schedule
+            except UserError as error:
+                if faulty is None:
+                    raise
+                faulty[name] = error
         left_out = {"retries", "retry_delay"}
         return {
             name: schedule.model_dump(exclude_none=True, exclude=left_out)

@@ -12,12 +12,13 @@ from curvote.chain.settings import Strict, Whole
 _UNITS: Final = {"h": 3600, "d": 86_400, "w": 604_800}
 _SPAN = re.compile(rf"(\d+) ?([{''.join(_UNITS)}])")
 LEAST_SECONDS: Final = 3600
+MOST_SECONDS: Final = 100 * 366 * 86_400  # dates end in the year 9999
 
 
 def seconds(span: str) -> int:
     """Return a span of time such as ``36h``, ``90d`` or ``12w`` in seconds.
 
-    Another form, or less than an hour: ValueError.
+    Another form, less than an hour, or more than a hundred years: ValueError.
     """
     found = _SPAN.fullmatch(span.strip())
     if found is None:
@@ -25,6 +26,8 @@ def seconds(span: str) -> int:
     total = int(found[1]) * _UNITS[found[2]]
     if total < LEAST_SECONDS:
         raise ValueError("a span under an hour would take what is still in use")
+    if total > MOST_SECONDS:
+        raise ValueError("a span over a hundred years reaches nothing")
     return total
 
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, create_model, model_validator
 from curvote.chain.lookup import systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, Whole
+from curvote.run.config.runtime import MOST_SECONDS
 
 _Form = type[BaseModel] | None
 
@@ -24,7 +25,7 @@ class Schedule(Strict):
 
     cron: str | None = None
     timezone: str = "UTC"
-    interval: Annotated[float, Field(gt=0)] | None = None
+    interval: Annotated[float, Field(gt=0, le=MOST_SECONDS)] | None = None
     catch_up: Literal["latest"] | None = None
     retries: Annotated[int, Field(ge=0, le=10)] = 0
     retry_delay: Annotated[float, Field(ge=0, le=86_400)] = 60.0
