@@ -176,7 +176,7 @@ def tell_spending(project: Project, plan: Plan) -> bool:
     )
     for step in steps:
         message = released.message(step.params)
-        n = message.senders.count(step.params["clients"])
+        n = message.invited(plan.configured.values())
         words = f"epsilon {step.params['epsilon']:g} of each {message.who} ({n})"
         lines.say(f"  {step.stage.name}: {words}")
     return spent == Amount()

@@ -7,15 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from zipfile import BadZipFile
+from zipfile import BadZipFile, ZipFile
 
 from curvote.errors import UserError
-from curvote.utility.models.safe_types import KNOWN_SAFE, check_trees
+from curvote.utility.models.safe_types import KNOWN_SAFE, check_memory
 from curvote.warned import FILTERS
 
 SKOPS: Final = ".skops"
 PICKLES: Final = (".pkl", ".pickle", ".joblib")
 SUFFIXES: Final = (SKOPS, *PICKLES)
+# Numbers that were packed shrink to a fifth at best; a bomb, to a thousandth. Below
+# LARGE bytes nobody minds.
+MOST_UNPACKED: Final = 30
+LARGE: Final = 2**25
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ def of_skops(path: Path, shown: str | None = None) -> Loaded:
     import skops.io
 
     name = shown or str(path)
+    _read(name, lambda: _check_size(path))
     found = _read(name, lambda: skops.io.get_untrusted_types(file=path))
     strange = sorted(set(found) - set(KNOWN_SAFE))
     if strange:
@@ -72,8 +77,19 @@ def of_skops(path: Path, shown: str | None = None) -> Loaded:
         )
     trusted = list(KNOWN_SAFE)
     loaded = _told(name, lambda: skops.io.load(path, trusted=trusted))
-    check_trees(loaded.model)
+    check_memory(loaded.model)
     return loaded
+
+
+def _check_size(path: Path) -> None:
+    """Refuse an archive that unpacks to far more than it is, before any of it is."""
+    with ZipFile(path) as archive:
+        size = sum(each.file_size for each in archive.infolist())
+    if size > max(LARGE, MOST_UNPACKED * path.stat().st_size):
+        raise ValueError(
+            f"it would unpack to {size / 1e6:.0f} MB, over {MOST_UNPACKED} times its"
+            " own size"
+        )
 
 
 def _of_pickle(path: Path, *, named: bool) -> Loaded:

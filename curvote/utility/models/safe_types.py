@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from curvote.errors import UserError
 
 # Beyond what skops itself knows. By name and never by module: a whole module also holds
-# what it imports. The two kinds of trees are looked through once they are loaded.
+# what it imports. What compiled code of scikit-learn reads without looking is looked
+# through once it is loaded (`check_memory`); trees and splines of other makes
+# (KDTree, BallTree, BSpline) are not among them and are refused.
 KNOWN_SAFE: Final = (
     "curvote.curve_classifier.CurveClassifier",
     "curvote.datasets.own.raw_records.RawRecords",
@@ -34,18 +36,126 @@ KNOWN_SAFE: Final = (
 )
 
 
-def check_trees(model: Any) -> None:
-    """Refuse (UserError) trees whose nodes lead out of the tree, or in a circle.
+def check_memory(model: Any) -> None:
+    """Refuse (UserError) what leads scikit-learn's compiled code out of its arrays.
 
-    scikit-learn follows such a node without looking, into whatever memory is there.
+    It follows a tree's node, a support vector's place or a label's number without
+    looking, into whatever memory is there.
     """
     for tree, width, categorical in _trees(model, None, None, set()):
         if not _sound(tree, width, categorical):
-            raise UserError(
-                "the model holds a tree whose nodes lead nowhere: the file is damaged,"
-                " or made to do harm. Nothing was asked of it; get the model again from"
-                " whoever fitted it."
-            )
+            raise _harmful("a tree whose nodes lead nowhere")
+    for part in _estimators(model, set()):
+        for kind, sound, words in _checks():
+            if isinstance(part, kind) and not _holds(sound, part):
+                raise _harmful(words)
+
+
+def _harmful(what: str) -> UserError:
+    return UserError(
+        f"the model holds {what}: the file is damaged, or made to do harm. Nothing was"
+        " asked of it; get the model again from whoever fitted it."
+    )
+
+
+def _holds(sound: Callable[[Any], bool], part: Any) -> bool:
+    """Say whether a part is sound; one that lacks what is looked at is not."""
+    try:
+        return sound(part)
+    except Exception:  # noqa: BLE001 - attributes may be of any type
+        return False
+
+
+def _estimators(found: Any, seen: set[int]) -> Iterator[Any]:
+    """Yield all that a model is made of."""
+    if id(found) not in seen:
+        seen.add(id(found))
+        yield found
+        for part in _parts(found):
+            yield from _estimators(part, seen)
+
+
+def _checks() -> list[tuple[Any, Callable[[Any], bool], str]]:
+    from sklearn.cluster._kmeans import _BaseKMeans
+    from sklearn.ensemble._gb import BaseGradientBoosting
+    from sklearn.ensemble._hist_gradient_boosting.binning import _BinMapper
+    from sklearn.neighbors._base import NeighborsBase
+    from sklearn.svm._base import BaseLibSVM
+
+    return [
+        (BaseLibSVM, _vectors_fit, "support vectors that do not fit each other"),
+        (BaseGradientBoosting, _stages_fit, "more trees in a stage than classes"),
+        (_BinMapper, _categories_fit, "categories that no column can have"),
+        (NeighborsBase, _labels_fit, "labels of neighbours that are no classes"),
+        (_BaseKMeans, _centres_fit, "centres of another width than its records"),
+    ]
+
+
+def _vectors_fit(svm: Any) -> bool:
+    """Say whether the arrays of libsvm's model have the lengths that it reads.
+
+    A sparse one is refused: its matrices are of a type that is not loaded.
+    """
+    if not hasattr(svm, "support_"):
+        return True  # not fitted: nothing is read
+    own, known = np.asarray(svm._n_support), np.asarray(svm.support_)  # noqa: SLF001
+    n, each, classes = len(known), len(own), getattr(svm, "classes_", None)
+    if classes is None:  # regression, or one class
+        rows, offsets, summed = 1, 1, bool((own <= n).all())
+    else:
+        rows, offsets = each - 1, each * (each - 1) // 2
+        summed = bool(own.sum() == n and len(classes) == each)
+    vectors = svm.support_vectors_.shape == (n, svm.n_features_in_)
+    if svm.kernel == "precomputed":
+        wide = svm.shape_fit_[0] == svm.n_features_in_
+        vectors = wide and bool(((known >= 0) & (known < svm.shape_fit_[0])).all())
+    inner = svm._dual_coef_, svm._intercept_, svm._probA, svm._probB  # noqa: SLF001
+    dual, shift, *probabilities = inner
+    return bool(
+        each >= 2
+        and (own >= 0).all()
+        and summed
+        and vectors
+        and not svm._sparse  # noqa: SLF001
+        and svm.dual_coef_.shape == dual.shape == (rows, n)
+        and svm.intercept_.shape == shift.shape == (offsets,)
+        and {len(p) for p in probabilities} in ({0}, {each * (each - 1) // 2})
+    )
+
+
+def _stages_fit(boosting: Any) -> bool:
+    trees = getattr(boosting, "estimators_", None)
+    if trees is None:
+        return True
+    single = all(t.tree_.n_outputs == t.tree_.max_n_classes == 1 for t in trees.flat)
+    return bool(single and trees.shape[1] == boosting.n_trees_per_iteration_)
+
+
+def _categories_fit(bins: Any) -> bool:
+    """Say whether raw categories are of the 256 for which a column has room."""
+    known = getattr(bins, "is_categorical_", None)
+    if known is None:
+        return True
+    asked = [np.asarray(bins.bin_thresholds_[i]) for i in np.flatnonzero(known)]
+    return all(bool(((each >= 0) & (each < 256)).all()) for each in asked)
+
+
+def _labels_fit(near: Any) -> bool:
+    labels, classes = getattr(near, "_y", None), getattr(near, "classes_", None)
+    if labels is None or classes is None:
+        return True
+    columns = np.asarray(labels).reshape(len(labels), -1).T
+    every = classes if isinstance(classes, list) else [classes]
+    inside = (
+        bool(((each >= 0) & (each < len(own))).all())
+        for each, own in zip(columns, every, strict=True)
+    )
+    return len(labels) == near.n_samples_fit_ == near._fit_X.shape[0] and all(inside)  # noqa: SLF001
+
+
+def _centres_fit(means: Any) -> bool:
+    centres = getattr(means, "cluster_centers_", None)
+    return centres is None or centres.shape[1] == means.n_features_in_
 
 
 def _trees(
@@ -89,6 +199,8 @@ def _parts(found: Any) -> list[Any]:
         return list(found)
     if isinstance(found, np.ndarray):
         return list(found.flat) if found.dtype == object else []
+    if isinstance(found, type):
+        return []
     return list(getattr(found, "__dict__", {}).values())
 
 

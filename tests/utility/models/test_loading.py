@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
+import tracemalloc
 import warnings
 import zipfile
+from copy import copy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -13,21 +15,29 @@ import joblib
 import numpy as np
 import pytest
 import skops.io
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
+from sklearn.cluster import KMeans
 from sklearn.ensemble import (
     GradientBoostingClassifier,
     HistGradientBoostingClassifier,
     RandomForestClassifier,
 )
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
+from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 from sklearn.tree import DecisionTreeClassifier
 
 from curvote.errors import UserError
 from curvote.utility.models.loading import load
-from curvote.utility.models.safe_types import KNOWN_SAFE, check_trees
+from curvote.utility.models.safe_types import KNOWN_SAFE, check_memory
 
 RNG = np.random.default_rng(0)
 X = np.column_stack([RNG.random((80, 2)), RNG.integers(0, 4, 80)])
@@ -192,10 +202,10 @@ def _nodes_to(model: Any, field: str, value: int) -> None:
 def test_a_tree_that_leads_out_of_memory_is_refused(field: str, value: int) -> None:
     """A circle, a child that is not there, a column that is not there."""
     model = DecisionTreeClassifier(random_state=0).fit(X, Y)
-    check_trees(model)
+    check_memory(model)
     _nodes_to(model, field, value)
     with pytest.raises(UserError, match="nodes lead nowhere"):
-        check_trees(model)
+        check_memory(model)
 
 
 def test_a_tree_inside_an_ensemble_is_found() -> None:
@@ -203,16 +213,107 @@ def test_a_tree_inside_an_ensemble_is_found() -> None:
     forest = RandomForestClassifier(3, random_state=0).fit(X, Y)
     _nodes_to(forest.estimators_[2], "feature", 3)
     with pytest.raises(UserError, match="nodes lead nowhere"):
-        check_trees(make_pipeline(StandardScaler(), forest))
+        check_memory(make_pipeline(StandardScaler(), forest))
     plain = HistGradientBoostingClassifier(max_iter=3, min_samples_leaf=2).fit(X, Y)
-    check_trees(plain)
+    check_memory(plain)
     plain._predictors[1][0].nodes["left"][0] = 1 << 20
     with pytest.raises(UserError, match="nodes lead nowhere"):
-        check_trees(plain)
+        check_memory(plain)
     known = HistGradientBoostingClassifier(
         max_iter=3, min_samples_leaf=2, categorical_features=[2]
     ).fit(X, X[:, 2] % 2)
-    check_trees(known)
+    check_memory(known)
     known._bin_mapper.is_categorical_[:] = False
     with pytest.raises(UserError, match="nodes lead nowhere"):
-        check_trees(known)
+        check_memory(known)
+
+
+MACHINES = {
+    "two classes": SVC().fit(X, Y),
+    "three classes": SVC().fit(X, X[:, 2] % 3),
+    "nu": NuSVC().fit(X, X[:, 2] % 3),
+    "precomputed": SVC(kernel="precomputed").fit(X @ X.T, X[:, 2] % 3),
+    "regression": SVR().fit(X, Y),
+    "one class": OneClassSVM().fit(X),
+}
+ARRAYS = ("support_vectors_", "_dual_coef_", "dual_coef_", "_intercept_", "_n_support")
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_an_honest_machine_loads_and_answers_alike(name: str, tmp_path: Path) -> None:
+    """Of every kind that libsvm knows."""
+    machine = MACHINES[name]
+    path = tmp_path / "m.skops"
+    skops.io.dump(machine, path)
+    asked = X @ X.T if name == "precomputed" else X
+    assert (load(path).model.predict(asked) == machine.predict(asked)).all()
+
+
+@pytest.mark.parametrize("name", MACHINES)
+@pytest.mark.parametrize("array", ARRAYS)
+def test_a_machine_whose_arrays_were_cut_is_refused(name: str, array: str) -> None:
+    """Each of them, along each side: libsvm would read on behind its end."""
+    whole = getattr(MACHINES[name], array)
+    for axis in range(whole.ndim):
+        if not whole.shape[axis]:
+            continue  # a precomputed kernel needs no vectors
+        machine = copy(MACHINES[name])
+        cut = whole[:, :-1] if axis else whole[:-1]
+        setattr(machine, array, cut)
+        with pytest.raises(UserError, match="support vectors that do not fit"):
+            check_memory(make_pipeline(StandardScaler(), machine))
+
+
+def test_what_else_is_read_without_looking_is_refused() -> None:
+    """Classes beyond their number, a stage too wide, categories and centres of none."""
+    near = KNeighborsClassifier(algorithm="brute").fit(X, Y)
+    wide = GradientBoostingClassifier(n_estimators=3).fit(X, Y)
+    binned = HistGradientBoostingClassifier(
+        max_iter=2, min_samples_leaf=2, categorical_features=[2]
+    ).fit(X, X[:, 2] % 2)
+    means = KMeans(2, n_init=1, random_state=0).fit(X)
+    precomputed = copy(MACHINES["precomputed"])
+    for honest in (near, wide, binned, means, precomputed):
+        check_memory(honest)
+    near._y[3] = 7
+    wide.estimators_ = np.column_stack([wide.estimators_, wide.estimators_])
+    (column,) = np.flatnonzero(binned._bin_mapper.is_categorical_)
+    binned._bin_mapper.bin_thresholds_[column][-1] = 1e9
+    means.cluster_centers_ = means.cluster_centers_[:, :2].copy()
+    precomputed.support_ = precomputed.support_ + 80
+    for bent_ in (near, wide, binned, means, precomputed):
+        with pytest.raises(UserError, match="made to do harm"):
+            check_memory(bent_)
+
+
+STRANGE = {
+    "kd_tree": KNeighborsClassifier(algorithm="kd_tree").fit(X, Y),
+    "ball_tree": KNeighborsClassifier(algorithm="ball_tree").fit(X, Y),
+    "splines": make_pipeline(SplineTransformer(), LogisticRegression()).fit(X, Y),
+    "sparse": SVC().fit(csr_matrix(X), Y),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_what_nobody_looks_through_is_not_loaded(name: str, tmp_path: Path) -> None:
+    """Other trees, splines, sparse machines: they are no known type."""
+    path = tmp_path / "m.skops"
+    skops.io.dump(STRANGE[name], path)
+    with pytest.raises(UserError, match="not known to be safe"):
+        load(path)
+
+
+def test_a_bomb_is_refused_by_its_directory(tmp_path: Path) -> None:
+    """Before anything of it is unpacked: 400 kB of zeros were .9 GB of memory."""
+    path = tmp_path / "m.skops"
+    with (
+        zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("schema.json", "w") as stream,
+    ):
+        for _ in range(100):
+            stream.write(bytes(2**20))
+    tracemalloc.start()
+    with pytest.raises(UserError, match="would unpack to 105 MB"):
+        load(path)
+    assert tracemalloc.get_traced_memory()[1] < 2**24
+    tracemalloc.stop()
