@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from curvote.chain.axis import Cell
 from curvote.errors import UserError, did_you_mean
 from curvote.flows.environment import is_alive
 from curvote.flows.output.tables import outcome_words
-from curvote.flows.tracking.cells import scores_of
-from curvote.flows.tracking.headline import of_scores
+from curvote.flows.tracking.headline import of_study
 from curvote.run import records
 from curvote.run.changes import from_before
 from curvote.run.history import RunRecord, load, loaded
@@ -61,9 +59,7 @@ def _main(project: Project, record: RunRecord) -> str:
 
 
 def _scored(project: Project, record: RunRecord) -> str:
-    told = of_scores(scores_of(record, summary(project, record)))
-    place = Cell.of({told.x: told.cell[told.x]}).words
-    return f"{told.title} ({place})" if place else told.title
+    return of_study(record, summary(project, record)).title
 
 
 def _released(project: Project, record: RunRecord) -> str:

@@ -71,6 +71,7 @@ def _run(
 def _print_results(project: Project, run_id: str) -> list[Row] | None:
     """Print what a run found; return its scores where there are any."""
     from curvote.flows.output.tables import print_outcomes, print_scores
+    from curvote.flows.tracking.headline import of_study
     from curvote.run.falls import fallen
     from curvote.run.results import notes, outcomes
     from curvote.run.summary import summary
@@ -92,6 +93,8 @@ def _print_results(project: Project, run_id: str) -> list[Row] | None:
     else:
         rows = summary(project, record)
         print_scores(record, rows)
+        if title := of_study(record, rows).title:
+            print(f"main: {title}")
     for line in notes(project, record):
         print(line)
     page = project.reports / record.pipeline / "report.html"

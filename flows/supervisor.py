@@ -96,6 +96,7 @@ class Supervisor:
         if before is not None and before.good:
             self._good = datetime.fromisoformat(before.good)
             self._good_schedules = before.schedules
+            self._due.take_over(before.schedules, before.due, self._now())
         self._begun = self._now().isoformat(timespec="seconds")
         self._offset = self.clock() - time.monotonic()
         self._file = WatchedFile(self.project.pipelines_file)

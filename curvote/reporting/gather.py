@@ -25,7 +25,7 @@ from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.release import production
 from curvote.run.results import RunView, notes, systems_of, views
-from curvote.run.summary import declared, summary
+from curvote.run.summary import declared, main_score, summary
 
 
 def page_data(project: Project, record: RunRecord) -> PageData:
@@ -73,7 +73,10 @@ def _scores(
     What a rule took has the rule's name.
     """
     parts = list(parts_of(record.config))
-    every = [_ruled(r, parts) for r in declared(record, summary(project, record))]
+    own = declared(record, summary(project, record))
+    every = [_ruled(row, parts) for row in own]
+    if (main := main_score(record, own)) is not None:
+        every[main] = {**every[main], "main": True}
     of_each = {metric.name for metric in metrics if metric.each}
     whole = [row for row in every if row["metric"] not in of_each]
     rows = columns(whole, x.name)
@@ -84,7 +87,7 @@ def _scores(
         if row["metric"] != name and row.get(name) is not None
     ]
     beside = [name for m in metrics if m.beside for name in m.columns]
-    return pd.DataFrame([*rows, *further], columns=[*SCORE_COLUMNS, *beside])
+    return pd.DataFrame([*rows, *further], columns=[*SCORE_COLUMNS, *beside, "main"])
 
 
 def _ruled(row: Mapping[str, Any], parts: Parts) -> Mapping[str, Any]:

@@ -46,15 +46,17 @@ def _by_epsilon(data: PageData) -> bool:
 
 
 def main_row(data: PageData) -> pd.Series | None:
-    """Return the score the headline states at that level, of the first metric.
+    """Return the score the headline states, of the first metric.
 
-    It is the best one of the main methods of the first protocol that has any which a
-    real deployment could use.
+    It is the run's main score, where one is marked; else at that level the best one of
+    the main methods of the first protocol that has any which a deployment could use.
     """
     if not data.measured:
         return None
     metric = data.measured[0]
     scores = data.of(metric).dropna(subset=["value"])
+    if "main" in scores and scores["main"].notna().any():
+        return pd.Series(scores[scores["main"].notna()].iloc[0])
     scores = scores[scores["level"] == reference(data)]
     best = "idxmin" if metric.better == "lower" else "idxmax"
     rows = next((rows for rows in _candidates(data, scores) if len(rows)), None)

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from curvote.chain.axis import REPLICATE, Cell
+from curvote.chain.axis import EPSILON, REPLICATE, Cell
 from curvote.chain.lookup import system
 from curvote.chain.measure import ENDS, SCORES, Metric
 from curvote.chain.system import Part, System
 from curvote.errors import InternalError, UserError
-from curvote.run.config.parts import parts_of
-from curvote.run.config.settings import labels_of
+from curvote.run.config.parts import Parts, belonging, parts_of
+from curvote.run.config.settings import labels_of, named
 from curvote.run.history import RunRecord
 from curvote.run.project import Project
 from curvote.run.results import each_once, systems_of
@@ -91,6 +92,80 @@ def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
     where: dict[str, Any] = dict.fromkeys((*ALWAYS, "setting")) | cell.to_json()
     objects = dict.fromkeys([*where, "group"], object)
     return table.assign(**where).astype(objects)
+
+
+def main_score(record: RunRecord, rows: Sequence[Row]) -> int | None:
+    """Return the place among declared ``rows`` of the score that stands for a run.
+
+    It is chosen before any result, so that runs compare like with like: the main method
+    of the first protocol that a deployment could use, by the learner and setting that
+    are stated first; of those that only numbers tell apart the latest; at epsilon 1 or
+    the level nearest to it, on another axis at the last. None: there are no scores.
+    """
+    parts = list(parts_of(record.config))
+    names = {a.name for _, p in parts for a in system(p.settings.protocol).axes}
+    found = [
+        each
+        for place, row in enumerate(rows)
+        if (each := _Candidate.of(parts, names, place, row)).rank is not None
+    ]
+    usable = [each for each in found if each.usable] or found
+    whole = [each for each in usable if not each.group] or usable
+    if not whole:
+        return None
+    alike = [each for each in whole if each.words == whole[0].words]
+    best: dict[Cell, _Candidate] = {}  # of each cell: a rule may take several methods
+    for each in sorted(alike, key=lambda each: each.rank or ()):
+        best.setdefault(each.cell, each)
+    alike = [each for each in alike if best[each.cell] is each]
+    latest = max(each.numbers for each in alike)
+    line = [each for each in alike if each.numbers == latest]
+    return min(line, key=lambda each: each.away).place
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A score that may stand for a run: where it stands, and what tells it apart."""
+
+    place: int
+    cell: Cell
+    group: str
+    rank: tuple[int, int] | None
+    usable: bool
+    x: str
+
+    @classmethod
+    def of(
+        cls, parts: Parts, names: Container[str], place: int, row: Row
+    ) -> _Candidate:
+        where = {"protocol": row["protocol"], "setting": named(row.get("setting", {}))}
+        cell = Cell.of(where | {name: row[name] for name in row if name in names})
+        own = system(belonging(parts, cell).settings.protocol)
+        name, x = row["method"], own.x.name
+        metric = [each.name for each in own.metrics].index(row["metric"])
+        rank = (own.main.index(name), metric) if name in own.main else None
+        known = [each for each in own.methods if each.name == name]
+        apart = any(each.study_only or each.reference for each in known)
+        usable = not apart and cell[x] is not None
+        return cls(place, cell, row.get("group") or "", rank, usable, x)
+
+    @property
+    def words(self) -> list[tuple[str, Any]]:
+        pairs = self.cell.pairs
+        return [(name, value) for name, value in pairs if isinstance(value, str)]
+
+    @property
+    def numbers(self) -> list[float]:
+        pairs = self.cell.with_(**{self.x: None}).pairs
+        return [value for _, value in pairs if not isinstance(value, str)]
+
+    @property
+    def away(self) -> tuple[float, float]:
+        """How far the level is from where the headline stands."""
+        at = self.cell[self.x]
+        if self.x != EPSILON.name or not isinstance(at, float | int) or at <= 0:
+            return 0.0, -self.place
+        return abs(math.log(at)), self.place
 
 
 def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:

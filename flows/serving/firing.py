@@ -102,6 +102,17 @@ class Due:
             more = firings(settings, after=since, until=now) if since < now else []
             self._of[name] = (settings, now, [*latest, *more][-_LATEST:])
 
+    def take_over(
+        self,
+        schedules: Mapping[str, Settings],
+        latest: Mapping[str, list[str]],
+        now: datetime,
+    ) -> None:
+        """Go on with what came due before a restart; what went by meanwhile is left."""
+        for name, settings in schedules.items():
+            dates = [datetime.fromisoformat(date) for date in latest.get(name, [])]
+            self._of[name] = (settings, now, dates)
+
     def forget(self) -> None:
         """Begin anew: nothing could run for a while."""
         self._of.clear()

@@ -10,8 +10,9 @@ from typing import Any
 from curvote.chain.axis import Cell
 from curvote.chain.measure import Metric
 from curvote.chain.system import Part
-from curvote.flows.tracking.cells import Metrics, Score, step, x_of
+from curvote.flows.tracking.cells import Metrics, Score, scores_of, step, x_of
 from curvote.run.history import RunRecord
+from curvote.run.summary import declared, main_score
 
 # Name, value, and the place on the x-axis.
 Point = tuple[str, float, int]
@@ -42,26 +43,33 @@ class Headline:
         return list(dict.fromkeys(n for n, _, _ in self.points if n != self.x))
 
 
-def of_scores(scores: Sequence[Score]) -> Headline:
-    """Return the headline of a study: the main method along the x-axis.
-
-    Of several learners or settings it is the one that the pipeline states first, at
-    the latest arrival: chosen before any result, so that runs compare like with like.
-    The others stand beside it under longer names, and so do the references.
-    """
-    lines = _lines(scores)
-    if not lines:
+def of_study(record: RunRecord, rows: Iterable[Mapping[str, Any]]) -> Headline:
+    """Return the headline of a study's ``rows``, as `main_score` chooses it."""
+    own = declared(record, rows)
+    place = main_score(record, own)
+    if place is None:
         return Headline()
-    main = next(iter(lines.values()))
-    last, cells = main[-1], [score.cell for score in main]
+    scores = scores_of(record, own)
+    return of_scores(scores, scores[place])
+
+
+def of_scores(scores: Sequence[Score], main: Score) -> Headline:
+    """Return the headline of a study: the line of the ``main`` score, and its own cell.
+
+    Other learners and settings stand beside it under longer names, and so do the
+    references.
+    """
+    lines = _lines(scores, main.line)
+    line = next(iter(lines.values()))
     own, *others = _points(lines)
-    points = [*own, *_beside(scores, last), *_places(cells, last.x)]
+    points = [*own, *_beside(scores, main), *_places([s.cell for s in line], main.x)]
     points += (point for other in others for point in other)
-    told = (f"{score.shown} ({score.place.words or 'all'})" for score in main)
-    title = f"{last.called} {last.shown}"
-    words = f"{last.metric.name}, {last.called}: {', '.join(told)}"
+    told = (f"{score.shown} ({score.place.words or 'all'})" for score in line)
+    place = [main.place.words, str(main.cell["learner"] or "")]
+    title = f"{main.called} {main.shown} ({', '.join(filter(None, place)) or 'all'})"
+    words = f"{title}; {main.metric.name}: {', '.join(told)}"
     points = list(dict.fromkeys(points))
-    return Headline(last.cell, last.metric, last.x, tuple(points), title, words)
+    return Headline(main.cell, main.metric, main.x, tuple(points), title, words)
 
 
 def of_outcomes(
@@ -94,27 +102,12 @@ def main_scores(scores: Iterable[Score]) -> list[Score]:
     return [found[place] for place in places]
 
 
-def _lines(scores: Iterable[Score]) -> Lines:
+def _lines(scores: Iterable[Score], first: Cell) -> Lines:
     """Return the main scores along the x-axis, the line that stands for all first."""
-    found: Lines = {}
+    found: Lines = {first: []}
     for score in main_scores(scores):
         found.setdefault(score.line, []).append(score)
-    order = dict.fromkeys((*_representative(found), *found))
-    return {line: sorted(found[line], key=lambda s: s.step) for line in order}
-
-
-def _representative(lines: Iterable[Cell]) -> list[Cell]:
-    """Return the first line; of those that only numbers tell apart, the latest."""
-    alike = [line for line in lines if _words(line) == _words(next(iter(lines)))]
-    return sorted(alike, key=_numbers)[-1:]
-
-
-def _words(cell: Cell) -> list[tuple[str, Any]]:
-    return [(axis, value) for axis, value in cell.pairs if isinstance(value, str)]
-
-
-def _numbers(cell: Cell) -> list[float]:
-    return [value for _, value in cell.pairs if not isinstance(value, str)]
+    return {line: sorted(own, key=lambda s: s.step) for line, own in found.items()}
 
 
 def _points(lines: Lines) -> Iterator[list[Point]]:
@@ -196,9 +189,7 @@ def title(record: RunRecord, headline: Headline) -> str:
     """Return a run's name: its number and what was overridden; else its id."""
     if not headline.title:
         return record.id
-    place = Cell.of({headline.x: headline.cell[headline.x]}).words
-    words = ", ".join((headline.title, *record.overrides))
-    return f"{words} ({place})" if place else words
+    return ", ".join((headline.title, *record.overrides))
 
 
 def note(record: RunRecord, headline: Headline) -> str:

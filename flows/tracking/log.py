@@ -23,12 +23,12 @@ from curvote.flows.examining.databases import MLFLOW
 from curvote.flows.output import lines
 from curvote.flows.stopped import cause
 from curvote.flows.tracking.cell import Told
-from curvote.flows.tracking.cells import Row, Score, by_cell, parts_by_cell, scores_of
+from curvote.flows.tracking.cells import Row, by_cell, parts_by_cell, scores_of
 from curvote.flows.tracking.headline import (
     Headline,
     main_scores,
     of_outcomes,
-    of_scores,
+    of_study,
 )
 from curvote.flows.tracking.parent import log_all
 from curvote.flows.tracking.run import Log
@@ -112,23 +112,24 @@ def log_run(
     known = log.find("curvote.run", record.id)
     if known:
         return str(known.info.run_id)
-    scores = scores_of(record, summary(project, record) if rows is None else rows)
+    told = summary(project, record) if rows is None else [*rows]
     make = model_of or partial(final_model, project, record)
-    cells, headline = _told(project, record, scores, make)
+    cells, headline = _told(project, record, told, make)
     parent = log_all(log, cells, headline, report)
     describe(client, log.experiment, headline)
     return parent
 
 
 def _told(
-    project: Project, record: RunRecord, scores: Sequence[Score], make: ModelOf
+    project: Project, record: RunRecord, rows: Sequence[Row], make: ModelOf
 ) -> tuple[list[Told], Headline]:
     """Return what is told of each cell, and of all: scores, or a release's facts."""
     from curvote.run.results import outcomes
 
+    scores = scores_of(record, rows)
     metrics = by_cell(scores) if scores else outcomes(project, record)
     parts = parts_by_cell(record, metrics)
-    headline = of_scores(scores) if scores else of_outcomes(metrics, parts)
+    headline = of_study(record, rows) if scores else of_outcomes(metrics, parts)
     methods = {score.cell: score.called for score in main_scores(scores)}
     told = [
         Told(cell, parts[cell], own, methods.get(cell, ""), make)

@@ -90,7 +90,10 @@ def link(client: MlflowClient, run_id: str, model: str) -> None:
 def register(
     client: MlflowClient, name: str, model: str, run_id: str, tags: Mapping[str, str]
 ) -> None:
-    """Make a model the newest version of a registered one, and the current one."""
+    """Make a model the newest version of a registered one, and the current one.
+
+    Its tag ``headline`` describes it.
+    """
     from mlflow.exceptions import MlflowException
 
     name = re.sub(r"[/:]", "-", name)
@@ -100,7 +103,12 @@ def register(
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
     made = client.create_model_version(
-        name, f"models:/{model}", run_id, dict(tags), model_id=model
+        name,
+        f"models:/{model}",
+        run_id,
+        dict(tags),
+        description=tags.get("headline"),
+        model_id=model,
     )
     client.set_registered_model_alias(name, ALIAS, made.version)
 

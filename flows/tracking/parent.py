@@ -81,6 +81,7 @@ def _log_model(log: Log, parent: str, made: Made, headline: Headline) -> None:
     if model:
         link(log.client, parent, model)
         tags = {"curvote.run": log.record.id, "cell": str(headline.cell)}
+        tags["headline"] = headline.title
         register(log.client, log.record.pipeline, model, parent, tags)
 
 

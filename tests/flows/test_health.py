@@ -286,6 +286,17 @@ def test_what_could_not_fire_is_nobodys_fault() -> None:
     assert due.told() == {"a": []}
 
 
+def test_a_restart_of_serve_begins_nothing_anew() -> None:
+    """What came due before counts on; what went by meanwhile, and another form, not."""
+    due, day, hourly = Due(), timedelta(days=1), {"interval": 3600.0}
+    due.look({"a": hourly, "b": hourly}, BEGUN)
+    due.look({"a": hourly, "b": hourly}, BEGUN + day)
+    later, known = Due(), due.told()
+    later.take_over({"a": hourly, "b": hourly}, known, BEGUN + 2 * day)
+    later.look({"a": hourly, "b": {"interval": 60.0}}, BEGUN + 2 * day)
+    assert later.told() == {"a": known["a"], "b": []}
+
+
 def test_a_run_under_way_is_given_its_time(done: Project) -> None:
     """One that takes longer than a period is not late while it runs."""
     (record,) = history.load_all(done)

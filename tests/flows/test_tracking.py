@@ -17,12 +17,16 @@ import pytest
 from curvote.chain.axis import Cell
 from curvote.curve_classifier import CurveClassifier
 from curvote.errors import UserError
-from curvote.flows import environment
+from curvote.flows import environment, running
+from curvote.flows.looking_back import listed
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking.view import address
 from curvote.named_columns import grid_names
+from curvote.reporting import words
+from curvote.reporting.gather import page_data
 from curvote.run import history, results, summary
 from curvote.run.project import Project
+from tests import plain
 from tests.mlflow_runs import (
     GRID,
     a_classifier,
@@ -116,7 +120,7 @@ def test_the_run_in_the_list_says_the_main_numbers(project: Project) -> None:
     assert "epsilon" not in data.params
     asked = {"N": "120", "d": "4", "replicates": "3", "train.size": "50"}
     assert asked.items() <= data.params.items()
-    assert parent.info.run_name == "mrma 25.0 %, train.size=50 (epsilon 2)"
+    assert parent.info.run_name == "mrma 25.0 % (epsilon 0.5, centroid), train.size=50"
     assert data.tags["protocol"] == "mrma"
     assert data.tags["data"] == "simulated"
     assert data.tags["mlflow.source.name"] == "curvote run told --set train.size=50"
@@ -140,7 +144,7 @@ def test_the_pages_open_where_numbers_are(project: Project) -> None:
     place = f"#/experiments/{experiment.experiment_id}/runs?"
     assert address(project).startswith(place)
     assert address(project).endswith("&viewStateShareKey=headline")
-    assert "25.0 % (epsilon 2)" in experiment.tags["mlflow.note.content"]
+    assert "25.0 % (epsilon 0.5, centroid)" in experiment.tags["mlflow.note.content"]
 
 
 def test_without_a_run_the_pages_open_with_all_pipelines(tmp_path: Path) -> None:
@@ -156,7 +160,7 @@ def test_every_completed_run_registers_one_version(project: Project) -> None:
         log(project, make_record(number, pipeline="kept"))
     versions = mlflow_client().search_model_versions("name = 'kept'")
     assert {v.tags["curvote.run"] for v in versions} == {"one", "two"}
-    assert {v.tags["cell"] for v in versions} == {"epsilon=2 learner=centroid"}
+    assert {v.tags["cell"] for v in versions} == {"epsilon=0.5 learner=centroid"}
     newest = mlflow_client().get_model_version_by_alias("kept", "current")
     assert newest.tags["curvote.run"] == "two"
     model = mlflow.pyfunc.load_model("models:/kept@current")
@@ -298,3 +302,49 @@ def test_a_moved_project_logs_into_its_own_folder(
     log(copy, make_record("after", pipeline="moving"), report=project.reports / "demo")
     assert (copy.state / "mlartifacts" / "models").is_dir()
     assert len(runs_of(name="moving")) == 1 + len(EPSILONS)
+
+
+CLEAN = {"name": "clean", "label": "no privacy", "train": None}
+
+
+@pytest.mark.parametrize(
+    ("name", "protocols", "where"),
+    [
+        ("plainly", [CLEAN, "mrma"], "epsilon 1, logistic"),
+        ("by rule", [CLEAN, "auto", "mrma"], "epsilon 1"),
+    ],
+)
+def test_one_number_stands_for_a_run_in_all_places(
+    project: Project,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    protocols: list[object],
+    where: str,
+) -> None:
+    """`runs`, the run's own words, MLflow's list and description, `@current`, the page.
+
+    Never a row without privacy, though it comes first; the learner that is named first,
+    though another errs less; epsilon 1, though more is asked for.
+    """
+    asked = {"protocols": protocols, "epsilon": [0.5, 1, 4], "replicates": 2}
+    plain.write(project.root, **{name: plain.TINY | asked})
+    record = plain.run(project, name)
+    tracking.repair(project)
+    main = listed(project, name, 1)[0]["main"]
+    running._print_results(project, record.id)
+    assert f"\nmain: {main}\n" in capsys.readouterr().out
+    (told,) = [
+        r
+        for r in runs_of(name=name)
+        if "figures" not in r.info.run_name and "mlflow.parentRunId" not in r.data.tags
+    ]
+    assert told.info.run_name == main
+    assert told.data.tags["mlflow.note.content"].startswith(f"{main};")
+    current = mlflow_client().get_model_version_by_alias(name, "current")
+    assert current.description == main
+    assert "epsilon=1" in current.tags["cell"]
+    data = page_data(project, history.load_all(project, name)[0])
+    (value, unit, method, at), *_ = words.tiles(data)
+    assert f"{method} {value}{unit} ({where})".lower() == main.lower()
+    assert at.startswith(where)
+    assert "At epsilon 1, " in words.headline(data)
