@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from curvote.chain.axis import Cell
+from curvote.run.config.yaml_lines import in_line
 from curvote.run.history import RunRecord
 from curvote.run.plan.reasons import differences
 from curvote.run.project import Project
@@ -141,4 +142,4 @@ def _leaves(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, A
 
 
 def _shown(value: Any) -> str:
-    return "nothing" if value is None else str(value)
+    return "nothing" if value is None else in_line(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
@@ -18,7 +19,7 @@ if TYPE_CHECKING:  # pandas and YAML come with it, which other tables need not
     from curvote.flows.tracking.cells import Score
     from curvote.run.history import RunRecord
 
-_STAGE_ACTION_REASONS = itemgetter("stage", "action", "reasons")
+_ALIKE = itemgetter("stage", "part", "action", "reasons")
 
 
 def print_rows(rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:
@@ -38,11 +39,15 @@ def print_plan(rows: Sequence[dict[str, Any]], *, why: bool = False) -> None:
     more there are.
     """
     shown: list[dict[str, Any]] = []
-    for (stage, action, reasons), group in groupby(rows, _STAGE_ACTION_REASONS):
+    parts = {(row["stage"], row["part"]) for row in rows}
+    ways = Counter((stage, part.partition(".")[0]) for stage, part in parts)
+    for (stage, part, action, reasons), group in groupby(rows, _ALIKE):
         cells = [row["cell"] for row in group]
         cell = cells[0] if len(cells) == 1 else f"{len(cells)} cells"
         first, *more = reasons if why else [_short(reasons)]
-        line = {"stage": stage, "cell": cell, "action": action}
+        system, _, own = part.partition(".")
+        named = f"{stage} ({own})" if ways[stage, system] > 1 else stage
+        line = {"stage": named, "cell": cell, "action": action}
         shown.append(line | {"reason": first})
         shown += (dict.fromkeys(line, "") | {"reason": reason} for reason in more)
     print_rows(shown, ("stage", "cell", "action", "reason"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,7 @@ def register(
 ) -> None:
     """Make a model the newest version of a registered one, and the current one.
 
-    Its tag ``headline`` describes it.
+    Its tag ``headline`` describes it. One that is current already stays as it is.
     """
     from mlflow.exceptions import MlflowException
 
@@ -102,11 +103,15 @@ def register(
     except MlflowException as error:
         if error.error_code != "RESOURCE_ALREADY_EXISTS":
             raise
+    with suppress(MlflowException):  # none is current yet
+        current = client.get_model_version_by_alias(name, ALIAS)
+        if current.tags.get("model") == model:
+            return
     made = client.create_model_version(
         name,
         f"models:/{model}",
         run_id,
-        dict(tags),
+        {**tags, "model": model},
         description=tags.get("headline"),
         model_id=model,
     )

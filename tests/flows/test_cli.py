@@ -37,12 +37,12 @@ def run(
 
 
 def test_plan_prints_one_json_document(run: Any) -> None:
-    """Six columns, all reused; what would run says its first reason, --why all."""
+    """Seven columns, all reused; what would run says its first reason, --why all."""
     code, out, _ = run("plan", "tiny", "--json")
     rows = json.loads(out)
     assert code == 0
     assert {frozenset(row) for row in rows} == {
-        frozenset({"stage", "cell", "key", "action", "reason", "reasons"})
+        frozenset({"stage", "part", "cell", "key", "action", "reason", "reasons"})
     }
     assert {row["action"] for row in rows} == {"reuse"}
     code, out, _ = run("plan", "tiny", "--set", "aggregate.cutoff=0.65")

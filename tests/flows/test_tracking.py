@@ -153,11 +153,17 @@ def test_without_a_run_the_pages_open_with_all_pipelines(tmp_path: Path) -> None
 
 
 def test_every_completed_run_registers_one_version(project: Project) -> None:
-    """The newest is current; loaded by that name it says which columns it wants."""
+    """The newest is current; loaded by that name it says which columns it wants.
+
+    A run in which everything was reused has no model of its own, and makes no version.
+    """
     import mlflow
 
-    for number in ("one", "two"):
-        log(project, make_record(number, pipeline="kept"))
+    other = make_record("two", pipeline="kept")
+    steps = [{**step, "key": step["key"].replace("a", "b")} for step in other.steps]
+    for record in (make_record("one", pipeline="kept"), replace(other, steps=steps)):
+        log(project, record)
+        log(project, replace(record, id=f"{record.id} again"))
     versions = mlflow_client().search_model_versions("name = 'kept'")
     assert {v.tags["curvote.run"] for v in versions} == {"one", "two"}
     assert {v.tags["cell"] for v in versions} == {"epsilon=0.5 learner=centroid"}

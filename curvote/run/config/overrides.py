@@ -9,6 +9,7 @@ from curvote.chain.lookup import system
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.errors import Problem, UserError, Where
 from curvote.run.config.settings import FIXED
+from curvote.run.config.yaml_lines import in_line
 
 _SAID = (
     "{given} is asked for, the file says {stated}: in production an override changes"
@@ -68,4 +69,4 @@ def _leaves(
         if isinstance(value, Mapping) and value:
             yield from _leaves(value, path)
         else:
-            yield path, repr(value)
+            yield path, in_line(value)

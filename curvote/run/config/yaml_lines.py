@@ -106,6 +106,17 @@ def parsed(text: str) -> Any:
     return made.value
 
 
+def in_line(value: Any) -> str:
+    """Return a value in one line, as pipelines.yaml and ``--set`` write it."""
+    flow = YAML(typ="safe", pure=True)
+    flow.default_flow_style = True
+    flow.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    flow.width = 10**6
+    stream = StringIO()
+    flow.dump(value, stream)
+    return stream.getvalue().removesuffix("...\n").strip()
+
+
 def as_yaml(values: Any, *, brief: bool = False) -> str:
     """Return values as YAML, a line for each; `parsed` reads the same from it.
 

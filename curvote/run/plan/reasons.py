@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from curvote.run.config.yaml_lines import in_line
+
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield all that differs between the components of two keys, most telling first."""
     for name, before, now in _changed(old["params"], new["params"]):
         for path, was, will in _inner(name, before, now):
-            yield f"parameter {path} {_short(was)} -> {_short(will)}"
+            yield f"parameter {path} {in_line(was)} -> {in_line(will)}"
     if old.get("raw") != new.get("raw"):
         keyed = any(isinstance(told, dict) for told in new.get("raw", {}).values())
         yield "the raw file changed" + ", or data/state/digest.key" * keyed
@@ -38,7 +40,3 @@ def _inner(name: str, before: Any, now: Any) -> Iterator[tuple[str, Any, Any]]:
             yield from _inner(f"{name}.{key}", was, will)
     else:
         yield name, before, now
-
-
-def _short(value: Any) -> str:
-    return "none" if value is None else str(value)

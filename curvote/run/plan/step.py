@@ -144,9 +144,13 @@ class Step:
         return params
 
     def row(self) -> dict[str, Any]:
-        """Return the step as ``plan --json`` prints it: ``reasons`` are all of them."""
+        """Return the step as ``plan --json`` prints it: ``reasons`` are all of them.
+
+        ``part`` tells apart what one stage computes in several ways.
+        """
         return {
             "stage": self.stage.name,
+            "part": ".".join(self.stage.module.split(".")[-2:]),
             "cell": str(self.cell),
             "key": self.key,
             "action": self.told,

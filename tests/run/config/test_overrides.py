@@ -92,7 +92,7 @@ def test_seed_and_replicates_are_no_way_around(
 def test_a_study_does_not_become_production(file: PipelinesFile) -> None:
     """What releases stands in the file, where others can read it."""
     cap = "ledger={per_client: {epsilon: 9}}"
-    with pytest.raises(UserError, match="mode: 'production' is asked for"):
+    with pytest.raises(UserError, match="mode: production is asked for"):
         file.configured("study", ["mode=production", cap])
     assert file.configured("study", ["epsilon=9", "seed=3"]).pipeline.epsilon == [9]
 
