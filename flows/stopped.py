@@ -54,6 +54,9 @@ def cause(
     problem = database.problem(project)
     if problem:
         return UserError("; ".join(database.words(project, problem)) + ".")
+    said = [line for each in _chain(error) for line in str(each).splitlines()]
+    if there := database.elsewhere(project, said):
+        return UserError(f"{there}.")
     url = os.environ.get("PREFECT_API_URL") if error and database is PREFECT else None
     lost = unanswered(url) if url else None
     if lost:

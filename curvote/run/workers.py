@@ -155,9 +155,17 @@ def own_versions() -> tuple[tuple[str, str], ...]:
 def refuse_others(client: Any, address: str, root: Path | None) -> None:
     """Refuse workers that might give other bytes, or that do not see the project."""
     here = own_versions()
+    every = sorted(client.run(versions()).items())
+    empty = [w for w, there in every if there.get("curvote") == "missing"]
+    if empty:
+        raise UserError(
+            f"{', '.join(empty[:3])} of the cluster {address}: curvote is not installed"
+            " in the environment in which `dask worker` was started. Install the same"
+            " versions as here there, then run again."
+        )
     differ = [
         f"{worker}: {name} {there.get(name, 'missing')} (here {own})"
-        for worker, there in sorted(client.run(versions()).items())
+        for worker, there in every
         for name, own in here
         if there.get(name, "missing") != own
     ]

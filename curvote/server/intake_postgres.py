@@ -78,7 +78,7 @@ _WORDS: Final = {
         "it holds other tables; name an empty database, or a schema of its own"
     ),
     ("42501", "25006"): "its user may not write there; grant it",
-    ("08", "28", "57", "3D"): (
+    ("08", "57", "3D"): (
         "it cannot be reached; look whether its server is up, and whether"
         " CURVOTE_INTAKE_URL is right"
     ),
@@ -201,6 +201,11 @@ class PostgresBase:
 
     def _in_words(self, error: psycopg.Error) -> Exception:
         state = error.sqlstate or ""
+        if state.startswith("28") or "authentication failed" in str(error):
+            return self._refusal(
+                "its server refuses the user or the password that CURVOTE_INTAKE_URL"
+                " names"
+            )
         for starts, words in _WORDS.items():
             if state.startswith(starts) or (not state and "08" in starts):
                 return self._refusal(words)

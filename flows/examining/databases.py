@@ -10,7 +10,7 @@ import os
 import re
 import socket
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -38,6 +38,16 @@ _PORTS = {
 }
 
 
+# What an error says of a database elsewhere, in words; files are looked at themselves.
+_REASONS = {
+    "password authentication failed": "refuses the user or the password in it",
+    "Connect call failed": "does not answer; start it, or unset the variable",
+    "Connection refused": "does not answer; start it, or unset the variable",
+    "Name or service not known": "names a machine that is not known",
+    "does not exist": "names a database or a user that is not there",
+}
+
+
 @dataclass(frozen=True)
 class Database:
     """Whose database it is, where it is by default, and who may say otherwise."""
@@ -57,6 +67,16 @@ class Database:
         _, found, path = named.partition(":///")
         file = path.partition("?")[0].removeprefix("file:")  # SQLite's own addresses
         return Path(file) if found else project.state / self.place
+
+    def elsewhere(self, project: Project, lines: Sequence[str]) -> str | None:
+        """Return in words what the owner's ``lines`` say of a database on a server."""
+        if self.path(project) is not None:
+            return None
+        for line in reversed(lines):
+            for sign, words in _REASONS.items():
+                if sign in line:
+                    return f"the database that {self.variable} names {words}"
+        return None
 
     def problem(self, project: Project) -> str | None:
         """Say what is wrong with the file; None: nothing, or there is none."""

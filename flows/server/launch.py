@@ -87,7 +87,7 @@ class Launch:
         if known := cause(project):
             return str(known).rstrip(".")
         lines = _tail(self.log)
-        if PREFECT.path(project) is None and (known_there := _elsewhere(lines)):
+        if known_there := PREFECT.elsewhere(project, lines):
             return known_there
         last = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return f"{self.log} ends: {last[:200]}" if last else f"{self.log} says no more"
@@ -117,24 +117,6 @@ def listen(port: int) -> socket.socket:
         raise UserError(
             f"Port {port} cannot be used: {reason}. Choose another with --port."
         ) from error
-
-
-# What the log says of a database elsewhere, in words; files are looked at themselves.
-_REASONS = {
-    "password authentication failed": "refuses the user or the password it names",
-    "Connect call failed": "does not answer; start it, or unset the variable",
-    "Connection refused": "does not answer; start it, or unset the variable",
-    "Name or service not known": "names a machine that is not known",
-    "does not exist": "names a database or a user that is not there",
-}
-
-
-def _elsewhere(lines: list[str]) -> str | None:
-    for line in reversed(lines):
-        for sign, words in _REASONS.items():
-            if sign in line:
-                return f"the database that {PREFECT.variable} names {words}"
-    return None
 
 
 def _tail(log: Path, most: int = 20_000) -> list[str]:

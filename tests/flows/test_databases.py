@@ -16,9 +16,9 @@ import pytest
 from curvote.errors import UserError
 from curvote.flows.environment import prepare
 from curvote.flows.examining import databases, mending
-from curvote.flows.examining.databases import unanswered
+from curvote.flows.examining.databases import MLFLOW, PREFECT, Database, unanswered
 from curvote.flows.server.private import PrefectServer
-from curvote.flows.stopped import in_words
+from curvote.flows.stopped import cause, in_words
 from curvote.flows.tracking import log as tracking
 from curvote.flows.tracking import store
 from curvote.run import history
@@ -336,3 +336,21 @@ def test_a_folder_whose_name_ends_addresses_is_refused(tmp_path: Path) -> None:
     """Databases would land outside of the project."""
     with pytest.raises(UserError, match="Rename the folder"):
         prepare(tmp_path / "what?")
+
+
+@pytest.mark.parametrize("database", [PREFECT, MLFLOW])
+def test_a_refused_password_is_said_by_its_variable(
+    project: Project, monkeypatch: pytest.MonkeyPatch, database: Database
+) -> None:
+    """Whose it is among three, and never the address, which holds it."""
+    url = "postgresql+psycopg://me:hidden@db.example/x"
+    monkeypatch.setenv(database.variable, url)
+    inner = OSError('connection failed: FATAL: password authentication failed for "me"')
+    said = cause(project, inner, database)
+    assert str(said) == (
+        f"the database that {database.variable} names refuses the user or the password"
+        " in it."
+    )
+    assert cause(project, OSError("something else"), database) is None
+    monkeypatch.delenv(database.variable)
+    assert cause(project, inner, database) is None  # a file asks for no password

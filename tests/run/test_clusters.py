@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from curvote.run import engines
 from curvote.run.engines import Engine
 from curvote.run.history import completed
 from curvote.run.project import Project
+from curvote.run.workers import own_versions, refuse_others
 from tests import dying, plain
 from tests.processes import until
 
@@ -167,3 +169,18 @@ def test_a_cluster_that_goes_away_ends_the_stage(
             with pytest.raises(UserError, match=r"went away.*same command"):
                 list(done)
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_a_worker_without_curvote_is_named() -> None:
+    """Whose environment is empty, and what belongs there: not a list of versions."""
+
+    class Client:
+        def run(self, _function: Any) -> dict[str, dict[str, str]]:
+            bare = dict.fromkeys(["numpy", "curvote"], "missing") | {"python": "3.11"}
+            return {"tcp://b:2": dict(own_versions()), "tcp://a:1": bare}
+
+    with pytest.raises(UserError) as raised:
+        refuse_others(Client(), "tcp://here", None)
+    said = str(raised.value)
+    assert said.startswith("tcp://a:1 of the cluster tcp://here: curvote is not")
+    assert "tcp://b:2" not in said

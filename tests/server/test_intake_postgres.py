@@ -296,3 +296,20 @@ def test_one_who_keeps_rows_for_long_is_not_waited_for(
             with pytest.raises(UserError, match="others have kept it"):
                 intake.take(data, check)
         intake.take(data, check)
+
+
+def test_a_refused_password_is_said_by_its_variable(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In words, not as a server that is away; neither password nor user is named."""
+    import psycopg
+
+    def refused(*_: object, **__: object) -> None:
+        raise psycopg.OperationalError(
+            'connection failed: FATAL:  password authentication failed for user "me"'
+        )
+
+    monkeypatch.setattr(psycopg, "connect", refused)
+    with pytest.raises(UserError, match="the password that CURVOTE_INTAKE_URL") as told:
+        Intake(NOWHERE)
+    assert "secret-word" not in str(told.value)
