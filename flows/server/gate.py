@@ -1,4 +1,4 @@
-"""What stands before Prefect's API: no other page, no stranger."""
+"""What stands before Prefect's API and MLflow's pages: no other page, no stranger."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import secrets
 from base64 import b64encode
 
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.requests import cookie_parser
+from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
@@ -36,13 +37,63 @@ class Gate:
         await answer(scope, receive, send)
 
     def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
-        hosts = [f"http://{host}" for host in headers.getlist("host")]
-        if {*hosts, *headers.getlist("origin")} != {self.address}:
-            if scope["type"] == "websocket":
-                return WebSocketClose(code=1008)
-            return PlainTextResponse(f"Open {self.address} itself.\n", 403)
-        given = headers.get("authorization", "").encode()
         changes = scope["type"] == "http" and scope["method"] not in _SAFE
-        if changes and not secrets.compare_digest(given, self._credentials):
+        if elsewhere := self._elsewhere(scope, headers):
+            return elsewhere
+        if changes and not self._knows(headers):
             return PlainTextResponse("Unauthorized\n", 401)
         return None
+
+    def _elsewhere(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        """Refuse another page, and another name of this machine."""
+        hosts = [f"http://{host}" for host in headers.getlist("host")]
+        if {*hosts, *headers.getlist("origin")} == {self.address}:
+            return None
+        if scope["type"] == "websocket":
+            return WebSocketClose(code=1008)
+        return PlainTextResponse(f"Open {self.address} itself.\n", 403)
+
+    def _knows(self, headers: Headers) -> bool:
+        given = headers.get("authorization", "").encode()
+        return secrets.compare_digest(given, self._credentials)
+
+
+class Door(Gate):
+    """A gate before pages that ask nobody for anything: it asks at each request.
+
+    Who comes by the link ``ADDRESS/enter/TICKET``, which opens once, is given a cookie
+    and led to ``page``; programs give the secret (basic authentication).
+    """
+
+    def __init__(
+        self, app: ASGIApp, address: str, secret: str, ticket: str, page: str
+    ) -> None:
+        super().__init__(app, address, secret)
+        self._ticket: str | None = ticket
+        self._page = page
+        # A name of its own: cookies know no port.
+        self._cookie = f"curvote-{address.rpartition(':')[2]}"
+        self._session = secrets.token_urlsafe(32)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> ASGIApp | None:
+        if elsewhere := self._elsewhere(scope, headers):
+            return elsewhere
+        if scope["type"] == "http" and scope["path"].startswith("/enter/"):
+            return self._enter(scope["path"].removeprefix("/enter/"))
+        known = cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
+        ours = secrets.compare_digest(known.encode(), self._session.encode())
+        if ours or self._knows(headers):
+            return None
+        if scope["type"] == "websocket":
+            return WebSocketClose(code=1008)
+        return PlainTextResponse("Open the link that `curvote ui` printed.\n", 401)
+
+    def _enter(self, ticket: str) -> ASGIApp:
+        wanted, given = (self._ticket or "").encode(), ticket.encode()
+        if self._ticket is None or not secrets.compare_digest(given, wanted):
+            words = "This link is not the one, or was opened before: `curvote ui`\n"
+            return PlainTextResponse(f"{words}prints a new one when it starts.\n", 403)
+        self._ticket = None
+        led = RedirectResponse(self._page, 303, {"cache-control": "no-store"})
+        led.set_cookie(self._cookie, self._session, httponly=True, samesite="strict")
+        return led

@@ -62,7 +62,9 @@ def of_scores(scores: Sequence[Score], main: Score) -> Headline:
     lines = _lines(scores, main.line)
     line = next(iter(lines.values()))
     own, *others = _points(lines)
-    points = [*own, *_beside(scores, main), *_places([s.cell for s in line], main.x)]
+    # MLflow's list shows the last step of a line: the one number is one of its own.
+    points = [("main", main.value, main.step), *own, *_beside(scores, main)]
+    points += _places([each.cell for each in line], main.x)
     points += (point for other in others for point in other)
     told = (f"{score.shown} ({score.place.words or 'all'})" for score in line)
     place = [main.place.words, str(main.cell["learner"] or "")]

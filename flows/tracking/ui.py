@@ -1,22 +1,38 @@
-"""MLflow's pages, where runs are compared."""
+"""MLflow's pages, where runs are compared, behind a door of our own.
+
+MLflow asks nobody for anything: another user of the machine could read and delete runs.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import secrets
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from curvote.errors import UserError
 from curvote.flows.environment import prepare
-from curvote.flows.server.launch import listen
+from curvote.flows.server.access import leave_secret, new_secret
+from curvote.flows.server.gate import Door
+from curvote.flows.server.launch import HERE, listen
 from curvote.flows.tracking import log as tracking
-from curvote.flows.tracking.view import address
+from curvote.flows.tracking.view import address as page_of
 from curvote.run.project import Project
 
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+
+SECRET_FILE = "mlflow-ui.secret"
+
 _STOP_TIMEOUT = 5.0
+# What the process of the pages is given; never on a command line, which all can read.
+_ADDRESS, _SECRET = "CURVOTE_UI_ADDRESS", "CURVOTE_UI_SECRET"
+_TICKET, _PAGE = "CURVOTE_UI_TICKET", "CURVOTE_UI_PAGE"
+_ARTIFACTS = "mlflow-artifacts:/"
 
 
 def open_ui(project: Project, port: int) -> None:
@@ -28,15 +44,20 @@ def open_ui(project: Project, port: int) -> None:
         UserError: the port is taken, or MLflow ended by itself; holds its last lines.
     """
     state = prepare(project.root)
-    listen(port).close()
+    with listen(port) as free:
+        port = free.getsockname()[1]
     if not (state / "mlflow.db").exists():
         tracking.initialise(project)
-    log = state / "mlflow-ui.log"
+    log, ticket = state / "mlflow-ui.log", secrets.token_urlsafe(32)
+    address, secret = f"http://{HERE}:{port}", new_secret()
+    leave_secret(state / SECRET_FILE, secret)
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    pages = _launch(port, log)
+    page = f"/{page_of(project)}"
+    given = {_ADDRESS: address, _SECRET: secret, _TICKET: ticket, _PAGE: page}
+    pages = _launch(port, log, given)
     try:
-        place = f"http://127.0.0.1:{port}/{address(project)}"
-        print(f"MLflow: {place} (up in some seconds; Ctrl-C ends it)")
+        print(f"MLflow: {address}/enter/{ticket}")
+        print("(opens once, in some seconds; Ctrl-C ends the pages)")
         sys.stdout.flush()
         pages.wait()
         end = log.read_text(errors="replace").splitlines()[-5:]
@@ -48,18 +69,36 @@ def open_ui(project: Project, port: int) -> None:
         signal.signal(signal.SIGTERM, before)
 
 
-def _launch(port: int, log: Path) -> subprocess.Popen[bytes]:
-    """Start it in a process group of its own, which can be ended as a whole."""
-    store = os.environ["MLFLOW_TRACKING_URI"]
-    command = [sys.executable, "-m", "mlflow", "ui", "--workers", "1"]
+def _launch(port: int, log: Path, given: dict[str, str]) -> subprocess.Popen[bytes]:
+    """Start them in a process group of its own, which can be ended as a whole."""
+    command = [sys.executable, "-m", "uvicorn", "--factory", f"{__name__}:pages"]
+    where = ["--host", HERE, "--port", str(port), "--no-access-log"]
     with log.open("wb") as file:
         return subprocess.Popen(
-            [*command, "--backend-store-uri", store, "--port", str(port)],
-            env={**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
+            [*command, *where],
+            env={**os.environ, **given, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"},
             stdout=file,
             stderr=file,
             start_new_session=True,
         )
+
+
+def pages() -> ASGIApp:
+    """Return MLflow's pages behind the door, in the process that serves them.
+
+    `mlflow ui` would take the port itself: here it is told what that tells its app.
+    """
+    from mlflow.server import constants
+
+    os.environ[constants.BACKEND_STORE_URI_ENV_VAR] = os.environ["MLFLOW_TRACKING_URI"]
+    os.environ[constants.ARTIFACT_ROOT_ENV_VAR] = _ARTIFACTS
+    os.environ[constants.SERVE_ARTIFACTS_ENV_VAR] = "true"
+    address, secret, ticket, page = (
+        os.environ.pop(name) for name in (_ADDRESS, _SECRET, _TICKET, _PAGE)
+    )
+    from mlflow.server.fastapi_app import app
+
+    return Door(app, address, secret, ticket, page)
 
 
 def _end(pages: subprocess.Popen[bytes]) -> None:

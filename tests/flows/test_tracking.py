@@ -139,7 +139,10 @@ def test_the_pages_open_where_numbers_are(project: Project) -> None:
     experiment = mlflow_client().get_experiment_by_name("seen")
     tag = experiment.tags["mlflow.sharedViewState.headline"]
     state = json.loads(json.loads(tag)["state"])
-    assert state["selectedColumns"][0] == "metrics.`misclassification.mrma`"
+    assert state["selectedColumns"][:2] == [
+        "metrics.`main`",
+        "metrics.`misclassification.mrma`",
+    ]
     assert state["globalLineChartConfig"]["selectedXAxisMetricKey"] == "epsilon"
     place = f"#/experiments/{experiment.experiment_id}/runs?"
     assert address(project).startswith(place)
