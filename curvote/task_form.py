@@ -215,9 +215,20 @@ class WrittenTask(_Strict):
         return self
 
 
+# Cyrillic and Greek letters that look like Latin ones, small or capital, and those. Of
+# the many more that Unicode lists (UTS 39), whole alphabets that people write.
+_ALIKE = str.maketrans(
+    "\u0430\u0432\u0435\u043a\u043c\u043d\u043e\u0440\u0441\u0442\u0443"
+    "\u0445\u0455\u0456\u0458\u04bb\u0501\u04cf\u051b\u051d\u0475"
+    "\u03b1\u03b2\u03b5\u03b6\u03b7\u03b9\u03ba\u03bc\u03bd\u03bf"
+    "\u03c1\u03c4\u03c5\u03c7",
+    "abekmhopctyxsijhdlqwvabezhikmnoptyx",
+)
+
+
 def looks(word: str) -> str:
     """Return what two texts share that a reader takes for the same."""
-    return unicodedata.normalize("NFKC", word).casefold()
+    return unicodedata.normalize("NFKC", word).casefold().translate(_ALIKE)
 
 
 def written(text: object) -> WrittenTask:

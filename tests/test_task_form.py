@@ -57,6 +57,8 @@ def test_tasks_that_were_published_keep_their_digest(digest: str) -> None:
         ["yes, certainly", "no"],
         ["yes", "yes"],
         ["yes", "YES"],
+        ["copy", "\u0441\u043e\u0440\u0443"],
+        ["HAT", "\u0397\u0391\u03a4"],
         ["no", 1],
         [0, 1],
         [True, False],

@@ -29,6 +29,7 @@ from curvote.client.standing import POPULATION, Standing
 from curvote.client.words import listed, printable
 from curvote.errors import Problem, UserError
 from curvote.identifier import normal
+from curvote.task_form import looks
 
 TO_STATE: Final = "TO_STATE"
 # A column of which the task's bounds hold less than that is taken for one of another
@@ -83,6 +84,8 @@ class Form(BaseModel):
     @field_validator("classes")
     @classmethod
     def _different(cls, classes: tuple[str, ...]) -> tuple[str, ...]:
+        if len({looks(word) for word in classes}) < len(classes):
+            raise ValueError("two classes look alike: write them otherwise")
         return tuple(Classes(classes))
 
     @field_validator("columns")

@@ -22,7 +22,7 @@ from curvote.protocols.message import message_of
 from curvote.representation import canonical
 from curvote.representation.rescale import rescale
 from curvote.task import Asked, Task
-from curvote.task_form import SMALLEST_SCALE
+from curvote.task_form import SMALLEST_SCALE, looks
 
 # What separates words in a list: "yes, certainly" would be two classes in one.
 SEPARATORS = ",;|/"
@@ -89,6 +89,8 @@ def _guarded(admit: Callable[[Asked], None], task: Asked) -> None:
 
 
 def _admit(task: Asked) -> None:
+    if len({looks(word) for word in task.classes}) < len(task.classes):
+        raise UserError("two of the task's classes look alike: who could tell them?")
     for word in task.classes:
         if set(word) & set(SEPARATORS):
             raise UserError(

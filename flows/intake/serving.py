@@ -17,6 +17,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from curvote.durable import owner_folder
 from curvote.errors import UserError
 from curvote.run.project import Project
 
@@ -37,6 +38,7 @@ def serve(project: Project, pipeline: str, host: str, port: int, workers: int) -
     """
     from curvote.server.intake import Intake
 
+    owner_folder(project.state)
     with Intake(project.intake):
         pass  # what is wrong with it is said now
     with _listening(host, port) as listener, _counting(project.state, workers):
@@ -169,7 +171,7 @@ def _counting(state: Path, workers: int) -> Iterator[None]:
     Its lock says that its service lives; those of killed ones are deleted. Services
     that begin at once do this one after the other.
     """
-    state.mkdir(parents=True, exist_ok=True)
+    owner_folder(state)
     with ExitStack() as counting:
         with _locked(state, fcntl.LOCK_EX):
             for left in state.glob(f"{_COUNTS}*"):

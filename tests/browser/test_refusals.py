@@ -34,6 +34,8 @@ BENT: list[tuple[str, str, Any, str]] = [
     ("report", "label_share", "0.5", "between 0 and 1"),
     ("report", "classes", ["a", "b", "c"], "two classes"),
     ("report", "classes", ["sh", "\uff33H"], "different"),
+    ("report", "classes", ["copy", "\u0441\u043e\u0440\u0443"], "different"),
+    ("report", "classes", ["HAT", "\u0397\u0391\u03a4"], "different"),
     ("report", "classes", ["a, b", "c"], "two classes"),
     ("report", "classes", ["a\u202eb", "c"], "two classes"),
     ("report", "more", 1, "and nothing else"),

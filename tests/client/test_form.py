@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from curvote.audit.servers import examples as servers
 from curvote.classes import Classes
 from curvote.client import form as forms
 from curvote.client.form import Form
@@ -24,6 +25,8 @@ from curvote.client.standing import (
 from curvote.client.table import read_records
 from curvote.errors import UserError
 from curvote.privacy import Budget
+from curvote.protocols.judging import judged
+from curvote.transfer.task import Level
 from tests import registry
 from tests.hospitals import FORM, Hospital, steward, table
 
@@ -253,3 +256,14 @@ def test_a_refused_first_task_settles_nothing(tmp_path: Path) -> None:
     assert (standing.server, standing.chosen, standing.called) == (None, False, None)
     home.init("--cap", "2", "--cap-delta", "1e-3")
     assert home.released()["new"]
+
+
+@pytest.mark.parametrize("other", ["YES", "ye\u0455", "\uff59es"])
+def test_classes_that_look_alike_are_no_form(other: str) -> None:
+    """Nor a task of a hospital: who states them could not tell which is which."""
+    with pytest.raises(ValueError, match="look alike"):
+        Form(id=None, label="ill", classes=("yes", other), columns={})
+    task = servers.task("transfer.moments", Level(1.0))
+    document = task.to_json() | {"classes": ["yes", other]}
+    with pytest.raises(UserError, match="look alike"):
+        judged(document)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 from concurrent.futures import Future
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 
 from curvote.errors import InternalError
 from curvote.flows import intake_http
@@ -163,3 +165,44 @@ def test_a_process_that_has_gone_does_not_wait(tmp_path: Path) -> None:
     )
     for figure in ("waiting 1.0", "ready 1.0", 'uploads_total{status="201"} 1.0'):
         assert f"curvote_intake_{figure}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("begun", "asked"), [(b"", 0), (b"GET / HTTP/1.1\r\nHos", 0), (b"", 2)]
+)
+def test_half_a_head_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, begun: bytes, asked: int
+) -> None:
+    """Nor none at all, nor half of a third one: the connection ends. Others go on."""
+    monkeypatch.setattr(intake_http, "READING", 0.3)
+    whole = b"GET /x HTTP/1.1\r\nHost: here\r\n\r\n"
+
+    async def answers(scope: Any, receive: Any, send: Any) -> None:
+        await asyncio.sleep(0.5)  # an answer may take longer than a head
+        head = {"type": "http.response.start", "status": 204, "headers": []}
+        await send(head)
+        await send({"type": "http.response.body"})
+
+    async def talk() -> list[bytes]:
+        config = uvicorn.Config(
+            answers, http=intake_http.HeadInTime, lifespan="off", log_config=None
+        )
+        server = uvicorn.Server(config)
+        with socket.create_server(("127.0.0.1", 0)) as place:
+            serving = asyncio.create_task(server.serve(sockets=[place]))
+            reader, writer = await asyncio.open_connection(*place.getsockname())
+            heard = []
+            for _ in range(asked):
+                writer.write(whole)
+                heard.append(await reader.readuntil(b"\r\n\r\n"))
+            writer.write(begun or whole[:5])
+            async with asyncio.timeout(20):
+                rest = await reader.read()
+            writer.close()
+            server.should_exit = True
+            await serving
+        return [*heard, rest]
+
+    *heard, rest = asyncio.run(talk())
+    assert [each[:12] for each in heard] == [b"HTTP/1.1 204"] * asked
+    assert rest == b""

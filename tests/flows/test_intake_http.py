@@ -55,6 +55,7 @@ def test_an_envelope_is_accepted_once_and_said_so_for_ever(
     service: Service, free: Iterator[Invitation], root: Path
 ) -> None:
     """201 after the commit; who lost the answer is told 200, and nothing is counted."""
+    assert (root / "data" / "state").stat().st_mode & 0o77 == 0  # whoever made it
     one = next(free)
     before = accepted(root)
     assert service.send(sent(one)).status == 201

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from urllib.request import urlopen
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -70,6 +71,10 @@ def test_they_are_served_on_this_machine(done: Project) -> None:
     with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
         text = answer.read().decode()
     assert 'curvote_runs{pipeline="tiny",status="completed"} 1.0' in text
+    for name in ("evil.example", f"evil.example:{port}", "127.0.0.1:1"):
+        asked = Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": name})
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(asked, timeout=30)
 
 
 def test_pace_says_rate_and_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

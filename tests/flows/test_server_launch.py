@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from curvote.errors import UserError
+from curvote.flows import environment
 from curvote.flows.server.launch import Launch, open_log
 from curvote.flows.serving.serve import serve
 from curvote.run.project import Project
@@ -76,3 +78,14 @@ def test_of_two_serves_that_start_at_once_one_is_refused(tmp_path: Path) -> None
         with pytest.raises(UserError, match="served already; end that one first"):
             serve(Project(tmp_path), {"demo": {"interval": 60}}, port=0)
     assert not (state / "prefect" / "server.log").exists()
+
+
+def test_the_folder_of_the_state_is_its_owners_alone(tmp_path: Path) -> None:
+    """Whichever command comes first; one that is open to others is closed."""
+    before = os.umask(0)
+    try:
+        assert environment.prepare(tmp_path).stat().st_mode & 0o77 == 0
+        (tmp_path / "data" / "state").chmod(0o755)
+        assert environment.prepare(tmp_path).stat().st_mode & 0o77 == 0
+    finally:
+        os.umask(before)
