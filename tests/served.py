@@ -43,7 +43,7 @@ from curvote.flows.serving.watched_file import read_schedules
 project = Project(Path(sys.argv[1]))
 prepare(project.root)
 from curvote.flows.serving.serve import serve
-serve(project, read_schedules(project), "standin:chain", port=0)
+serve(project, read_schedules(project)[0], "standin:chain", port=0)
 """
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from curvote.client.ledger import existing
 from curvote.client.ledger_witness import Witness
+from curvote.errors import UserError
 from curvote.flows.examining.finding import Finding, short
 from curvote.flows.examining.stored import going_on
 from curvote.run.config.file import PipelinesFile
@@ -97,8 +99,10 @@ _RETURN = "put the intake's latest backup in its place: it knows who has answere
 
 
 def _witnesses(project: Project) -> set[Path]:
-    file = PipelinesFile(project)
-    made = (file.configured(name).pipeline for name in file.names())
+    file, made = PipelinesFile(project), []
+    for name in file.names():
+        with suppress(UserError):  # what is wrong there is said by another check
+            made.append(file.configured(name).pipeline)
     stated = (pipeline.ledger for pipeline in made)
     return {project.root / each.witness for each in stated if each and each.witness}
 

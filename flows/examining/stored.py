@@ -55,8 +55,11 @@ def records(project: Project) -> Iterator[Finding]:
 
 
 def locks(project: Project) -> Iterator[Finding]:
-    """Look for locks that are held while no run is known to go on."""
-    paths = [*(project.state / "locks").glob("*"), project.state / "mlflow.lock"]
+    """Look for locks of stages that are held while no run is known to go on.
+
+    That of MLflow is held after a run, too: it is logged then.
+    """
+    paths = [*(project.state / "locks").glob("*")]
     held = [path.name for path in sorted(paths) if _held(path)]
     if held and not going_on(project):
         words = f"held while no run goes on: {short(held)}"

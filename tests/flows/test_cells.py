@@ -18,7 +18,7 @@ from curvote.flows.tracking.cells import (
     stage_keys,
     step,
 )
-from curvote.flows.tracking.headline import Headline, of_outcomes, of_scores
+from curvote.flows.tracking.headline import Headline, of_outcomes, of_study
 from curvote.run.config.parts import parts_of
 from tests.tracked_run import CONFIG, EPSILONS, make_record, make_rows
 
@@ -27,7 +27,7 @@ ROW = {"learner": None, "metric": "misclassification", "value": 0.1, "se": 0.01}
 
 
 def _headline(rows: list[Any], **config: Any) -> Headline:
-    return of_scores(scores_of(make_record(config=CONFIG | config), rows))
+    return of_study(make_record(config=CONFIG | config), rows)
 
 
 def _cell(epsilon: float, **more: Any) -> Cell:
@@ -65,7 +65,7 @@ def test_what_a_rule_takes_is_logged_under_its_protocol_too() -> None:
         assert metrics["misclassification.auto"] == 0.1
         assert metrics["misclassification_se.auto"] == 0.01
         assert len(metrics) == 4
-    points = of_scores(scores).points
+    points = of_study(record, rows).points
     assert ("misclassification.auto", 0.1, 500) in points
     assert ("misclassification.auto", 0.1, 20000) in points
 
@@ -83,13 +83,13 @@ def test_the_headline_is_the_learner_that_is_stated_first() -> None:
     rows = make_rows()
     second = [row | {"learner": "lda", "value": 0.1} for row in rows if row["learner"]]
     found = _headline([*rows, *second])
-    assert found.title == "mrma 25.0 %"
-    assert found.cell == _cell(2.0, learner="centroid")
+    assert found.title == "mrma 25.0 % (epsilon 0.5, centroid)"
+    assert found.cell == _cell(0.5, learner="centroid")
     assert ("misclassification.mrma", 0.25, 500) in found.points
     assert ("misclassification.mrma.lda", 0.1, 500) in found.points
     assert ("misclassification.majority", 0.25, 2000) in found.points
     assert ("epsilon", 0.5, 500) in found.points
-    assert found.names[0] == "misclassification.mrma"
+    assert found.names[:2] == ["main", "misclassification.mrma"]
     assert not any("weak" in name or name == "epsilon" for name in found.names)
 
 
@@ -105,7 +105,7 @@ def test_of_arrivals_the_latest_is_told() -> None:
     ]
     found = _headline(rows, protocol="online", online={"arrivals": 3, "memory": 1.0})
     assert found.cell["arrival"] == 2
-    assert found.title == "online 22.2 %"
+    assert found.title == "online 22.2 % (epsilon 0.5, centroid)"
     assert ("misclassification.online.arrival-1", 1 / 9, 500) in found.points
 
 
@@ -117,17 +117,17 @@ def test_what_spends_nothing_holds_at_every_epsilon() -> None:
     found = _headline(rows, protocols=["mrma", "clean"])
     flat = [point for point in found.points if point[0] == "misclassification.clean"]
     assert [place for _, _, place in flat] == [500, 2000]
-    assert found.names[0] == "misclassification.mrma"
+    assert found.names[:2] == ["main", "misclassification.mrma"]
 
 
 def test_groups_stand_for_a_cell_that_is_not_known_as_a_whole() -> None:
     """Each has a line of its own; the first is the headline."""
     rows = [row | {"group": g} for row in make_rows() for g in ("near", "far")]
     found = _headline(rows)
-    assert found.names[0] == "misclassification.mrma.group-near"
+    assert found.names[:2] == ["main", "misclassification.mrma.group-near"]
     assert ("misclassification.mrma.group-far", 0.25, 500) in found.points
     whole = [*rows, *(row | {"value": 0.1} for row in make_rows())]
-    assert _headline(whole).title == "mrma 10.0 %"
+    assert _headline(whole).title == "mrma 10.0 % (epsilon 0.5, centroid)"
     assert not any("group" in name for name in _headline(whole).names)
 
 

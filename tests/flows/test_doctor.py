@@ -268,6 +268,10 @@ def test_a_held_lock_without_a_run_is_named(done: Project) -> None:
         fcntl.flock(handle, fcntl.LOCK_EX)
         _, wrong = doctor(done)
     assert "train-x" in wrong["locks"]["found"]
+    (done.state / "locks" / "train-x").unlink()
+    with (done.state / "mlflow.lock").open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)  # as a scheduled run does when it is over
+        assert "locks" not in doctor(done)[1]
     assert doctor(done) == (0, {})
 
 
@@ -289,3 +293,11 @@ def test_lines_for_people(done: Project) -> None:
     at = told.stdout.splitlines()
     (line,) = [i for i, text in enumerate(at) if text.startswith("failed")]
     assert "-> `curvote doctor --fix`" in at[line + 1]
+
+
+def test_a_faulty_pipeline_is_said_once(project: Project) -> None:
+    """By the check of pipelines; that of witnesses looks at the others."""
+    text = project.pipelines_file.read_text()
+    project.pipelines_file.write_text(f"{text}  bad:\n    source: {{name: nothing}}\n")
+    found = [each for each in checks.examined(project) if each.status == "failed"]
+    assert [each.check for each in found] == ["pipelines"]
