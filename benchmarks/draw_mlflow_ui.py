@@ -3,7 +3,7 @@
     python -m benchmarks.draw_mlflow_ui /usr/bin/chromium
 
 Runs the demo pipeline of a temporary project three times, each with another size of the
-parts that weak classifiers learn from, opens the address that `curvote ui` prints, and
+parts that weak classifiers learn from, opens the link that `curvote ui` prints, and
 takes a picture of the list, of its charts and of the comparison. MLflow's assistant,
 which stands open at first, is closed. Needs Chromium; takes about three minutes.
 """
@@ -17,14 +17,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import urlopen
 
 from benchmarks.browser import ROOT, Page, browser, process
+from curvote.flows.environment import prepare
 from curvote.flows.server.launch import listen
+from curvote.flows.tracking.view import address
 from curvote.run import history
 from curvote.run.project import Project
 
@@ -46,9 +47,10 @@ def main(chromium: str) -> None:
         own = ("ui", "--project", folder, "--port", str(port))
         command = (sys.executable, "-u", "-m", "curvote.flows", *own)
         with process(*command, stdout=subprocess.PIPE) as pages:
-            place = _address(pages)
+            link = _link(pages)
             with browser(chromium, 1600, 900) as page:
-                _draw(page, place, project)
+                page.open(link, SECONDS)  # it opens once
+                _draw(page, link.partition("/enter/")[0], project)
 
 
 def _curvote(*words: str) -> None:
@@ -56,30 +58,33 @@ def _curvote(*words: str) -> None:
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
 
 
-def _address(pages: subprocess.Popen[str]) -> str:
+def _link(pages: subprocess.Popen[str]) -> str:
     """Return what `curvote ui` prints, when somebody answers there."""
     assert pages.stdout
-    (place,) = re.findall(r"http\S+", pages.stdout.readline())
+    (link,) = re.findall(r"http\S+", pages.stdout.readline())
     while True:
-        with suppress(URLError), urlopen(place.partition("#")[0]):
-            return place
-        time.sleep(1)
+        try:
+            urlopen(link.partition("/enter/")[0])
+        except HTTPError:  # who has not come by the link is refused
+            return str(link)
+        except URLError:
+            time.sleep(1)
 
 
-def _draw(page: Page, place: str, project: Project) -> None:
-    page.open(place, SECONDS)
+def _draw(page: Page, base: str, project: Project) -> None:
+    prepare(project.root)
+    place = f"{base}/{address(project)}"
     page.run(CLOSED)
     runs = [run.mlflow_run for run in history.load_all(project)]
     (experiment,) = re.findall(r"experiments/(\d+)", place)
     compared = (quote(json.dumps(names)) for names in (runs, [experiment]))
-    base = place.partition("#")[0]
     addresses = {
         "list": place,
         "chart": f"{place}&compareRunsMode=CHART",
-        "compare": base + "#/compare-runs?runs={}&experiments={}".format(*compared),
+        "compare": base + "/#/compare-runs?runs={}&experiments={}".format(*compared),
     }
-    for name, address in addresses.items():
-        page.open(address, SECONDS)
+    for name, drawn in addresses.items():
+        page.open(drawn, SECONDS)
         page.draw(PICTURES / f"mlflow-{name}.png")
 
 
