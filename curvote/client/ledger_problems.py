@@ -112,10 +112,9 @@ def _kept(
     totals = _column(db, "SELECT total FROM clients ORDER BY number")
     rows = db.execute("SELECT id, epsilon, delta FROM totals").fetchall()
     kept = {id_: Amount.read(*texts) for id_, *texts in rows}
-    pairs, n = np.unique(
-        np.column_stack([sums[numbers], totals]), axis=0, return_counts=True
-    )
-    counted = zip(pairs.tolist(), n.tolist(), strict=True)
-    wrong = sum(k for (own, id_), k in counted if amounts[own] != kept[id_])
+    width = int(totals.max(initial=0)) + 1  # a pair in one number: it sorts faster
+    pairs, n = np.unique(sums[numbers] * width + totals, return_counts=True)
+    counted = zip(*np.divmod(pairs, width), n.tolist(), strict=True)
+    wrong = sum(k for own, id_, k in counted if amounts[own] != kept[int(id_)])
     if wrong:
         yield f"the totals kept of {wrong} clients are not the sums of their releases"
