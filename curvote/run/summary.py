@@ -216,7 +216,7 @@ def _means(table: pd.DataFrame, names: list[str]) -> dict[Where, Mean]:
     """Return the mean of each score; what repeats inside a replicate counts once."""
     number = table.groupby(names, dropna=False, sort=False).ngroup().to_numpy()
     of_each = table.groupby([number, REPLICATE.name])["value"].mean()
-    each = _apart(of_each.index.codes[0], of_each.to_numpy())
+    each = _apart(of_each.index.get_level_values(0).to_numpy(), of_each.to_numpy())
     ends = {end: _apart(number, _floats(table, end)) for end in ENDS if end in table}
     first = table[names].iloc[np.unique(number, return_index=True)[1]]
     keys = zip(*(first[name].tolist() for name in names), strict=True)
