@@ -22,8 +22,8 @@ def overview(
     """Return one row a pipeline: latest run, its artifacts, and those that changed.
 
     First come the pipelines of the project's file, group after group, then others that
-    ran here. Files are checked by size, or with ``content`` by SHA-256. Those on a
-    schedule have the start of their last success beside the last try.
+    ran here. Files are checked by size and date, or with ``content`` by SHA-256.
+    Those on a schedule have the start of their last success beside the last try.
     """
     every = {about.name: about for about in pipelines(PipelinesFile(project))}
     for name in records.pipelines(project):

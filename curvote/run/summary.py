@@ -59,14 +59,19 @@ def _scores(
 ) -> pd.DataFrame:
     """Read the stages that score, and no other: what they read may be gone."""
     named = _scoring(among)
-    found = []
+    found, cells = [], []
     for step in record.steps:
         if step["stage"] in named:
             table = sound(project, step["stage"], step["key"]).table(SCORES.name)
             _check_form(record, table.column_names)
             _check_metrics(among, table.column("metric").unique().to_pylist())
-            found.append(_placed(table.to_pandas(), Cell.of(step["cell"])))
-    return pd.DataFrame(pd.concat(found)) if found else pd.DataFrame()
+            found.append(table.to_pandas())
+            cells.append(Cell.of(step["cell"]))
+    return (
+        _placed(pd.concat(found), cells, [*map(len, found)])
+        if found
+        else pd.DataFrame()
+    )
 
 
 def _check_form(record: RunRecord, columns: Sequence[str]) -> None:
@@ -87,11 +92,18 @@ def _check_metrics(among: Sequence[System], metrics: Sequence[str]) -> None:
         raise InternalError(f"{names}: scores of {absent}, which no system declares")
 
 
-def _placed(table: pd.DataFrame, cell: Cell) -> pd.DataFrame:
-    """Add the coordinates of a cell to its scores."""
-    where: dict[str, Any] = dict.fromkeys((*ALWAYS, "setting")) | cell.to_json()
-    objects = dict.fromkeys([*where, "group"], object)
-    return table.assign(**where).astype(objects)
+def _placed(
+    table: pd.DataFrame, cells: Sequence[Cell], lengths: Sequence[int]
+) -> pd.DataFrame:
+    """Add the coordinates of each cell to its scores, which stand one after another."""
+    always: dict[str, Any] = dict.fromkeys((*ALWAYS, "setting"))
+    every = [always | cell.to_json() for cell in cells]
+    for name in dict.fromkeys(name for where in every for name in where):
+        values = np.empty(len(every), dtype=object)
+        values[:] = [where.get(name, np.nan) for where in every]
+        column = np.repeat(values, lengths)
+        table[name] = pd.Series(column, index=table.index, dtype=object)
+    return table.astype({"group": object})
 
 
 def main_score(record: RunRecord, rows: Sequence[Row]) -> int | None:
@@ -202,20 +214,37 @@ def summary(project: Project, record: RunRecord) -> list[dict[str, Any]]:
 
 def _means(table: pd.DataFrame, names: list[str]) -> dict[Where, Mean]:
     """Return the mean of each score; what repeats inside a replicate counts once."""
-    found = {}
-    for key, group in table.groupby(names, dropna=False, sort=False):
-        each, where = group.groupby(REPLICATE.name)["value"].mean(), map(plain, key)
-        n = len(each)
-        se = float(each.std(ddof=1) / np.sqrt(n)) if n > 1 else None
-        told = Mean(float(each.mean()), se, n, _ends(group))
-        found[tuple(zip(names, where, strict=True))] = told
-    return found
+    number = table.groupby(names, dropna=False, sort=False).ngroup().to_numpy()
+    of_each = table.groupby([number, REPLICATE.name])["value"].mean()
+    each = _apart(of_each.index.get_level_values(0).to_numpy(), of_each.to_numpy())
+    ends = {end: _apart(number, _floats(table, end)) for end in ENDS if end in table}
+    first = table[names].iloc[np.unique(number, return_index=True)[1]]
+    keys = zip(*(first[name].tolist() for name in names), strict=True)
+    return {
+        tuple(zip(names, map(plain, key), strict=True)): Mean(
+            float(values.mean()),
+            float(values.std(ddof=1) / np.sqrt(len(values)))
+            if len(values) > 1
+            else None,
+            len(values),
+            {
+                end: float(of[place].mean())
+                for end, of in ends.items()
+                if not np.isnan(of[place]).any()
+            },
+        )
+        for place, (key, values) in enumerate(zip(keys, each, strict=True))
+    }
 
 
-def _ends(group: pd.DataFrame) -> dict[str, float]:
-    """Return the mean ends of what a score lies between; none where it has none."""
-    known = [name for name in ENDS if name in group and group[name].notna().all()]
-    return {name: float(group[name].mean()) for name in known}
+def _apart(number: np.ndarray, values: np.ndarray) -> list[np.ndarray]:
+    """Return the values of each group, by its number; groups begin at 0."""
+    order = np.argsort(number, kind="stable")
+    return np.split(values[order], np.cumsum(np.bincount(number))[:-1])
+
+
+def _floats(table: pd.DataFrame, name: str) -> np.ndarray:
+    return table[name].to_numpy(dtype=float, na_value=np.nan)
 
 
 def _beside(

@@ -118,8 +118,8 @@ def _migrated(path: Path) -> Path | None:
 def _altered(project: Project) -> Iterator[str]:
     """Set artifacts of studies aside that are not what was committed.
 
-    A run plans by sizes alone, and would go on reusing one of the same size. What was
-    released stays where it is: it cannot be made again.
+    A run sees those that somebody wrote to; one that a disk changed keeps its size and
+    date. What was released stays where it is: it cannot be made again.
     """
     for folder in folders(project):
         if folder.name.startswith(".") or not places.there(folder):

@@ -152,7 +152,7 @@ def test_eight_damages_are_named_and_what_loses_nothing_is_mended(
     monkeypatch.undo()
     (done.state / "runs" / "torn.json").unlink()
     (done.state / "runs" / "19990101-000000-000000.json").unlink()
-    assert [*done.artifacts.glob("train/.altered-*")]  # by --fix: a run looks at sizes
+    assert [*done.artifacts.glob("train/.altered-*")]  # by --fix, before a run
     again = plain.run(done)
     actions = {(step["stage"], step["action"]) for step in again.steps}
     assert {("train", "run"), ("privatize", "reuse")} <= actions

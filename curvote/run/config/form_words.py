@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from curvote.run.config.yaml_lines import in_line
+
 _WHOLE: Final = "a whole number"
 _NUMBER: Final = "a number"
 _SWITCH: Final = "true or false"
@@ -85,11 +87,15 @@ def _own(detail: Any) -> str:
     return str(detail["msg"]).removeprefix("Value error, ").rstrip(".")
 
 
+def shown(value: Any) -> str:
+    """Return a value as messages show it: a text in quotes, others as YAML, short."""
+    plain = isinstance(value, bool | dict | list)
+    said = "nothing" if value is None else in_line(value) if plain else repr(value)
+    return said if len(said) <= 60 else said[:57] + "..."
+
+
 def _given(detail: Any) -> str:
-    given = detail["input"]
-    said = "nothing" if given is None else repr(given)
-    said = {"True": "true", "False": "false"}.get(said, said)
-    return f"(given: {said if len(said) <= 60 else said[:57] + '...'})"
+    return f"(given: {shown(detail['input'])})"
 
 
 def _hint(details: Sequence[Any]) -> str:

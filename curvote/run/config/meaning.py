@@ -14,6 +14,7 @@ from curvote.errors import Problem, UserError, did_you_mean
 from curvote.privacy import refuse_delta
 from curvote.protocols.sizes import sized
 from curvote.run.config.form import problems_of
+from curvote.run.config.form_words import shown
 from curvote.run.config.schema import Pipeline
 
 
@@ -50,12 +51,12 @@ def unknown(name: str) -> Iterator[Problem]:
 
 def _source(pipeline: Pipeline) -> Iterator[Problem]:
     name = pipeline.source.get("name")
-    if name not in DATASETS:
+    if not isinstance(name, str) or name not in DATASETS:
         hint = did_you_mean(str(name), DATASETS)
-        said = "is missing" if name is None else f"{name!r} is not known"
+        said = "is missing" if name is None else f"{shown(name)} is not known"
         yield Problem(f"{said}.{hint}", ("source", "name"))
         return
-    form = module(str(name)).Parameters
+    form = module(name).Parameters
     try:
         form.model_validate(pipeline.source)
     except ValidationError as error:

@@ -12,6 +12,7 @@ from curvote.chain.lookup import systems
 from curvote.chain.registry import DEFAULT, SYSTEMS
 from curvote.chain.settings import Count, Epsilon, Strict, Whole
 from curvote.run.config.runtime import MOST_SECONDS
+from curvote.run.config.yaml_lines import in_line
 
 _Form = type[BaseModel] | None
 
@@ -200,8 +201,9 @@ def form(of: type[BaseModel], key: str) -> _Form:
 
 
 def named_in(settings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Return the systems that the settings of a pipeline name."""
-    return frozenset(str(own.get("protocol", DEFAULT)) for own in settings)
+    """Return the systems that the settings of a pipeline name; no text: as YAML."""
+    every = (own.get("protocol", DEFAULT) for own in settings)
+    return frozenset(each if isinstance(each, str) else in_line(each) for each in every)
 
 
 class Defaults(Strict):

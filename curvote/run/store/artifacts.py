@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -80,7 +81,12 @@ class Artifact(Tables):
         return table
 
     def problem(self, *, content: bool) -> str | None:
-        """Return what is wrong with the files, by size or by content, or None."""
+        """Return what is wrong with the files, by size or by content, or None.
+
+        A table that somebody wrote after the manifest is read in any case: the manifest
+        is written last. Where it is sound, as after `cp -r`, the manifest becomes as
+        new as the table, so that it is read once. None asks an object store for times.
+        """
         there = places.sizes(self.path)
         if there is None:
             return "missing"
@@ -90,12 +96,19 @@ class Artifact(Tables):
             raise
         except (UserError, KeyError):
             return "altered (manifest)"
+        own = self.path / MANIFEST
+        stated = newest = 0 if places.remote(own) else own.stat().st_mtime_ns
         for name, entry in entries.items():
             path = self.file_of(name)
             if there.get(path.name) != entry["bytes"]:
                 return f"altered ({path.name})"
-            if content and of_file(path) != entry["sha256"]:
+            written = 0 if places.remote(own) else path.stat().st_mtime_ns
+            newest = max(newest, written)
+            if (content or written > stated) and of_file(path) != entry["sha256"]:
                 return f"altered ({path.name})"
+        if newest > stated:
+            with suppress(OSError):  # who may only read it reads the table again
+                os.utime(own, ns=(newest, newest))
         return None
 
 

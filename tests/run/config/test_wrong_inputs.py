@@ -135,13 +135,22 @@ def test_a_file_without_pipelines_is_told_what_to_write(
         ("aggregate.cutoff=0,7", "must be a number (given: '0,7'). Write 0.7,"),
         ("aggregate.cutoff=[", "a { or [ is never closed"),
         ("source.gaps.max=3", "source.gaps.max: not known. Known: most."),
+        ("mode={a: null}", "(given: {a: null})."),
+        ("source=[true, null]", "(given: [true, null])."),
+        ("source.name={a: [null]}", "source.name: {a: [null]} is not known"),
+        ("source.name=true", "source.name: true is not known"),
+        ("protocol=null", "protocol: 'null' is not known"),
+        ("protocol={a: true}", "protocol: '{a: true}' is not known"),
         ("epsilon=1", ""),
     ],
 )
 def test_a_wrong_override_is_named_as_it_was_given(
     tmp_path: Path, override: str, said: str
 ) -> None:
-    """--set, what was given, and what would be right; a single number is a list."""
+    """--set, what was given, and what would be right; a single number is a list.
+
+    What is no text is said as YAML, not as Python.
+    """
     (tmp_path / "pipelines.yaml").write_text(RIGHT)
     file = PipelinesFile(Project(tmp_path))
     if not said:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,10 +13,12 @@ import pytest
 from curvote.errors import UserError
 from curvote.run.history import completed
 from curvote.run.plan import fingerprint
+from curvote.run.plan.fingerprint import of_file
 from curvote.run.planner import Selection
 from curvote.run.project import Project
 from curvote.run.results import final_model, find, views
-from curvote.run.store.artifacts import artifact, folders
+from curvote.run.store import artifacts
+from curvote.run.store.artifacts import MANIFEST, artifact, folders
 from curvote.run.summary import summary
 from tests import plain
 
@@ -192,22 +195,54 @@ def test_an_unknown_stage_is_refused(done: Project) -> None:
         plain.plan(done, selection=Selection(start="trian"))
 
 
-@pytest.mark.parametrize("stage", ["ingest", "project", "train", "report"])
+EVERY = ["ingest", "project", "privatize", "train", "evaluate", "aggregate", "report"]
+
+
+@pytest.mark.parametrize("stage", EVERY)
 def test_an_altered_artifact_is_never_used(done: Project, stage: str) -> None:
-    """One flipped byte: found before it is read, set aside, computed anew."""
+    """One flipped byte: a plain run sees it, sets it aside and computes it anew.
+
+    Nothing else is computed, though nothing else of this run would have read it.
+    """
     step = next(s for s in plain.plan(done).steps if s.stage.name == stage)
     folder = artifact(done, stage, step.key).path
     path = next(folder.glob("*.parquet"))
     whole = path.read_bytes()
     middle = len(whole) // 2
     path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :])
-    later = {"ingest": "project", "project": "privatize", "train": "evaluate"}
-    selection = Selection(force=(later[stage],)) if stage in later else Selection()
-    made = plain.plan(done, selection=selection)
-    assert f"artifact altered ({path.name})" in {s.reason for s in made.to_run()}
-    plain.run(done, selection=selection)
+    made = plain.plan(done)
+    assert {s.reason for s in made.to_run()} == {f"artifact altered ({path.name})"}
+    plain.run(done)
     assert path.read_bytes() == whole
     assert list(folder.parent.glob(f".altered-{step.key}-*"))
+    assert not plain.plan(done).to_run()
+
+
+def test_an_altered_input_with_an_old_date_is_never_read(done: Project) -> None:
+    """A step that runs reads its inputs whole before, whatever their dates say."""
+    step = next(s for s in plain.plan(done).steps if s.stage.name == "train")
+    path = next(artifact(done, "train", step.key).path.glob("*.parquet"))
+    whole, about = path.read_bytes(), path.stat()
+    path.write_bytes(whole[:100] + bytes([whole[100] ^ 1]) + whole[101:])
+    os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
+    made = plain.plan(done, selection=Selection(force=("evaluate",)))
+    assert f"artifact altered ({path.name})" in {s.reason for s in made.to_run()}
+
+
+def test_a_copied_project_is_read_once_and_reused(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`cp -r` may write a table after its manifest: that is no change."""
+    for path in [*done.clients.rglob("*.parquet"), *done.artifacts.rglob("*.parquet")]:
+        later = path.with_name(MANIFEST).stat().st_mtime_ns + 10**9
+        os.utime(path, ns=(later, later))
+    read: list[Path] = []
+    monkeypatch.setattr(artifacts, "of_file", lambda p: read.append(p) or of_file(p))
+    assert not plain.plan(done).to_run()
+    assert {path.parent.parent.name for path in read} == set(EVERY)
+    read.clear()
+    assert not plain.plan(done).to_run()
+    assert {path.parent.parent.name for path in read} == {"report"}  # scores always
 
 
 def test_a_result_that_does_not_repeat_is_our_bug(

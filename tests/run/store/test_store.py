@@ -142,11 +142,14 @@ def test_a_table_that_breaks_its_contract_is_our_bug(finished: Project) -> None:
 
 @pytest.mark.parametrize("stage", ["ingest", "privatize"])
 def test_status_checks_both_roots(done: Project, stage: str) -> None:
-    """By size at once, by content when asked to verify."""
+    """By size and date at once, by content when asked to verify."""
     place = next(f for f in store.folders(done) if f.parent.name == stage)
     table = next(place.glob("*.parquet"))
     assert not overview(done, content=True)[0]["altered"]
+    date = table.stat().st_mtime_ns
     table.write_bytes(table.read_bytes()[:-1] + b"?")
+    assert overview(done, content=False)[0]["altered"]
+    os.utime(table, ns=(date, date))
     assert not overview(done, content=False)[0]["altered"]
     (said,) = overview(done, content=True)[0]["altered"]
     assert said == f"{stage}/{place.name}: altered ({table.name})"
