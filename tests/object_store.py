@@ -18,6 +18,7 @@ from tests import plain
 
 BUCKET = "ours"
 ROOT = f"s3://{BUCKET}/studies"
+PATIENCE = 60  # seconds without a byte: a busy machine is no broken store
 KEYS = {
     "AWS_ACCESS_KEY_ID": "who",
     "AWS_SECRET_ACCESS_KEY": "secret",
@@ -44,17 +45,21 @@ def started() -> Iterator[str]:
 
 def bucket(address: str) -> fs.S3FileSystem:
     """Return what is in the store at an address, with the bucket emptied."""
-    found = fs.S3FileSystem(endpoint_override=address, allow_bucket_creation=True)
+    found = fs.S3FileSystem(
+        endpoint_override=address, allow_bucket_creation=True, request_timeout=PATIENCE
+    )
     found.create_dir(BUCKET)
     found.delete_dir_contents(BUCKET)
     return found
 
 
-def point_at(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    """Let the environment name this address, with some credentials."""
+def point_at(
+    monkeypatch: pytest.MonkeyPatch, address: str, seconds: int = PATIENCE
+) -> None:
+    """Let the environment name this address, which has ``seconds`` for an answer."""
     for name, value in {**KEYS, "AWS_ENDPOINT_URL": address}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(remote, "SILENT", 1)
+    monkeypatch.setattr(remote, "SILENT", seconds)
     monkeypatch.setattr(remote, "ATTEMPTS", 1)
 
 

@@ -136,7 +136,7 @@ def test_a_store_that_fails_is_told_and_nothing_is_lost(
     steps = plain.plan(remote).steps
     broken = object_store.answering(status) if status else object_store.silent()
     with broken as other:
-        object_store.point_at(monkeypatch, other)
+        object_store.point_at(monkeypatch, other, seconds=1)
         with pytest.raises(UserError, match=said) as told:
             places.ready(places.served(remote) / str(status))
         assert len(str(told.value)) < 5 * 80
