@@ -1,4 +1,4 @@
-"""Whether a ledger is sound: SQLite's own checks, then everything added up again."""
+"""Checks of a ledger: SQLite's own, then everything added up again."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _sums(db: sqlite3.Connection) -> Iterator[str]:
             above = _above(sums[clients], amounts, Amount.read(*texts[2:]))
             if above:
                 yield f"release {release}: {above} clients are above its cap"
-    yield from _kept(db, sums, amounts)
+    yield from _wrong_totals(db, sums, amounts)
 
 
 def _column(db: sqlite3.Connection, query: str, *values: Any) -> Numbers:
@@ -105,16 +105,17 @@ def _above(sums: Numbers, amounts: list[Amount], cap: Amount) -> int:
     return sum(int(k) for i, k in counted if not amounts[i].within(cap))
 
 
-def _kept(
+def _wrong_totals(
     db: sqlite3.Connection, sums: Numbers, amounts: list[Amount]
 ) -> Iterator[str]:
     numbers = _column(db, "SELECT number FROM clients ORDER BY number")
     totals = _column(db, "SELECT total FROM clients ORDER BY number")
     rows = db.execute("SELECT id, epsilon, delta FROM totals").fetchall()
     kept = {id_: Amount.read(*texts) for id_, *texts in rows}
-    width = int(totals.max(initial=0)) + 1  # a pair in one number: it sorts faster
-    pairs, n = np.unique(sums[numbers] * width + totals, return_counts=True)
+    ids, places = np.unique(totals, return_inverse=True)  # whatever stands there
+    width = max(len(ids), 1)  # a pair in one number: it sorts faster
+    pairs, n = np.unique(sums[numbers] * width + places, return_counts=True)
     counted = zip(*np.divmod(pairs, width), n.tolist(), strict=True)
-    wrong = sum(k for own, id_, k in counted if amounts[own] != kept[int(id_)])
+    wrong = sum(k for own, at, k in counted if amounts[own] != kept.get(int(ids[at])))
     if wrong:
         yield f"the totals kept of {wrong} clients are not the sums of their releases"

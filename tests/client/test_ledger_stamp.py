@@ -7,6 +7,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -194,3 +195,13 @@ def test_a_session_goes_on_no_further_than_somebody_elses_write(path: Path) -> N
         set_back(path)
         with pytest.raises(UserError, match="not what was entered"):
             reserve(ledger, "b", ["x"])
+
+
+@pytest.mark.parametrize("total", [-1, 999, 2**62])
+def test_a_total_that_is_none_is_told(path: Path, total: int) -> None:
+    """Whatever number somebody else has written: never a sum, never an error."""
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE clients SET total = ?", (total,))
+        (n,) = db.execute("SELECT count(*) FROM clients").fetchone()
+        told = ledger_problems.disagreements(db)
+    assert f"the totals kept of {n} clients are not the sums" in " ".join(told)
