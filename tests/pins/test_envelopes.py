@@ -1,0 +1,109 @@
+"""Tasks, invitations and envelopes keep every byte, and are read as they were written.
+
+Messages are drawn from seeded words for the records that the audit tries first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from curvote.audit import choice, examples
+from curvote.audit.servers import examples as servers
+from curvote.chain import tasks
+from curvote.chain.lookup import systems
+from curvote.entropy import SeededEntropy
+from curvote.envelope import Invitation, genuine, read, seal
+from curvote.protocols.message import check, message_of, row
+from tests import valid_tasks
+from tests.pins import pinned
+from tests.vectors.envelope import KEY
+
+KIND = "envelopes"
+NAMES = [*examples.names(), *examples.codes(), *servers.names()]
+
+
+def facts(name: str) -> dict[str, Any]:
+    """Return the task of a message as it is published, and one envelope about it."""
+    subject = choice.shipped(name, 1.0)
+    task, message = subject.task, message_of(subject.task)
+    known = subject.inputs(np.random.default_rng(0))[0]
+    payload = row(message.draw(task, known, SeededEntropy(1)), 0)
+    judge = getattr(known, "judge", None)
+    invitation = Invitation(
+        id=bytes(range(16)).hex(),
+        key=bytes(range(32)).hex(),
+        task=task.digest(),
+        asks=task.asks,
+        about=None if judge is None else int(judge[0]),
+        signer=KEY.fingerprint,
+        **{"record": "a"} if message.tied else {},
+        **{"server": servers.SERVER} if message.whole else {},
+    )
+    payload |= {"record": "a"} if message.tied else {}
+    line = seal(invitation, payload)
+    signed = KEY.sign({"task": task.to_json(), "seal_to": None})
+    return {
+        "task": task.to_json(),
+        "digest": task.digest(),
+        "signed": pinned.digest(signed.decode()),
+        "invitation": invitation.to_json(),
+        "file": invitation.file_name,
+        "payload": pinned.digest(payload, 17) if message.whole else payload,
+        "envelope": pinned.digest(line.decode()) if message.whole else line.decode(),
+    }
+
+
+def digests() -> dict[str, str]:
+    """Return a digest of all small tasks of each message, however it is encoded."""
+    found: dict[str, list[str]] = {}
+    for name, task in valid_tasks.tasks().items():
+        found.setdefault(name.rpartition("-")[0], []).append(task.digest())
+    return {name: pinned.digest(every) for name, every in found.items()}
+
+
+def every(_: Path, patch: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
+    """Yield the facts of all messages."""
+    del patch
+    yield "tasks", digests()
+    for name in NAMES:
+        yield name, facts(name)
+
+
+def test_every_message_of_every_system_is_pinned() -> None:
+    """Those that only studies simulate by the digests of their tasks."""
+    named = {tuple(name.partition("@")[0].split(".")) for name in NAMES}
+    named |= {tuple(name.split("-")) for name in pinned.recorded(KIND, "tasks")}
+    named |= {("transfer", "release")}
+    assert named >= {(one.name, asks) for one in systems() for asks in one.messages}
+
+
+def test_all_small_tasks_keep_their_digests() -> None:
+    """Each basis, rescaling and mechanism."""
+    assert digests() == pinned.recorded(KIND, "tasks")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_travels_keeps_its_bytes(name: str) -> None:
+    """The task, its signature, the invitation, the message and its envelope."""
+    assert pinned.as_json(facts(name)) == pinned.recorded(KIND, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_was_written_is_read(name: str) -> None:
+    """The task has its digest, the invitation its form, the message is admitted."""
+    known = pinned.recorded(KIND, name)
+    task, invitation = (
+        tasks.read(known["task"]),
+        Invitation.from_json(known["invitation"]),
+    )
+    assert task.digest() == known["digest"] == invitation.task
+    assert invitation.to_json() == known["invitation"]
+    if isinstance(known["payload"], dict):
+        found = read(known["envelope"].encode())
+        assert genuine(found, invitation.key)
+        assert check(task, invitation.subject, found.payload) == known["payload"]

@@ -1,0 +1,141 @@
+"""The smallest study of each system keeps its tables, scores, models and page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from curvote.chain.axis import Cell
+from curvote.chain.registry import SYSTEMS
+from curvote.datasets import raw
+from curvote.reporting.report import report
+from curvote.run.history import RunRecord
+from curvote.run.project import Project
+from curvote.run.results import RunView, final_model, views
+from curvote.run.store.artifacts import artifact
+from curvote.run.summary import scores, summary
+from tests import drawings, plain
+from tests.house import ROOT
+from tests.pins import pinned
+from tests.run.test_every_stage import PIPELINES, pipeline_of
+
+KIND = "studies"
+STUDIES = {name: pipeline_of(given) for name, given in PIPELINES.items()}
+STUDIES["auto"] = plain.of("auto") | {
+    "project": {"basis": "bspline", "size": 4, "coordinates": "orthonormal"},
+    "grid": {"clients.train": [40, 60]},
+    "replicates": 2,
+}
+# Of a published file.
+NUMBERS = "numbers"
+# No page is drawn of it: one asks how records are projected, and here they are not.
+PAGELESS = {"labels_regression"}
+# Rows of scores that are recorded in clear; the digest is of all.
+CLEAR = 40
+
+
+def finished(name: str, root: Path) -> tuple[Project, RunRecord]:
+    """Return a project in which a study has run."""
+    project = plain.write(root, tiny=STUDIES[name])
+    (root / "data").mkdir()
+    shutil.copy(ROOT / "data" / "sources.toml", root / "data")
+    return project, plain.run(project)
+
+
+def facts(project: Project, record: RunRecord) -> Any:
+    """Return what a study finds: tables, scores, what models answer, a page's words."""
+    cells = views(project, record)
+    lines = [line(row) for row in pinned.plain(summary(project, record))]
+    table = scores(project, record)
+    systems = sorted({view.system.name for view in cells})
+    return {
+        "systems": systems,
+        "tables": tables(project, record),
+        "rows": [*lines[:CLEAR], f"{len(lines)} rows {pinned.digest(lines)}"],
+        "replicates": pinned.of_columns({c: table[c].to_numpy() for c in table}),
+        "models": [f"{named(view.cell)}: {answers(view)}" for view in cells],
+        "page": None if PAGELESS & {*systems} else page(project, record),
+    }
+
+
+def tables(project: Project, record: RunRecord) -> dict[str, list[str]]:
+    """Return a digest of each table of each stage, in the order of the cells."""
+    found: dict[str, list[str]] = {}
+    for stage, key in dict.fromkeys((s["stage"], s["key"]) for s in record.steps):
+        there = artifact(project, stage, key)
+        for name in sorted(there.manifest["tables"]):
+            parts = [there.columns(name, at) for at in there.places(name)]
+            told = pinned.digest([pinned.of_columns(part, 9) for part in parts])
+            found.setdefault(f"{stage}/{name}", []).append(told[:16])
+    return found
+
+
+def line(row: dict[str, Any]) -> str:
+    """Return what a row of scores says, without what it says nothing of."""
+    return "; ".join(f"{name} {own}" for name, own in row.items() if own is not None)
+
+
+def records(view: RunView, model: Any) -> pd.DataFrame:
+    """Return raw records of a cell's first clients, as its model takes them."""
+    rows = view.columns("ingest", "clients", view.place())["curve"][:40]
+    names = [name for name in model.columns if name != "server"]
+    frame = pd.DataFrame(rows, columns=pd.Index(names, dtype=object))
+    return frame.assign(server=0) if len(names) < len(model.columns) else frame
+
+
+def answers(view: RunView) -> str | None:
+    """Return a digest of what the model to keep of a cell answers, if there is one."""
+    model = final_model(view.project, view.record, view.cell)
+    return model and pinned.digest(model.predict(records(view, model)))[:16]
+
+
+def named(cell: Cell) -> str:
+    """Return a cell in words."""
+    return ", ".join(f"{name} {own}" for name, own in cell.to_json().items())
+
+
+def page(project: Project, record: RunRecord) -> dict[str, Any]:
+    """Return a page's headings and the digest of its words, figures left out."""
+    with drawings.left_blank():
+        html = report(project, record).read_text(encoding="utf-8")
+    html = re.sub(r"(?s)<(svg|style|script)\b.*?</\1>|data:image/[^\"')]*", "", html)
+    heads = re.findall(r"(?s)<h[1-4][^>]*>(.*?)</h[1-4]>", html)
+    told = unescape(re.sub(r"<[^>]*>", " ", html))
+    told = pinned.masked(" ".join(told.split()), str(project.root))
+    return {
+        "headings": [re.sub(r"<[^>]*>", "", unescape(head)).strip() for head in heads],
+        "words": len(told.split()),
+        "sha256": pinned.digest(told),
+    }
+
+
+def every(root: Path, _: pytest.MonkeyPatch) -> Iterator[tuple[str, Any]]:
+    """Yield the facts of all studies."""
+    for name in STUDIES:
+        yield name, facts(*finished(name, root / name))
+
+
+def test_every_system_is_pinned() -> None:
+    """In a cell of its own, but for a rule: it stands for other systems."""
+    known = pinned.items(KIND)
+    found = {system for item in known.values() for system in item["systems"]}
+    assert found | {"auto"} == set(SYSTEMS)
+    assert set(known) == set(STUDIES)
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_finds_what_was_recorded(name: str, tmp_path: Path) -> None:
+    """Each table, each score, each answer of a model, each word of the page."""
+    if name == NUMBERS and not os.environ.get(raw.MIRROR):
+        pytest.skip("needs the real file: CURVOTE_DATA_MIRROR unset")
+    assert pinned.as_json(
+        facts(*finished(name, tmp_path / "project"))
+    ) == pinned.recorded(KIND, name)
