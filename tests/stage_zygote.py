@@ -1,7 +1,7 @@
 """A process that knows no curvote, and runs each stage in a child of its own.
 
 Run as a script with a pickle of jobs on standard input; prints, for each job, the
-modules of curvote that its stage imported while it ran.
+functions of curvote that ran: see `tests.traced`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from importlib import import_module
 from typing import Any
+
+from tests import traced
 
 # None of ours: imported once for all children.
 HEAVY = (
@@ -63,8 +65,8 @@ class Table:
         yield self._columns[table, ()]
 
 
-def imported(job: dict[str, Any]) -> list[str]:
-    """Run the stage of a job and return the modules of curvote that are there then."""
+def run(job: dict[str, Any]) -> None:
+    """Run the stage of a job, each of its repetitions."""
     inputs = {name: Table(*given) for name, given in job["inputs"].items()}
     params, stage = job["params"], import_module(job["module"])
     facts = stage.facts(inputs, params) if hasattr(stage, "facts") else {}
@@ -80,22 +82,21 @@ def imported(job: dict[str, Any]) -> list[str]:
     else:
         made_of = import_module("curvote.chain.sharded").made_of
         _ = [list(made_of(stage, each)) for each in heres]
-    return sorted(name for name in sys.modules if name.split(".")[0] == "curvote")
 
 
-def in_a_child(job: dict[str, Any]) -> list[str]:
-    """Return what `imported` finds in a fork of this process."""
+def in_a_child(job: dict[str, Any]) -> list[traced.Function]:
+    """Return the functions that run for a job in a fork of this process."""
     reading, writing = os.pipe()
     if not os.fork():
         with os.fdopen(writing, "w") as stream:
-            json.dump(imported(job), stream)
+            json.dump(traced.functions(lambda: run(job)), stream)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as stream:
         text = stream.read()
     if os.wait()[1]:
         raise SystemExit(f"{job['module']} failed")
-    found: list[str] = json.loads(text)
+    found: list[traced.Function] = json.loads(text)
     return found
 
 

@@ -43,6 +43,11 @@ Place = tuple[int, ...]
 # The words of a release, by what they are for and the number of its shard or bucket.
 Fresh = Callable[[str, int], Entropy]
 
+# What a run may call of a stage's module: all that these reach is in its key.
+FUNCTIONS: Final = (
+    *("one", "portions", "block", "facts", "pieces"),
+    *("shards", "shard", "joined", "shared"),
+)
 SHARED: Place = ()
 # After the @ of an input: the value before on a successive axis.
 PREVIOUS: Final = "previous"

@@ -23,7 +23,7 @@ from curvote.chain.stage import Columns
 from curvote.classes import signs
 from curvote.entropy import Entropy
 from curvote.errors import InternalError, UserError
-from curvote.mechanisms.registry import MECHANISMS
+from curvote.mechanisms.registry import MAY_CALL, MECHANISMS
 from curvote.protocols.payloads import positive_zeros, same, shape
 from curvote.protocols.roles import NARROW, Senders
 from curvote.representation.encoding import Encoded, Encoding
@@ -157,9 +157,9 @@ class Message(ABC):
         """Return the complete message's largest privacy loss, from the integers."""
 
     def code(self, task: Any) -> tuple[str, ...]:
-        """Return the modules that the task chooses by a name, of which it is drawn."""
-        place, _, _ = MECHANISMS[task.mechanism].partition(":")
-        return (place,)
+        """Return the code that the task chooses by a name, and what that may call."""
+        names = (task.mechanism, *MAY_CALL.get(task.mechanism, ()))
+        return tuple(MECHANISMS[name] for name in names)
 
     def numbers(self, task: Any) -> int:
         """Return how many noised numbers a message holds, beside classes and bits."""

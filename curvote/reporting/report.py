@@ -13,7 +13,7 @@ from curvote.run.config.source import given
 from curvote.run.history import RunRecord
 from curvote.run.loaded import need
 from curvote.run.pages import PAGE, STAMP, folder_of
-from curvote.run.plan import fingerprint
+from curvote.run.plan import definitions, fingerprint
 from curvote.run.project import Project
 from curvote.run.results import systems_of
 from curvote.run.store.artifacts import write_json
@@ -55,7 +55,7 @@ def _digest(project: Project, record: RunRecord) -> str:
     own = [f"curvote.reporting.{name}" for name in ("gather", "page")]
     told = [f"{SYSTEMS[one.name]}.system" for one in systems_of(record)]
     parts = [name for one in systems_of(record) for name in one.sections]
-    code = fingerprint.of_code([*own, *told, *parts])
+    code = definitions.of_code([*own, *told, *parts])
     templates = sorted(Path(__file__).parent.rglob("*.j2"))
     files = [fingerprint.of_file(path) for path in templates]
     verdict = audited.saved(project, record)

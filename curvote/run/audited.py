@@ -28,7 +28,7 @@ from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
 from curvote.run.config.source import Absent, raw_files
 from curvote.run.history import RunRecord
-from curvote.run.plan import fingerprint
+from curvote.run.plan import definitions, fingerprint
 from curvote.run.plan.expand import values_of
 from curvote.run.plan.stages import stages_of
 from curvote.run.project import Project
@@ -203,7 +203,9 @@ def saved(project: Project, record: RunRecord) -> dict[str, Any] | None:
 def _name(task: Asked) -> str:
     """Return the digest of a task and of all code that its message is drawn by."""
     chosen = message_of(task).code(task)
-    code = fingerprint.of_code([f"{SYSTEMS[task.protocol]}.messages", *chosen])
+    given = (f"{type(task).__module__}:{type(task).__name__}", "curvote.entropy")
+    every = (f"{SYSTEMS[task.protocol]}.messages", "curvote.protocols.message")
+    code = definitions.of_code([*every, *given, *chosen])
     return fingerprint.of_json([task.digest(), code])
 
 

@@ -10,7 +10,7 @@ from curvote.errors import UserError, did_you_mean
 from curvote.run.config.file import Configured
 from curvote.run.config.source import Absent, Raw, raw_files
 from curvote.run.growing import take_over
-from curvote.run.plan.code_notes import NOTES
+from curvote.run.plan.definitions import NOTES
 from curvote.run.plan.expand import expand
 from curvote.run.plan.reasons import differences
 from curvote.run.plan.step import Step

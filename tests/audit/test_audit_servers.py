@@ -26,7 +26,7 @@ from curvote.mechanisms.gaussian_noise import GaussianNoise
 from curvote.protocols.message import Known
 from curvote.protocols.transfer.messages import MESSAGES, ReleaseMessage
 from curvote.run import audited
-from curvote.run.plan import fingerprint
+from curvote.run.plan import definitions
 from curvote.transfer import releasing
 from curvote.transfer.forms.kernel import Kernel
 from curvote.transfer.task import Level
@@ -224,7 +224,7 @@ def test_a_verdict_counts_for_the_code_of_the_form(form: str) -> None:
     """And of all that a release is made by."""
     task = examples.task(form, Level(1.0))
     package = "curvote.protocols.transfer"
-    code = fingerprint.of_code([f"{package}.messages", *SENT.code(task)])
+    code = definitions.of_code([f"{package}.messages", *SENT.code(task)])
     needed = {f"forms.{form}", "releasing", "task"}
     assert {f"curvote.transfer.{name}" for name in needed} <= set(code)
     assert "curvote.mechanisms.gaussian_noise" in code

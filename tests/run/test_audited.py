@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import FrameType
 
 import numpy as np
 import pytest
@@ -18,9 +15,10 @@ from curvote.protocols.message import Known, knowledge, message_of
 from curvote.reporting.report import report
 from curvote.run import audited, history
 from curvote.run.config.file import Configured, PipelinesFile
-from curvote.run.plan import fingerprint
+from curvote.run.plan import definitions, fingerprint
 from curvote.run.project import Project
 from tests import plain
+from tests.traced import functions, missing_functions
 
 
 def configured(project: Project, name: str = "tiny") -> Configured:
@@ -118,25 +116,8 @@ def test_a_verdict_ends_with_the_code_that_was_audited(
     """Draws of other code prove nothing."""
     audit(done)
     assert verdict(done)
-    monkeypatch.setattr(fingerprint, "of_code", lambda modules: {"all": "rewritten"})
+    monkeypatch.setattr(definitions, "of_code", lambda modules: {"all": "rewritten"})
     assert not verdict(done)
-
-
-def modules_run(call: Callable[[], object]) -> set[str]:
-    """Return the modules of curvote of which a function ran, packages left out."""
-    seen: set[str] = set()
-
-    def watch(frame: FrameType, event: str, _: object) -> None:
-        if event == "call" and frame.f_code.co_name != "<module>":
-            seen.add(frame.f_globals.get("__name__", ""))
-
-    sys.setprofile(watch)
-    try:
-        call()
-    finally:
-        sys.setprofile(None)
-    own = {name for name in seen if name.startswith("curvote.")}
-    return {name for name in own if not hasattr(sys.modules[name], "__path__")}
 
 
 @pytest.mark.parametrize(("protocol", "asks"), examples.asked())
@@ -157,9 +138,7 @@ def test_a_verdict_counts_all_code_that_draws(
 
     monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
     audited._name(task)
-    ran = modules_run(whole)
-    assert "curvote.protocols.message" in ran
-    assert ran <= {*counted}
+    assert missing_functions(functions(whole), counted, {}) == []
 
 
 @pytest.mark.parametrize("name", examples.codes())
@@ -180,9 +159,7 @@ def test_a_verdict_counts_all_code_that_draws_codes_of_labels(
 
     monkeypatch.setattr(fingerprint, "of_json", lambda parts: counted.update(parts[1]))
     audited._name(task)
-    ran = modules_run(whole)
-    assert "curvote.labels.task" in ran
-    assert ran <= {*counted}
+    assert missing_functions(functions(whole), counted, {}) == []
 
 
 def test_without_its_raw_file_a_pipeline_is_not_audited(

@@ -15,7 +15,8 @@ import pytest
 
 from curvote.chain.lookup import systems
 from curvote.run.history import RunRecord, completed
-from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE
+from curvote.run.plan.definitions import PACKAGE
+from curvote.run.plan.fingerprint import of_json
 from curvote.run.plan.growth import grows
 from curvote.run.plan.step import Step
 from curvote.run.project import Project
@@ -23,8 +24,9 @@ from curvote.run.store.artifacts import artifact
 from tests import nhanes_table, plain, quantified
 from tests.declared import SERVER
 from tests.run.test_boundary import CHAINS, OF_LABELS, artifacts, numbers
+from tests.traced import missing_functions
 
-# Imported by stages, and in no key: each with its reason.
+# Run by stages, and in no key: each with its reason.
 UNCOUNTED = {
     "curvote.lazy": "finds the module that a name stands in; that one counts",
     "curvote.extras": "names what to install where a package is missing",
@@ -59,7 +61,7 @@ NUMBERS = {
 PIPELINES = {"numbers": NUMBERS, "labels": LABELS} | CHAINS
 PIPELINES |= {"clean": CLEAN, "drift": DRIFT}
 PIPELINES |= {"utility": quantified.FEATURES, "coefficients": quantified.COEFFICIENTS}
-Steps = dict[str, tuple[Project, Step]]
+Steps = dict[tuple[str, str, str], tuple[Project, Step]]
 
 
 def pipeline_of(given: dict[str, Any]) -> dict[str, Any]:
@@ -83,10 +85,14 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Project]:
 
 @pytest.fixture(scope="module")
 def steps(projects: dict[str, Project]) -> Steps:
-    """Return a finished step of every stage module, and its project."""
+    """Return a finished step of every stage, system and code, and its project."""
     # The last arrival, and the last learner, read most.
     return {
-        step.stage.module: (project, step)
+        (
+            step.stage.module,
+            str(step.cell.to_json().get("protocol")),
+            of_json(step.components["code"]),
+        ): (project, step)
         for project in projects.values()
         for step in plain.plan(project).steps
     }
@@ -107,7 +113,7 @@ def job(project: Project, step: Step) -> dict[str, Any]:
     return {
         "stage": step.stage.name,
         "module": step.stage.module,
-        "params": step.params | {"raw.paths": {}},
+        "params": step.params | {"raw.paths": {f.name: f.path for f in step.raw}},
         "inputs": inputs,
         "places": step.places,
         "sizes": step.sizes,
@@ -117,35 +123,29 @@ def job(project: Project, step: Step) -> dict[str, Any]:
 def test_every_stage_stands_in_one_of_the_pipelines(steps: Steps) -> None:
     """Studies of all systems: what releases for real is named without its code."""
     modules = {stage.module for one in systems() for stage in one.stages}
-    assert modules <= set(steps)
+    assert modules <= {module for module, *_ in steps}
 
 
-def test_what_a_stage_imports_is_in_its_key(steps: Steps) -> None:
-    """Each stage runs in a fresh process; whatever of curvote is there then counts."""
+def test_what_a_stage_runs_is_in_its_key(steps: Steps) -> None:
+    """Each stage runs in a fresh process; each function of curvote counts that ran."""
     jobs = [job(*found) for found in steps.values()]
     done = subprocess.run(
-        [sys.executable, str(Path(__file__).parents[1] / "stage_zygote.py")],
+        [sys.executable, "-m", "tests.stage_zygote"],
         input=pickle.dumps(jobs),
         capture_output=True,
         env={"PYTHONPATH": str(PACKAGE.parent), "PATH": "", "OMP_NUM_THREADS": "1"},
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert not done.returncode, done.stderr.decode()
-    missing = {}
-    for (module, (_, step)), loaded in zip(
+    missing: dict[str, list[str]] = {}
+    for (name, (_, step)), run in zip(
         steps.items(), json.loads(done.stdout), strict=True
     ):
-        assert module in loaded
-        runs = {name for name in loaded if name not in UNCOUNTED and has_code(name)}
-        missing[module] = sorted(runs - set(step.components["code"]))
-    assert {name: names for name, names in missing.items() if names} == {}
-
-
-def has_code(module: str) -> bool:
-    """Say whether a module may compute anything: packages and registries may not."""
-    path = PACKAGE.joinpath(*module.split(".")[1:])
-    return not path.is_dir() and path.name not in NEVER_COUNTED
+        assert len(run) > 1
+        for function in missing_functions(run, step.components["code"], UNCOUNTED):
+            missing.setdefault(function, []).append(" ".join(name[:2]))
+    assert missing == {}
 
 
 def test_no_server_side_table_holds_a_client_s_numbers(

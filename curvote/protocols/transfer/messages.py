@@ -103,9 +103,8 @@ class ReleaseMessage(Message):
             )
 
     def code(self, task: Any) -> tuple[str, ...]:
-        """Return the module of the form, which the task names."""
-        place, _, _ = FORMS[task.release].partition(":")
-        return (place,)
+        """Return the form, which the task names."""
+        return (FORMS[task.release],)
 
     def worst_loss(self, task: Any) -> float:
         """Return the exact loss at the stated delta, whatever the form claims."""

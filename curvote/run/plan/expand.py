@@ -11,7 +11,7 @@ from typing import Any
 from curvote.chain.axis import Cell, combinations
 from curvote.chain.lookup import system
 from curvote.chain.measure import SCORES
-from curvote.chain.stage import PREVIOUS, SHARED, Place, Stage
+from curvote.chain.stage import FUNCTIONS, PREVIOUS, SHARED, Here, Place, Stage
 from curvote.chain.system import Part, System
 from curvote.datasets.lookup import remote
 from curvote.protocols.message import messages
@@ -20,7 +20,7 @@ from curvote.run.config.parts import parts
 from curvote.run.config.schema import Pipeline
 from curvote.run.config.settings import dotted
 from curvote.run.config.source import Raw, unpublished
-from curvote.run.plan import fingerprint, identity
+from curvote.run.plan import definitions, fingerprint, identity
 from curvote.run.plan.stages import stages_of
 from curvote.run.plan.step import VERSION, Release, Standing, Step
 
@@ -283,13 +283,17 @@ def values_of(
     return own.spelled(values)
 
 
-def _code(stage: Stage, values: Mapping[str, Any]) -> dict[str, str]:
-    """Return what counts of the code of a stage: modules, and what registries name."""
+def _code(stage: Stage, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what counts of the code of a stage, and what registries name.
+
+    That is all that its functions reach, and `Here`, which they are given.
+    """
     named = dict(_plugins(stage, values))
-    modules = [path.partition(":")[0] for path in named.values()]
+    roots = [f"{stage.module}:{name}" for name in FUNCTIONS]
+    roots.append(f"{Here.__module__}:{Here.__name__}")
     # Two entries may be classes of one module: which of them counts, too.
     entries = {name: path for name, path in named.items() if ":" in path}
-    return fingerprint.of_code([stage.module, *modules]) | entries
+    return definitions.of_code([*roots, *named.values()]) | entries
 
 
 def _plugins(stage: Stage, values: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -16,14 +16,39 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]
     if old.get("raw") != new.get("raw"):
         keyed = any(isinstance(told, dict) for told in new.get("raw", {}).values())
         yield "the raw file changed" + ", or data/state/digest.key" * keyed
-    for name, _, _ in _changed(old["code"], new["code"]):
-        yield f"code {name} changed"
+    yield from _code(old["code"], new["code"], alone=old["params"] == new["params"])
     for name, before, now in _changed(old["versions"], new["versions"]):
         yield f"library {name} {before} -> {now}"
     for name, _, _ in _changed(old["inputs"], new["inputs"]):
         yield f"input {name} changed"
     if old["contract"] != new["contract"]:
         yield f"contract {old['contract']} -> {new['contract']}"
+
+
+def _code(
+    old: Mapping[str, Any], new: Mapping[str, Any], *, alone: bool
+) -> Iterator[str]:
+    """Yield which definitions differ; keys were once made of whole modules.
+
+    What only one of them reaches is no reason but where it differs ``alone``: it
+    follows from a parameter, or from what is common to both.
+    """
+    if not any(isinstance(code, dict) for code in old.values()):
+        yield "keys count definitions now, and no longer whole modules"
+        return
+    differing = list(_changed(_flat(old), _flat(new)))
+    common = [name for name, before, now in differing if before and now]
+    for name in common or [name for name, _, _ in differing if alone]:
+        yield f"code {name} changed"
+
+
+def _flat(code: Mapping[str, Any]) -> dict[str, str]:
+    """Return digests by whole names; an entry of a registry stands for itself."""
+    return {
+        f"{place}.{name}".strip("."): digest
+        for place, part in code.items()
+        for name, digest in (part if isinstance(part, dict) else {"": part}).items()
+    }
 
 
 def _changed(

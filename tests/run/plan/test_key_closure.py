@@ -1,22 +1,29 @@
-"""A stage's key counts all code that can change its numbers.
+"""A stage's key counts all code that can change its numbers, and little else.
 
-That it counts what each stage imports stands in `tests/run/test_every_stage.py`.
+That it counts what each stage runs stands in `tests/run/test_every_stage.py`, what a
+definition is in `tests/run/plan/test_definitions.py`.
 """
 
 from __future__ import annotations
 
 import ast
+import inspect
 from contextlib import suppress
-from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+from curvote.entropy import SeededEntropy
 from curvote.mechanisms import make, registry
+from curvote.mechanisms.making import kind
 from curvote.mechanisms.registry import MAY_CALL, MECHANISMS
-from curvote.run.plan import fingerprint
-from curvote.run.plan.fingerprint import NEVER_COUNTED, PACKAGE, of_code
+from curvote.run.plan.definitions import NAMES_ONLY, PACKAGE, of_code
+from curvote.run.plan.reasons import differences
 from curvote.run.project import Project
 from tests import plain
+from tests.edited import edit_function
+from tests.traced import functions, missing_functions
 
 
 def only_names(node: ast.stmt) -> bool:
@@ -40,7 +47,7 @@ def is_table(value: ast.expr) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", NEVER_COUNTED)
+@pytest.mark.parametrize("name", NAMES_ONLY)
 def test_files_that_never_count_hold_names_only(name: str) -> None:
     """Code in an ``__init__`` or a registry would change numbers without a trace."""
     files = sorted(PACKAGE.rglob(f"{name}.py"))
@@ -53,7 +60,8 @@ def test_files_that_never_count_hold_names_only(name: str) -> None:
 
 def test_the_split_of_epsilon_is_in_the_key() -> None:
     """It stands behind a lazy export, and was forgotten once: epsilon d times over."""
-    assert "curvote.mechanisms.coordinates" in of_code(["curvote.client.report"])
+    code = of_code(["curvote.client.report"])
+    assert "per_coordinate" in code["curvote.mechanisms.coordinates"]
 
 
 def test_a_change_of_the_split_makes_reports_stale(
@@ -61,40 +69,105 @@ def test_a_change_of_the_split_makes_reports_stale(
 ) -> None:
     """With other code in it, plan computes the reports anew and says why."""
     plain.run(project)
-    real = fingerprint._parsed
-
-    def changed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
-        digest, imports = real(path, mtime, size)
-        return ("other" if path.stem == "coordinates" else digest), imports
-
-    monkeypatch.setattr(fingerprint, "_parsed", changed)
+    edit_function(monkeypatch, "curvote.mechanisms.coordinates:per_coordinate")
     steps = {step.stage.name: step for step in plain.plan(project).steps}
     assert steps["privatize"].action == "run"
-    assert "coordinates changed" in steps["privatize"].reason
+    assert "coordinates.per_coordinate changed" in steps["privatize"].reason
     assert steps["project"].action == "reuse"
 
 
-SAMPLED = plain.TINY | {"privatize": {"mechanism": "sampled"}}
+SAMPLED = plain.FEW | {"privatize": {"mechanism": "sampled"}}
 
 
-@pytest.mark.parametrize("edited", ["hybrid", "duchi", "piecewise"])
-def test_what_a_combinator_calls_by_name_is_in_the_key(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
-) -> None:
-    """An edit of `hybrid` under `sampled` draws the reports anew, and says why."""
-    project = plain.write(tmp_path, tiny=SAMPLED)
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a finished study whose reports are drawn by `sampled`."""
+    project = plain.write(tmp_path_factory.mktemp("sampled"), tiny=SAMPLED)
     plain.run(project)
-    real = fingerprint._parsed
+    return project
 
-    def changed(path: Path, mtime: int, size: int) -> tuple[str, tuple[str, ...]]:
-        digest, imports = real(path, mtime, size)
-        return ("other" if path.stem == edited else digest), imports
 
-    monkeypatch.setattr(fingerprint, "_parsed", changed)
-    steps = {step.stage.name: step for step in plain.plan(project).steps}
-    assert steps["privatize"].action == "run"
-    assert steps["privatize"].reason == f"code curvote.mechanisms.{edited} changed"
+@pytest.mark.parametrize(
+    "edited",
+    [
+        "sampled:Sampled.__init__",
+        "coordinates:PerCoordinate._draw",
+        "hybrid:Hybrid._draw",
+        "duchi:Duchi._draw",
+        "piecewise:Piecewise.__init__",
+    ],
+)
+def test_what_a_combinator_calls_by_name_is_in_the_key(
+    sampled: Project, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
+    """An edit of `hybrid` under `sampled` draws the reports anew, and says why.
+
+    So does one of the coordinates that it fills, and of the parts of `hybrid`.
+    """
+    edit_function(monkeypatch, f"curvote.mechanisms.{edited}")
+    steps = {step.stage.name: step for step in plain.plan(sampled).steps}
+    name = edited.replace(":", ".")
+    assert steps["privatize"].reason == f"code curvote.mechanisms.{name} changed"
     assert steps["project"].action == "reuse"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Return a finished study by one learner, `centroid`, with Laplace noise."""
+    project = plain.write(tmp_path_factory.mktemp("finished"), tiny=plain.FEW)
+    plain.run(project)
+    return project
+
+
+@pytest.mark.parametrize(
+    ("edited", "stages"),
+    [
+        ("representation.basis:_gram", {"project"}),
+        # The row `histogram` of the scores reads what a report is.
+        ("mechanisms.laplace:Laplace._draw", {"privatize", "report"}),
+        ("mechanisms.exact:DiscreteLaplace.sample", {"privatize", "report"}),
+        ("server.weak:draw", {"train"}),
+        ("server.learners.cg:fit", {"train"}),
+        ("server.averaging:_normalised", {"aggregate"}),
+        ("protocols.mrma.score:single", {"report"}),
+        # In modules that a stage imports, and by no stage reached.
+        ("server.utility:exact_variance", set()),
+        ("server.learners.logistic:fit", set()),
+        ("mechanisms.hybrid:Hybrid._draw", set()),
+        ("protocols.mrma.system:cells", set()),
+    ],
+)
+def test_an_edit_of_a_function_reruns_what_reaches_it(
+    finished: Project, monkeypatch: pytest.MonkeyPatch, edited: str, stages: set[str]
+) -> None:
+    """With the function's name as the reason; what it does not touch is reused."""
+    edit_function(monkeypatch, f"curvote.{edited}")
+    made = plain.plan(finished).to_run()
+    reasons = {step.stage.name: step.reason for step in made}
+    changed = f"code curvote.{edited.replace(':', '.')} changed"
+    assert {name for name, said in reasons.items() if said == changed} == stages
+    later = {said for said in reasons.values() if said != changed}
+    assert all(said.startswith("input ") for said in later)
+    assert bool(made) == bool(stages)
+
+
+def test_a_key_of_whole_modules_is_said_once(done: Project) -> None:
+    """As earlier versions made them: no list of all that a stage reaches."""
+    step = plain.plan(done).steps[-1]
+    before = step.components | {
+        "code": dict.fromkeys(step.components["code"], "0" * 64)
+    }
+    said = "keys count definitions now, and no longer whole modules"
+    assert list(differences(before, step.components)) == [said]
+
+
+def test_what_another_plug_in_reaches_is_no_reason_of_its_own(
+    finished: Project,
+) -> None:
+    """The setting that names it is; else a reason would be each of its functions."""
+    steps = plain.plan(finished, "tiny", "privatize.mechanism=hybrid").steps
+    (row,) = (step.row() for step in steps if step.stage.name == "privatize")
+    assert row["reasons"] == ["parameter privatize.mechanism laplace -> hybrid"]
 
 
 def test_another_class_of_the_same_module_is_another_key(
@@ -114,7 +187,7 @@ def test_registries_say_all_that_combinators_may_call() -> None:
     assert {*MAY_CALL} == {
         name
         for name, path in MECHANISMS.items()
-        if "curvote.mechanisms.making" in of_code([path.partition(":")[0]])
+        if "curvote.mechanisms.making" in of_code([path])
     }
     found = []
     for name in MECHANISMS:
@@ -122,3 +195,25 @@ def test_registries_say_all_that_combinators_may_call() -> None:
             make("sampled", epsilon=4.0, d=3, mechanism=name)
             found.append(name)
     assert {*found} <= {*MAY_CALL["sampled"]}
+
+
+MADE_WITH = {"d": 6, "n_classes": 3, "delta": 1e-6, "p": 0.4, "q": 0.3}
+MADE_WITH |= {"prior": (0.5, 0.25, 0.25)}
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_all_that_a_mechanism_runs_is_reached_from_its_entry(name: str) -> None:
+    """As a stage's plug-in: its entry, and what that may call by name."""
+    wanted = inspect.signature(kind(name)).parameters
+    params = {key: value for key, value in MADE_WITH.items() if key in wanted}
+    entries = [MECHANISMS[each] for each in (name, *MAY_CALL.get(name, ()))]
+    roots = ("curvote.mechanisms.making:make", "curvote.entropy:SeededEntropy")
+
+    def draw() -> None:
+        mechanism: Any = make(name, epsilon=1.0, **params)
+        values = np.zeros((5, 6)) if "d" in wanted else np.zeros(5, int)
+        mechanism.randomize(values + (name == "binary_rr"), SeededEntropy(1))
+
+    run = functions(draw)
+    assert len(run) > 3
+    assert missing_functions(run, of_code([*roots, *entries]), {}) == []

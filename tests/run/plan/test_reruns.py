@@ -12,7 +12,7 @@ import pytest
 
 from curvote.errors import UserError
 from curvote.run.history import completed
-from curvote.run.plan import fingerprint
+from curvote.run.plan import definitions
 from curvote.run.plan.fingerprint import of_file
 from curvote.run.planner import Selection
 from curvote.run.project import Project
@@ -29,8 +29,8 @@ Edit = Callable[[str, str, str], None]
 def edit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Edit:
     """Let keys be computed from a copy of the code, and edit that copy."""
     copy = tmp_path / "code" / "curvote"
-    shutil.copytree(fingerprint.PACKAGE, copy)
-    monkeypatch.setattr(fingerprint, "PACKAGE", copy)
+    shutil.copytree(definitions.PACKAGE, copy)
+    monkeypatch.setattr(definitions, "PACKAGE", copy)
 
     def change(module: str, old: str, new: str) -> None:
         path = copy / module
@@ -134,21 +134,21 @@ def test_an_edit_in_a_helper_of_a_learner_reruns_train_and_what_follows(
     done: Project, edit: Edit
 ) -> None:
     """Both learners share the helper, so both run again; noise does not."""
-    edit("server/learners/fits.py", "import numpy", "UNUSED = 1\nimport numpy")
+    edit("server/learners/fits.py", "axis=1", "axis=-1")
     assert plain.to_run(plain.plan(done)) == {
         "train",
         "evaluate",
         "aggregate",
         "report",
     }
-    assert "code curvote.server.learners.fits changed" in reasons(done)
+    assert "code curvote.server.learners.fits.one_class changed" in reasons(done)
 
 
 def test_an_edit_in_one_learner_leaves_the_other_alone(
     done: Project, edit: Edit
 ) -> None:
     """The registry names one module for each cell, and only that one counts."""
-    edit("server/learners/logistic.py", "import numpy", "UNUSED = 1\nimport numpy")
+    edit("server/learners/logistic.py", "RIDGE = 1e-3", "RIDGE = 2e-3")
     ran = {step.cell["learner"] for step in plain.plan(done).to_run()}
     assert ran == {"logistic"}
 
@@ -157,7 +157,7 @@ def test_adding_a_mechanism_or_a_learner_reruns_nothing(
     done: Project, edit: Edit
 ) -> None:
     """One file and one registry line leave every key as it is."""
-    (fingerprint.PACKAGE / "mechanisms" / "new.py").write_text("MECHANISM = None\n")
+    (definitions.PACKAGE / "mechanisms" / "new.py").write_text("MECHANISM = None\n")
     edit("mechanisms/registry.py", "MECHANISMS", "MORE = 1\nMECHANISMS")
     edit("server/learners/registry.py", "LEARNERS", "MORE = 1\nLEARNERS")
     assert plain.to_run(plain.plan(done)) == set()

@@ -17,8 +17,8 @@ from curvote.privacy import Budget
 from curvote.protocols.roles import split
 from curvote.run.config.file import PipelinesFile
 from curvote.run.garbage import Limits
+from curvote.run.plan import definitions, fingerprint
 from curvote.run.plan import expand as chain
-from curvote.run.plan import fingerprint
 from curvote.run.planner import Selection, make_plan
 from curvote.run.project import Project
 from curvote.run.release import ledger_check, releasing
@@ -74,7 +74,7 @@ def test_an_upgrade_releases_nothing_again(
     """New library versions, changed code and a new contract recompute no release."""
     before = production.bytes_of(real, production.plan(real))
     monkeypatch.setattr(fingerprint, "versions", lambda stage: {"numpy": "99"})
-    monkeypatch.setattr(fingerprint, "of_code", lambda modules: {"all": "rewritten"})
+    monkeypatch.setattr(definitions, "of_code", lambda modules: {"all": "rewritten"})
     monkeypatch.setattr(chain, "VERSION", 99)
     made = production.run(real)
     actions = {step.stage.name: step.action for step in made.steps}
